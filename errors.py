@@ -1,0 +1,95 @@
+"""The errors shortlist raises.
+
+    ShortlistError
+    ├── CatalogError          a set of tools or a file of tools cannot be read or built
+    │   ├── ToolError         one tool definition is bad: names the field and the reason
+    │   └── UnknownToolError  an id that is not in the catalog: names the nearest ones
+    ├── ConfigError           a setting is unknown, contradictory or out of range
+    │   └── MissingExtraError an optional dependency is not installed: names its install line
+    ├── ModelError            an encoder, reranker or vocabulary cannot be loaded or run
+    ├── StoreError            a saved index is missing, damaged or locked
+    ├── RequestError          an argument of a search is out of range or of the wrong type
+    └── EvaluationError       a data set or a recorded result cannot be used
+"""
+
+from __future__ import annotations
+
+
+class ShortlistError(Exception):
+    """Root of every error this package raises on purpose."""
+
+
+class CatalogError(ShortlistError):
+    """A set of tools, or a file of tools, cannot be read or built."""
+
+
+class ToolError(CatalogError):
+    """One tool definition is bad.
+
+    Args:
+        field: the offending field, as the reader of the definition would write it.
+        reason: what is wrong with it and what would be right.
+        tool: name or id of the tool when it is known.
+        where: file, line or index the definition came from, when it is known.
+    """
+
+    def __init__(
+        self, *, field: str, reason: str, tool: str | None = None, where: str | None = None
+    ) -> None:
+        self.field = field
+        self.reason = reason
+        self.tool = tool
+        self.where = where
+        place = f"{where}: " if where else ""
+        subject = f"tool {tool!r}: " if tool else ""
+        super().__init__(f"{place}{subject}{field}: {reason}")
+
+
+class UnknownToolError(CatalogError):
+    """An id that the catalog does not hold.
+
+    Args:
+        tool_id: the id asked for.
+        nearest: up to a few ids that resemble it, best first.
+    """
+
+    def __init__(self, tool_id: str, nearest: tuple[str, ...] = ()) -> None:
+        self.tool_id = tool_id
+        self.nearest = nearest
+        hint = f"; nearest: {', '.join(nearest)}" if nearest else ""
+        super().__init__(f"no tool {tool_id!r} in the catalog{hint}")
+
+
+class ConfigError(ShortlistError):
+    """A setting is unknown, contradictory or out of range."""
+
+
+class MissingExtraError(ConfigError):
+    """An optional dependency is not installed.
+
+    Args:
+        feature: what was asked for.
+        extra: the extra of this package that provides it.
+    """
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.extra = extra
+        super().__init__(
+            f"{feature} needs an optional dependency: pip install 'shortlist[{extra}]'"
+        )
+
+
+class ModelError(ShortlistError):
+    """An encoder, a reranker or a vocabulary cannot be loaded or run."""
+
+
+class StoreError(ShortlistError):
+    """A saved index is missing, damaged, locked or of another format."""
+
+
+class RequestError(ShortlistError):
+    """An argument of a search is out of range or of the wrong type."""
+
+
+class EvaluationError(ShortlistError):
+    """A data set or a recorded result cannot be used for an evaluation."""
