@@ -1,0 +1,98 @@
+"""Text to search terms, the same way for tools and for requests."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tantivy import TextAnalyzer
+
+#: Name the analyzer is registered under; part of a saved index.
+ANALYZER = "shortlist_english"
+
+# Blocks whose combining marks (vowels, points) belong to the word although `\w` leaves them out.
+_MARKED = (
+    "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+_WORD = re.compile(rf"(?:[^\W_]|[{_MARKED}])+")
+_CONTRACTION = re.compile(r"(?<=\w)['\u2019](?=(?:s|t|re|ve|ll|d|m)\b)", re.IGNORECASE)
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_MARKS = re.compile("[\u0300-\u036f]")
+# Scripts written without spaces between words: Han, kana, Hangul, Thai, Lao, Myanmar, Khmer.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]+"
+)
+
+
+def fold(text: str) -> str:
+    """Compatibility forms unified and Latin, Greek and Cyrillic accents removed.
+
+    Marks that carry meaning (Indic vowels, kana voicing) stay.
+    """
+    if text.isascii():
+        return text
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+
+
+def split_identifier(word: str) -> list[str]:
+    """The words of an identifier: `getUserByID2` gives get, User, By, ID, 2."""
+    return _PART.findall(word)
+
+
+def spaced(text: str) -> str:
+    """Identifiers in `text` written as separate words, for readers of plain language."""
+    return " ".join(part for word in _WORD.findall(text) for part in split_identifier(word) or (word,))
+
+
+def _bigrams(run: str) -> list[str]:
+    return [run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)]
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words of `text` before stemming, in order, with repetitions.
+
+    An identifier gives its parts and, where letter case or digits split it, itself too, so that
+    `GitHub` meets both `github` and `git`. Runs of scripts without spaces give bigrams.
+    """
+    found: list[str] = []
+    for word in _WORD.findall(_CONTRACTION.sub("", fold(text))):
+        if word.isascii():
+            parts = split_identifier(word)
+            if len(parts) > 1:
+                found.extend(part.lower() for part in parts)
+            found.append(word.lower())
+            continue
+        cursor = 0
+        for run in _UNSPACED.finditer(word):
+            if run.start() > cursor:
+                found.append(word[cursor : run.start()].casefold())
+            found.extend(_bigrams(run.group()))
+            cursor = run.end()
+        if cursor < len(word):
+            found.append(word[cursor:].casefold())
+    return found
+
+
+@cache
+def analyzer() -> TextAnalyzer:
+    """The tantivy half of the analysis: words separated by blanks in, stemmed terms out."""
+    from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
+
+    return (
+        TextAnalyzerBuilder(Tokenizer.whitespace())
+        .filter(Filter.remove_long(64))
+        .filter(Filter.stopword("english"))
+        .filter(Filter.stemmer("english"))
+        .build()
+    )
+
+
+def terms(text: str) -> list[str]:
+    """Search terms of `text`, in order, with repetitions."""
+    return analyzer().analyze(" ".join(words(text)))

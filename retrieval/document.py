@@ -1,0 +1,52 @@
+"""What the stages read of a tool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..catalog import Tool
+from .analysis import spaced
+
+#: Characters of a description that are read; an encoder's window ends long before.
+MAX_TEXT_CHARS = 4_000
+
+
+def _parameter_names(tool: Tool) -> str:
+    return ", ".join(spaced(parameter.name) for parameter in tool.parameters)
+
+
+def embedding_text(tool: Tool) -> str:
+    """The text that encoders and cross-encoders read: name, description, parameter names."""
+    parts = [f"{spaced(tool.title or tool.name)}: {tool.description[:MAX_TEXT_CHARS]}"]
+    if names := _parameter_names(tool):
+        parts.append(f"Parameters: {names}")
+    return " ".join(parts)
+
+
+def _parameters(tool: Tool) -> str:
+    return " ".join(
+        f"{parameter.name} {parameter.description} {' '.join(parameter.enum)}"
+        for parameter in tool.parameters
+    )
+
+
+def _plain(tool: Tool) -> str:
+    return f"{tool.name} {tool.description} {_parameter_names(tool)}"
+
+
+#: Fields a lexical index can hold. `text` is name, description and parameter names as one field,
+#: for a plain BM25 without field weights.
+LEXICAL_FIELDS: Mapping[str, Callable[[Tool], str]] = {
+    "name": lambda tool: tool.name,
+    "title": lambda tool: tool.title or "",
+    "description": lambda tool: tool.description,
+    "parameters": _parameters,
+    "server": lambda tool: tool.server or "",
+    "tags": lambda tool: " ".join(tool.tags),
+    "text": _plain,
+}
+
+
+def lexical_document(tool: Tool, fields: tuple[str, ...]) -> dict[str, str]:
+    """The named fields of a tool as raw text, before analysis."""
+    return {field: LEXICAL_FIELDS[field](tool) for field in fields}

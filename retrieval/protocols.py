@@ -1,0 +1,71 @@
+"""The seams of retrieval: what a backend, a fusion or a tier of one's own has to offer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .query import Query, Ranking
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+class LexicalIndex(Protocol):
+    """Ranks documents by the terms they share with a query."""
+
+    @classmethod
+    def build(cls, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]) -> Self: ...
+    @classmethod
+    def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self: ...
+    def save(self, folder: Path) -> None: ...
+    def search(
+        self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None
+    ) -> Ranking: ...
+
+
+class DenseIndex(Protocol):
+    """Ranks vectors by their inner product with a query vector; rows are L2-normalised."""
+
+    @classmethod
+    def build(cls, vectors: NDArray[np.float32]) -> Self: ...
+    @classmethod
+    def load(cls, folder: Path, vectors: NDArray[np.float32]) -> Self: ...
+    def save(self, folder: Path) -> None: ...
+    def search(
+        self, vector: NDArray[np.float32], depth: int, allowed: NDArray[np.bool_] | None = None
+    ) -> Ranking: ...
+
+
+class Retriever(Protocol):
+    """A stage that finds candidates for a query, honouring its mask.
+
+    `prepare` adds what the search needs beyond the text (a vector), so that it is timed apart.
+    """
+
+    def prepare(self, query: Query) -> Query: ...
+    def search(self, query: Query, depth: int) -> Ranking: ...
+
+
+class Fusion(Protocol):
+    """A stage that makes one ranking of several."""
+
+    def fuse(self, rankings: Mapping[str, Ranking]) -> Ranking: ...
+
+
+class CandidateScorer(Protocol):
+    """Scores candidate rows, shape (n,), for the request of a run; higher is better."""
+
+    def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]: ...
+
+
+class Strategy(Protocol):
+    """A tier: decides which stages a request passes through, using nothing but its `Run`."""
+
+    @property
+    def fallback(self) -> str | None: ...
+    def rank(self, run: Run) -> Ranking: ...

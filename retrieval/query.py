@@ -1,0 +1,62 @@
+"""What a request asks of the stages, and the ranked rows a stage answers with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Characters of a query that are read; far beyond any encoder's window, short of a denial of service.
+MAX_QUERY_CHARS = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One request as the stages see it.
+
+    Args:
+        text: the request, already bounded to `MAX_QUERY_CHARS`.
+        allowed: mask over the rows of the index, shape (n,), or None when every row may be
+            returned. Stages search *inside* it.
+        vector: the encoded text, shape (dim,), when it was encoded beforehand in a batch.
+    """
+
+    text: str
+    allowed: NDArray[np.bool_] | None = None
+    vector: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Rows of the index, best first.
+
+    Args:
+        rows: shape (m,). Rows are numbered by tool id, so that a lower row wins a tie.
+        scores: shape (m,), descending.
+    """
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+    @classmethod
+    def empty(cls) -> Ranking:
+        """A ranking without rows."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.float32))
+
+    @classmethod
+    def best(cls, rows: NDArray[np.int64], scores: NDArray[np.float32], depth: int) -> Ranking:
+        """The `depth` best of unordered rows, by score, ties by row."""
+        if len(rows) > depth:
+            cut = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+            keep = np.flatnonzero(scores >= cut)
+            rows, scores = rows[keep], scores[keep]
+        order = np.lexsort((rows, -scores))[:depth]
+        return cls(rows[order], scores[order])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def head(self, depth: int) -> Ranking:
+        """The first `depth` rows."""
+        return Ranking(self.rows[:depth], self.scores[:depth])

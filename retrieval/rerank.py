@@ -1,0 +1,85 @@
+"""The rerank stage: a second, closer look at the best candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Lock
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..models import Reranker
+from .protocols import CandidateScorer
+from .query import Ranking
+
+if TYPE_CHECKING:
+    from .run import Run
+
+# Weight of the newest measurement in the running cost of a candidate.
+_SMOOTHING = 0.2
+# Share of the time left that a rerank may plan with; the rest absorbs the estimate's error.
+_MARGIN = 0.8
+# Candidates scored to learn the cost of one, when a budget is set before anything was measured.
+_PROBE = 4
+
+
+class TextScorer:
+    """Scores candidates by what a model reads in the request and in each tool's text.
+
+    Args:
+        model: a cross-encoder.
+        texts: gives the texts of rows.
+    """
+
+    def __init__(
+        self, model: Reranker, texts: Callable[[NDArray[np.int64]], Sequence[str]]
+    ) -> None:
+        self._model = model
+        self._texts = texts
+
+    def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The model's score of each row, shape (n,)."""
+        return self._model.score(run.query.text, self._texts(rows))
+
+
+class RerankStage:
+    """A scorer loaded on first use, with the running cost of one candidate.
+
+    Args:
+        load: gives the scorer; called once, and again only if it raised.
+    """
+
+    def __init__(self, load: Callable[[], CandidateScorer]) -> None:
+        self._load = load
+        self._scorer: CandidateScorer | None = None
+        self._lock = Lock()
+        self._ms_each: float | None = None
+
+    def rank(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+        """The rows by score, ties by row.
+
+        Raises:
+            ModelError: the scorer's model cannot be loaded.
+        """
+        if not len(rows):
+            return Ranking.empty()
+        with self._lock:
+            if self._scorer is None:
+                self._scorer = self._load()
+        start = perf_counter()
+        scores = self._scorer.score(run, rows)
+        spent = (perf_counter() - start) * 1e3 / len(rows)
+        before = self._ms_each
+        self._ms_each = spent if before is None else before + _SMOOTHING * (spent - before)
+        return Ranking.best(rows, scores, len(rows))
+
+    def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
+        """How many of the rows can be scored before the run's deadline, by the measured cost."""
+        if run.deadline is None or not len(rows):
+            return len(rows)
+        if self._ms_each is None:
+            self.rank(run, rows[:_PROBE])
+        left = (run.deadline - perf_counter()) * 1e3
+        return min(len(rows), max(0, int(_MARGIN * left / (self._ms_each or 1e-6))))

@@ -1,0 +1,55 @@
+"""The two built-in stages that find candidates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import RequestError
+from ..models import Encoder
+from .protocols import DenseIndex, LexicalIndex
+from .query import Query, Ranking
+
+
+class LexicalRetriever:
+    """Tools that share terms with the request.
+
+    Args:
+        index: the documents of the catalog version.
+    """
+
+    def __init__(self, index: LexicalIndex) -> None:
+        self.index = index
+
+    def prepare(self, query: Query) -> Query:
+        """The query as it is: its text is all this stage reads."""
+        return query
+
+    def search(self, query: Query, depth: int) -> Ranking:
+        """Best tools by their terms."""
+        return self.index.search(query.text, depth, query.allowed)
+
+
+class DenseRetriever:
+    """Tools whose meaning is near the request's, by a bi-encoder.
+
+    Args:
+        encoder: encodes requests with the model the vectors came from.
+        index: the vectors of the catalog version.
+    """
+
+    def __init__(self, encoder: Encoder, index: DenseIndex) -> None:
+        self.encoder = encoder
+        self.index = index
+
+    def prepare(self, query: Query) -> Query:
+        """The query with its vector."""
+        if query.vector is not None:
+            return query
+        return replace(query, vector=self.encoder.encode([query.text], query=True)[0])
+
+    def search(self, query: Query, depth: int) -> Ranking:
+        """Nearest tools by inner product."""
+        vector = self.prepare(query).vector
+        if vector is None:
+            raise RequestError("the encoder gave no vector for the request")
+        return self.index.search(vector, depth, query.allowed)

@@ -1,0 +1,108 @@
+"""One request's way through the stages: what ran, in how long, and what it said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+
+from ..errors import ConfigError
+from .protocols import Fusion, Retriever
+from .query import Query, Ranking
+from .rerank import RerankStage
+from .selection import Placement
+
+
+class BudgetExceeded(Exception):  # noqa: N818
+    """A stage would not finish inside the request's time budget; a cheaper tier should run."""
+
+
+@dataclass(slots=True)
+class Run:
+    """The stages of one catalog version as one request uses them.
+
+    A `Strategy` calls `retrieve`, `fuse` and `rerank`; every answer is recorded under the stage's
+    name with its time, which is where a Hit's placements and a Selection's timings come from.
+
+    Args:
+        query: the request.
+        k: how many hits the answer will hold.
+        retrievers: stage name to the stage.
+        rerankers: reranker name to the stage.
+        deadline: `perf_counter()` value by which the answer is due, None for no limit.
+    """
+
+    query: Query
+    k: int
+    retrievers: Mapping[str, Retriever]
+    rerankers: Mapping[str, RerankStage]
+    deadline: float | None = None
+    rankings: dict[str, Ranking] = field(default_factory=dict)
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def retrieve(self, stage: str, depth: int) -> Ranking:
+        """The `depth` best rows of a retriever.
+
+        Raises:
+            ConfigError: no such retriever.
+        """
+        retriever = self.retrievers.get(stage)
+        if retriever is None:
+            raise ConfigError(f"no retriever {stage!r}; there are: {', '.join(self.retrievers)}")
+        start = perf_counter()
+        prepared = retriever.prepare(self.query)
+        if prepared is not self.query:
+            self.query = prepared
+            self.timings["encode"] = (perf_counter() - start) * 1e3
+        with self._recorded(stage):
+            self.rankings[stage] = retriever.search(self.query, max(depth, self.k))
+        return self.rankings[stage]
+
+    def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
+        """One ranking out of several."""
+        with self._recorded("fusion"):
+            self.rankings["fusion"] = fusion.fuse(rankings)
+        return self.rankings["fusion"]
+
+    def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:
+        """The first `candidates` rows in the reranker's order, the rest behind them as they were.
+
+        Under a deadline as many candidates are scored as the time left allows.
+
+        Raises:
+            ConfigError: no such reranker.
+            BudgetExceeded: the time left does not allow two.
+        """
+        stage = self.rerankers.get(reranker)
+        if stage is None:
+            raise ConfigError(f"no reranker {reranker!r}; there are: {', '.join(self.rerankers)}")
+        rows = ranking.rows[:candidates]
+        count = stage.affordable(self, rows)
+        if count < min(2, len(rows)):
+            raise BudgetExceeded(f"reranker {reranker!r} needs more than the time left")
+        with self._recorded("rerank"):
+            scored = stage.rank(self, rows[:count])
+        self.rankings["rerank"] = scored
+        return Ranking(
+            np.concatenate([scored.rows, ranking.rows[count:]]),
+            np.concatenate([scored.scores, ranking.scores[count:]]),
+        )
+
+    def placements(self, row: int) -> dict[str, Placement]:
+        """Where each stage that ran placed a row; stages that did not see it are absent."""
+        found = {}
+        for stage, ranking in self.rankings.items():
+            position = np.flatnonzero(ranking.rows == row)
+            if len(position):
+                place = int(position[0])
+                found[stage] = Placement(place + 1, float(ranking.scores[place]))
+        return found
+
+    @contextmanager
+    def _recorded(self, stage: str) -> Iterator[None]:
+        start = perf_counter()
+        yield
+        self.timings[stage] = self.timings.get(stage, 0.0) + (perf_counter() - start) * 1e3

@@ -1,0 +1,106 @@
+"""What a request is answered with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..catalog import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a stage placed a tool.
+
+    Args:
+        rank: from 1.
+        score: in the stage's own units.
+    """
+
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One tool of an answer.
+
+    Args:
+        tool: its definition in the catalog version that answered.
+        rank: place in the answer, from 1.
+        score: of the last stage that scored it, in that stage's units.
+        stages: stage name to where it placed the tool; stages that did not see it are absent.
+    """
+
+    tool: Tool
+    rank: int
+    score: float
+    stages: Mapping[str, Placement]
+
+    @property
+    def id(self) -> str:
+        """The tool's id."""
+        return self.tool.id
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, without the schema."""
+        return {
+            "id": self.id,
+            "rank": self.rank,
+            "score": self.score,
+            "description": self.tool.description,
+            "stages": {
+                name: {"rank": placement.rank, "score": placement.score}
+                for name, placement in self.stages.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The tools chosen for one request, and how they were.
+
+    Args:
+        query: the request as it was read (bounded in length).
+        hits: best first.
+        tier: the tier that ran.
+        tier_asked: the tier asked for.
+        tier_reason: why another tier ran than the one asked for, else None.
+        timings: milliseconds per stage, in the order they ran.
+        total_ms: milliseconds from call to answer.
+        catalog: fingerprint of the catalog version that answered.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    tier: str
+    tier_asked: str
+    tier_reason: str | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    total_ms: float = 0.0
+    catalog: str = ""
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the hits, best first."""
+        return tuple(hit.id for hit in self.hits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "query": self.query,
+            "tier": self.tier,
+            "tier_asked": self.tier_asked,
+            "tier_reason": self.tier_reason,
+            "total_ms": round(self.total_ms, 3),
+            "timings": {stage: round(ms, 3) for stage, ms in self.timings.items()},
+            "catalog": self.catalog,
+            "hits": [hit.to_dict() for hit in self.hits],
+        }

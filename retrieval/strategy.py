@@ -1,0 +1,43 @@
+"""The built-in tier: retrievers, a fusion where there are several, perhaps a reranker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .fusion import ReciprocalRankFusion
+from .protocols import Fusion
+from .query import Ranking
+from .run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Retrieve, fuse, rerank.
+
+    Args:
+        retrievers: stage names, at least one.
+        fusion: makes one ranking of several retrievers'.
+        reranker: name of the reranker, or None.
+        depth: rows taken from each retriever.
+        candidates: rows handed to the reranker.
+        fallback: tier that takes over when a stage cannot run or the time is short.
+    """
+
+    retrievers: tuple[str, ...]
+    fusion: Fusion = field(default_factory=ReciprocalRankFusion)
+    reranker: str | None = None
+    depth: int = 100
+    candidates: int = 40
+    fallback: str | None = None
+
+    def rank(self, run: Run) -> Ranking:
+        """Rows of the index, best first."""
+        rankings = {stage: run.retrieve(stage, self.depth) for stage in self.retrievers}
+        ranking = (
+            run.fuse(self.fusion, rankings)
+            if len(rankings) > 1
+            else next(iter(rankings.values()))
+        )
+        if self.reranker is None:
+            return ranking
+        return run.rerank(self.reranker, ranking, self.candidates)
