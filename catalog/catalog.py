@@ -1,0 +1,187 @@
+"""Catalog: an ordered set of tools, immutable by version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import CatalogError, UnknownToolError
+from .collision import Collision, resolve_collisions
+from .diff import CatalogDiff
+from .fingerprint import digest
+from .tool import Tool
+
+NEAREST = 3
+"""Names offered for an id that is not there."""
+
+
+class Catalog:
+    """Tools in order, each under its own id; a change makes a new Catalog.
+
+    Args:
+        tools: the definitions; two under one id are resolved deterministically, see `Collision`.
+
+    Attributes:
+        collisions: ids claimed twice among the tools this version was made from.
+
+    Raises:
+        CatalogError: something that is not a Tool.
+    """
+
+    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+        unique, collisions = resolve_collisions(tools)
+        self._tools = tuple(unique.values())
+        self._ordinals = {tool_id: ordinal for ordinal, tool_id in enumerate(unique)}
+        self.collisions: tuple[Collision, ...] = collisions
+
+    @classmethod
+    def read(
+        cls,
+        source: str | Path | dict[str, Any] | list[Any],
+        *,
+        format: str = "auto",  # noqa: A002 - the word users know
+        server: str | None = None,
+    ) -> Catalog:
+        """A catalog of all the tools of a source; see `read_tools` for what can be read.
+
+        Raises:
+            CatalogError: the source cannot be read, or one of its tools is bad.
+        """
+        from .read import read_tools
+
+        return cls(read_tools(source, format=format, server=server).tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools)
+
+    @overload
+    def __getitem__(self, index: int) -> Tool: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Tool, ...]: ...
+    def __getitem__(self, index: int | slice) -> Tool | tuple[Tool, ...]:
+        return self._tools[index]
+
+    def __contains__(self, tool_id: object) -> bool:
+        return tool_id in self._ordinals
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Catalog):
+            return NotImplemented
+        return self._tools == other._tools
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"Catalog({len(self)} tools, {len(self.servers)} servers, {self.fingerprint[:8]})"
+
+    def get(self, tool_id: str) -> Tool:
+        """The tool with this id.
+
+        Raises:
+            UnknownToolError: not in the catalog; names the nearest ids.
+        """
+        return self._tools[self.ordinal(tool_id)]
+
+    def ordinal(self, tool_id: str) -> int:
+        """The position of the tool with this id.
+
+        Raises:
+            UnknownToolError: not in the catalog; names the nearest ids.
+        """
+        try:
+            return self._ordinals[tool_id]
+        except KeyError:
+            raise UnknownToolError(tool_id, self._nearest(tool_id)) from None
+
+    def ordinals(self, ids: Iterable[str]) -> NDArray[np.intp]:
+        """The positions of the tools with these ids, shape (number of ids,), in the order given.
+
+        Raises:
+            UnknownToolError: one of them is not in the catalog.
+        """
+        return np.fromiter((self.ordinal(tool_id) for tool_id in ids), dtype=np.intp)
+
+    def named(self, name: str) -> tuple[int, ...]:
+        """The positions of the tools of exactly this name, on whatever server."""
+        return self._by_name.get(name, ())
+
+    @cached_property
+    def servers(self) -> tuple[str, ...]:
+        """The servers, in order of their first tool."""
+        return tuple(dict.fromkeys(tool.server for tool in self._tools if tool.server is not None))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits over the ids and contents of all tools, in order."""
+        return digest(f"{tool.id}\t{tool.fingerprint}".encode() for tool in self._tools)
+
+    def add(self, tools: Iterable[Tool]) -> Catalog:
+        """A new version with these tools after the ones it has."""
+        return Catalog(chain(self._tools, tools))
+
+    def remove(self, ids: Iterable[str]) -> Catalog:
+        """A new version without the tools of these ids.
+
+        Raises:
+            UnknownToolError: one of them is not in the catalog.
+        """
+        gone = frozenset(self.ordinals(ids).tolist())
+        return Catalog(tool for i, tool in enumerate(self._tools) if i not in gone)
+
+    def replace_server(self, server: str, tools: Iterable[Tool]) -> Catalog:
+        """A new version in which a server has these tools, in the place of its first one, or last.
+
+        Args:
+            server: the server's name; it need not be in the catalog yet.
+            tools: all the tools it has now; none removes it.
+
+        Raises:
+            CatalogError: a tool belongs to another server.
+        """
+        fresh = tuple(tools)
+        for tool in fresh:
+            if tool.server != server:
+                raise CatalogError(
+                    f"tool {tool.id!r} belongs to server {tool.server!r}, not {server!r}"
+                )
+        places = (i for i, tool in enumerate(self._tools) if tool.server == server)
+        place = next(places, len(self._tools))
+        rest = (tool for tool in self._tools[place:] if tool.server != server)
+        return Catalog(chain(self._tools[:place], fresh, rest))
+
+    def diff(self, new: Catalog) -> CatalogDiff:
+        """What a newer version adds, lacks and changes."""
+        return CatalogDiff(
+            added=tuple(tool.id for tool in new if tool.id not in self),
+            removed=tuple(tool.id for tool in self if tool.id not in new),
+            changed=tuple(
+                tool.id
+                for tool in new
+                if tool.id in self and self.get(tool.id).fingerprint != tool.fingerprint
+            ),
+        )
+
+    @cached_property
+    def _by_name(self) -> dict[str, tuple[int, ...]]:
+        places: dict[str, list[int]] = {}
+        for ordinal, tool in enumerate(self._tools):
+            places.setdefault(tool.name, []).append(ordinal)
+        return {name: tuple(ordinals) for name, ordinals in places.items()}
+
+    def _nearest(self, tool_id: str) -> tuple[str, ...]:
+        """Ids whose tool has the name asked for, else those spelt most alike."""
+        named = self.named(tool_id.rpartition("/")[2])
+        if named:
+            return tuple(self._tools[ordinal].id for ordinal in named[:NEAREST])
+        return tuple(get_close_matches(tool_id, self._ordinals, n=NEAREST))

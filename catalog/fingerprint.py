@@ -1,0 +1,30 @@
+"""Canonical JSON and content hashes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from hashlib import sha256
+
+
+def canonical_json(value: object) -> str:
+    """JSON text that does not depend on key order: keys sorted, no white space, no NaN.
+
+    Args:
+        value: JSON data of bounded depth.
+
+    Raises:
+        ValueError: a float that JSON cannot write.
+    """
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+
+
+def digest(parts: Iterable[bytes]) -> str:
+    r"""SHA-256 over the parts, each ended by a newline, as its first 32 hexadecimal digits.
+
+    Args:
+        parts: texts without a raw newline, such as canonical JSON, so that no two lists collide.
+    """
+    return sha256(b"".join(part + b"\n" for part in parts)).hexdigest()[:32]

@@ -1,0 +1,135 @@
+"""The parameters of a tool, read off its input schema."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from .fingerprint import canonical_json
+from .reference import resolve
+
+PARAMETER_LIMIT = 256
+"""Parameters listed for one tool; the rest says nothing new about what the tool is for."""
+PARAMETER_DEPTH = 8
+"""Levels of objects, items and alternatives entered, references included."""
+ENUM_LIMIT = 64
+"""Values listed for one parameter."""
+_STEP_LIMIT = 4096
+
+_ALTERNATIVES = ("allOf", "anyOf", "oneOf")
+
+
+class Parameter(NamedTuple):
+    """One named value that a tool takes, at any depth of its input schema.
+
+    Attributes:
+        name: the property's own name.
+        path: where it stands, such as `filter.labels[].name`; `*` is a key of the caller's choice.
+        description: its text, or "".
+        enum: the values it is restricted to, as text.
+        required: whether the object that holds it requires it.
+    """
+
+    name: str
+    path: str
+    description: str
+    enum: tuple[str, ...]
+    required: bool
+
+
+class _Frame(NamedTuple):
+    schema: dict[str, Any]
+    path: str
+    depth: int
+    followed: frozenset[str]
+
+
+def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
+    """The parameters of an input schema: outer before inner, and in one object the required ones first.
+
+    Properties, array items, alternatives and local references are entered; a reference that leads
+    nowhere or back to itself is not, and neither is anything past the bounds of this module.
+
+    Args:
+        schema: a JSON Schema of an object; parts that are malformed are passed over.
+    """
+    found: dict[str, Parameter] = {}
+    queue = deque([_Frame(schema, "", 0, frozenset())])
+    for _ in range(_STEP_LIMIT):
+        if not queue:
+            break
+        frame = queue.popleft()
+        if frame.path in found:
+            found[frame.path] = _informed(found[frame.path], frame.schema)
+        if frame.depth == PARAMETER_DEPTH:
+            continue
+        queue.extend(_alternatives(frame, schema))
+        for name, child, required in _properties(frame.schema):
+            path = f"{frame.path}.{name}" if frame.path else name
+            if path in found:
+                found[path] = found[path]._replace(required=found[path].required or required)
+            elif len(found) < PARAMETER_LIMIT:
+                found[path] = Parameter(name, path, "", (), required)
+            queue.append(_Frame(child, path, frame.depth + 1, frame.followed))
+        queue.extend(_contents(frame))
+    return tuple(found.values())
+
+
+def _properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return
+    listed = schema.get("required")
+    required = [n for n in listed if isinstance(n, str)] if isinstance(listed, list) else []
+    for name in dict.fromkeys((*required, *properties)):
+        if name in properties:
+            child = properties[name]
+            yield name, child if isinstance(child, dict) else {}, name in required
+
+
+def _contents(frame: _Frame) -> Iterator[_Frame]:
+    """What an array holds and what an object with free keys holds."""
+    items = frame.schema.get("items")
+    for item in items if isinstance(items, list) else [items]:
+        if isinstance(item, dict):
+            yield frame._replace(schema=item, path=f"{frame.path}[]", depth=frame.depth + 1)
+    free = frame.schema.get("additionalProperties")
+    if isinstance(free, dict):
+        path = f"{frame.path}.*" if frame.path else "*"
+        yield frame._replace(schema=free, path=path, depth=frame.depth + 1)
+
+
+def _alternatives(frame: _Frame, root: dict[str, Any]) -> Iterator[_Frame]:
+    """The branches and the reference of a schema, which describe the same value as it does."""
+    for keyword in _ALTERNATIVES:
+        branches = frame.schema.get(keyword)
+        for branch in branches if isinstance(branches, list) else []:
+            if isinstance(branch, dict):
+                yield frame._replace(schema=branch, depth=frame.depth + 1)
+    reference = frame.schema.get("$ref")
+    if isinstance(reference, str) and reference not in frame.followed:
+        target = resolve(reference, root)
+        if isinstance(target, dict):
+            followed = frame.followed | {reference}
+            yield _Frame(target, frame.path, frame.depth + 1, followed)
+
+
+def _informed(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
+    """The parameter with the text and the values one more schema of it gives."""
+    description = schema.get("description")
+    if parameter.description or not isinstance(description, str):
+        description = parameter.description
+    values = dict.fromkeys((*parameter.enum, *_values(schema)))
+    return parameter._replace(description=description, enum=tuple(values)[:ENUM_LIMIT])
+
+
+def _values(schema: dict[str, Any]) -> Iterator[str]:
+    """The values a schema, or the items of an array of it, are restricted to."""
+    items = schema.get("items")
+    for part in (schema, items) if isinstance(items, dict) else (schema,):
+        listed = part.get("enum")
+        constant = [part["const"]] if "const" in part else []
+        for value in (*(listed if isinstance(listed, list) else []), *constant):
+            if value is not None:
+                yield value if isinstance(value, str) else canonical_json(value)

@@ -1,0 +1,114 @@
+"""read_tools: tools out of files, folders and values of any known format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..errors import CatalogError, ToolError
+from .readers import READERS, Reader
+from .source import Loaded, Source, load
+from .tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A definition that could not be read.
+
+    Attributes:
+        where: file, line or index.
+        field: the offending field.
+        reason: what is wrong with it.
+        name: the tool's name where it is known.
+    """
+
+    where: str
+    field: str
+    reason: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadResult:
+    """What a source held.
+
+    Attributes:
+        tools: the good definitions, in order.
+        rejected: the bad ones; empty when reading strictly.
+        format: the format read, several joined by "+".
+    """
+
+    tools: tuple[Tool, ...]
+    rejected: tuple[Rejected, ...]
+    format: str
+
+
+def read_tools(
+    source: Source,
+    *,
+    format: str = "auto",  # noqa: A002 - the word users know
+    server: str | None = None,
+    strict: bool = True,
+) -> ReadResult:
+    """Tools of a file, a folder, a list of files, or a value already parsed.
+
+    Args:
+        source: a path to .json, .jsonl, .yaml or .yml, a folder or list of such files, a dict or a list.
+        format: "auto", or the name of a reader: "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
+        server: the server of the tools; where None, what the source says.
+        strict: whether a bad definition raises; where not, it is returned beside the good ones.
+
+    Raises:
+        CatalogError: the source cannot be read, is of no known format, or names an unknown one.
+        ToolError: strict, and a definition is bad; names file, line or index, field and reason.
+    """
+    tools: list[Tool] = []
+    rejected: list[Rejected] = []
+    formats: dict[str, None] = {}
+    for loaded in load(source, server):
+        reader = _reader(format, loaded)
+        formats[reader.name] = None
+        for outcome in _outcomes(reader, loaded):
+            if isinstance(outcome, Tool):
+                tools.append(outcome)
+            elif strict:
+                raise outcome
+            else:
+                where = outcome.where or "source"
+                rejected.append(Rejected(where, outcome.field, outcome.reason, outcome.tool))
+    return ReadResult(tuple(tools), tuple(rejected), "+".join(formats))
+
+
+def _reader(name: str, loaded: Loaded) -> Reader:
+    known = {reader.name: reader for reader in READERS}
+    if name in known:
+        return known[name]
+    if name != "auto":
+        raise CatalogError(f"unknown format {name!r}: use auto, {', '.join(known)}")
+    for reader in READERS:
+        if reader.recognises(loaded.document.value):
+            return reader
+    place = f"{loaded.label}: " if loaded.label else ""
+    raise CatalogError(f"{place}not a known form of tools: give format= one of {', '.join(known)}")
+
+
+def _outcomes(reader: Reader, loaded: Loaded) -> Iterator[Tool | ToolError]:
+    """Each definition as a tool or as the error that names its place."""
+    prefix = f"{loaded.label}: " if loaded.label else ""
+    for number, reason in loaded.bad_lines:
+        yield ToolError(field="line", reason=reason, where=f"{prefix}line {number}")
+    try:
+        for entry in reader.entries(loaded.document):
+            try:
+                yield reader.tool(entry)
+            except ToolError as error:
+                yield ToolError(
+                    field=error.field,
+                    reason=error.reason,
+                    tool=error.tool,
+                    where=f"{prefix}{entry.where}",
+                )
+    except ToolError:
+        raise
+    except CatalogError as error:
+        raise CatalogError(f"{prefix}{error}") from None

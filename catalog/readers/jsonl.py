@@ -1,0 +1,35 @@
+"""Rows `{"id", "name", "server", "description", "input_schema"}`, the form tools are saved in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import CatalogError
+from ..tool import Tool
+from .protocol import Document, Entry, fields_of, first_object
+
+
+class RowReader:
+    """Rows with the fields of a Tool, one per line or in a list; a given id and server are honoured."""
+
+    name = "jsonl"
+
+    def recognises(self, value: Any) -> bool:
+        """A list whose first object has an id and a name, and is not wrapped any further."""
+        row = first_object(value)
+        return isinstance(row.get("id"), str) and "name" in row
+
+    def entries(self, document: Document) -> Iterator[Entry]:
+        """Each row; a server asked for by the caller fills in where a row has none."""
+        if not isinstance(document.value, list):
+            raise CatalogError("rows of tools must be lines of a file or a list")
+        for index, row in enumerate(document.value):
+            yield Entry(document.place(index), row, document.server)
+
+    def tool(self, entry: Entry) -> Tool:
+        """The tool of a row."""
+        row = fields_of(entry)
+        if entry.server is not None and row.get("server") is None:
+            row = row | {"server": entry.server}
+        return Tool.from_dict(row)

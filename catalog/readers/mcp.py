@@ -1,0 +1,92 @@
+"""MCP `tools/list` results, as servers answer them and as tools dump them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import CatalogError
+from ..tool import Tool
+from .protocol import Document, Entry, fields_of, first_object
+
+_SPELLINGS = {
+    "input_schema": ("inputSchema", "input_schema"),
+    "output_schema": ("outputSchema", "output_schema"),
+}
+
+
+class McpReader:
+    """A result `{"tools": [...]}`, its JSON-RPC envelope, a list of tools, pages, or a map of servers.
+
+    Keys may be camelCase or snake_case. The server is the caller's, else the dump's `server`, else
+    `serverInfo.name`; in a map of servers, the key.
+    """
+
+    name = "mcp"
+
+    def recognises(self, value: Any) -> bool:
+        """Anything with a list of tools inside, or a list of objects that have names."""
+        if isinstance(value, list):
+            first = first_object(value)
+            return not value or "name" in first or _holds_tools(first)
+        return isinstance(value, dict) and (
+            "name" in value or _holds_tools(value) or _is_map(value)
+        )
+
+    def entries(self, document: Document) -> Iterator[Entry]:
+        """Each tool of each page or server."""
+        value = document.value
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                if isinstance(item, dict) and _holds_tools(item):
+                    yield from _of_result(item, document, f"{document.place(index)}.")
+                else:
+                    yield Entry(document.place(index), item, document.named(None))
+        elif isinstance(value, dict) and _holds_tools(value):
+            yield from _of_result(value, document, "")
+        elif isinstance(value, dict) and "name" in value:
+            yield Entry("the tool", value, document.named(None))
+        elif isinstance(value, dict) and _is_map(value):
+            for server, result in value.items():
+                if isinstance(result, dict):
+                    yield from _of_result({"server": server} | result, document, f"{server:.80}.")
+                else:
+                    yield from _of_list(result, document.named(server), f"{server:.80}")
+        else:
+            raise CatalogError('holds no MCP tools: expected {"tools": [...]} or a list of tools')
+
+    def tool(self, entry: Entry) -> Tool:
+        """The tool of an MCP definition."""
+        value = fields_of(entry)
+        row = {key: value.get(key) for key in ("title", "description", "annotations", "tags")}
+        for field, spellings in _SPELLINGS.items():
+            row[field] = next((value[key] for key in spellings if value.get(key) is not None), None)
+        if "name" in value:
+            row["name"] = value["name"]
+        return Tool.from_dict(row | {"server": entry.server})
+
+
+def _holds_tools(value: dict[str, Any]) -> bool:
+    result = value.get("result")
+    inner = result if isinstance(result, dict) else value
+    return isinstance(inner.get("tools"), list)
+
+
+def _is_map(value: dict[str, Any]) -> bool:
+    return bool(value) and all(
+        isinstance(inner, list) or (isinstance(inner, dict) and _holds_tools(inner))
+        for inner in value.values()
+    )
+
+
+def _of_result(value: dict[str, Any], document: Document, prefix: str) -> Iterator[Entry]:
+    result = value.get("result")
+    inner = value | result if isinstance(result, dict) else value
+    info = inner.get("serverInfo")
+    declared = inner.get("server") or (info.get("name") if isinstance(info, dict) else None)
+    yield from _of_list(inner["tools"], document.named(declared), f"{prefix}tools")
+
+
+def _of_list(tools: list[Any], server: str | None, place: str) -> Iterator[Entry]:
+    for index, tool in enumerate(tools):
+        yield Entry(f"{place}[{index}]", tool, server)

@@ -1,0 +1,101 @@
+"""What a reader of one format offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ...errors import ToolError
+from ..tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Parsed JSON on its way to a reader.
+
+    Attributes:
+        value: the JSON value; for a file of lines, the list of the lines' values.
+        server: the server asked for by the caller, which wins over what the document says.
+        fallback: the server to assume where neither the caller nor the document names one.
+        lines: for a file of lines, the number of the line each value stood on.
+    """
+
+    value: Any
+    server: str | None = None
+    fallback: str | None = None
+    lines: tuple[int, ...] = ()
+
+    def place(self, index: int) -> str:
+        """Where the value of this index stood."""
+        return f"line {self.lines[index]}" if self.lines else f"[{index}]"
+
+    def named(self, declared: object) -> str | None:
+        """The server of a definition, given what the document declares."""
+        if self.server is not None:
+            return self.server
+        return declared if isinstance(declared, str) and declared else self.fallback
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One definition found in a document.
+
+    Attributes:
+        where: its place in the document.
+        value: the definition in the document's own form.
+        server: the server it belongs to.
+    """
+
+    where: str
+    value: Any
+    server: str | None
+
+
+class Reader(Protocol):
+    """Reads one format.
+
+    Attributes:
+        name: what `read_tools(format=...)` calls it.
+    """
+
+    name: str
+
+    def recognises(self, value: Any) -> bool:
+        """Whether a JSON value looks like this format; must be cheap and must not raise."""
+        ...
+
+    def entries(self, document: Document) -> Iterator[Entry]:
+        """The definitions of a document, in order.
+
+        Raises:
+            CatalogError: the document as a whole is not of this format.
+        """
+        ...
+
+    def tool(self, entry: Entry) -> Tool:
+        """The tool of one definition.
+
+        Raises:
+            ToolError: the definition is bad; names the field.
+        """
+        ...
+
+
+def fields_of(entry: Entry) -> dict[str, Any]:
+    """The definition as an object.
+
+    Raises:
+        ToolError: it is something else.
+    """
+    if not isinstance(entry.value, dict):
+        kind = type(entry.value).__name__
+        raise ToolError(field="definition", reason=f"must be an object, got {kind}")
+    return entry.value
+
+
+def first_object(value: Any) -> dict[str, Any]:
+    """The first object of a list, by which its format is recognised; {} where there is none."""
+    if not isinstance(value, list):
+        return {}
+    return next((item for item in value if isinstance(item, dict)), {})

@@ -1,0 +1,145 @@
+"""Checking, cleaning and freezing of the JSON inside a tool: schemas and annotations.
+
+The value is walked with an explicit stack and a budget before anything recursive touches it, so that
+depth, cycles, shared branches and sheer size end in a ToolError instead of exhausting the process.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from ..errors import ToolError
+from .fingerprint import canonical_json
+from .text import DESCRIPTION_LIMIT, Notes, clean
+
+SCHEMA_BYTES = 262_144
+"""Bytes of canonical JSON in one schema: 24 times the largest real one seen, and still a prompt too big to send."""
+SCHEMA_DEPTH = 64
+"""Nesting of objects and arrays; the deepest real schema seen has 18."""
+SCHEMA_VALUES = 50_000
+"""Values in one schema, branches that are shared counted each time they are met."""
+INTEGER_BITS = 1024
+"""Bits of an integer: the range of a double, which is what most readers of JSON can hold."""
+
+_PROSE = frozenset({"description", "title", "$comment"})
+_DOUBTFUL = re.compile(r"\\[ubfr]|[^\x20-\x7e]")
+
+Link: TypeAlias = "tuple[Link, str | int] | None"
+
+
+def freeze(value: object, field: str, notes: Notes) -> bytes:
+    """Canonical JSON of an object, checked and cleaned, as UTF-8.
+
+    Args:
+        value: the object; dict, list, tuple, str, int, float, bool and None may occur in it.
+        field: what errors and notes call it.
+        notes: receives what cleaning removed.
+
+    Raises:
+        ToolError: not an object, too deep, too large, NaN, infinite, or not JSON; names the place.
+    """
+    if not isinstance(value, dict):
+        raise ToolError(field=field, reason=f"must be an object, got {_kind(value)}")
+    overlong = _check(value, field)
+    text = "" if overlong else canonical_json(value)
+    if overlong or _DOUBTFUL.search(text):
+        text = canonical_json(_cleaned(value, field, "", notes))
+    frozen = text.encode()
+    if len(frozen) > SCHEMA_BYTES:
+        raise ToolError(field=field, reason=_too_large(len(frozen)))
+    return frozen
+
+
+def _check(root: dict[Any, Any], field: str) -> bool:
+    """Whether some text in it is over the bound for prose; raises where it cannot be JSON at all."""
+    overlong = False
+    values = size = 0
+    stack: list[tuple[Any, Link, int]] = [(root, None, 1)]
+    while stack:
+        container, link, depth = stack.pop()
+        if depth > SCHEMA_DEPTH:
+            place = _place(field, link)
+            raise ToolError(field=place, reason=f"nested deeper than {SCHEMA_DEPTH} levels")
+        values += len(container)
+        if values > SCHEMA_VALUES:
+            raise ToolError(field=field, reason=f"holds more than {SCHEMA_VALUES:,} values")
+        for key, child in _members(container):
+            kind = type(child)
+            if type(key) is str:
+                size += len(key)
+            elif not isinstance(key, str) and isinstance(container, dict):
+                reason = f"has the key {key!r:.80}, and JSON keys are strings"
+                raise ToolError(field=_place(field, link), reason=reason)
+            if kind is dict or kind is list:
+                stack.append((child, (link, key), depth + 1))
+            elif kind is str:
+                if len(child) > DESCRIPTION_LIMIT:
+                    overlong = True
+                    size += DESCRIPTION_LIMIT if key in _PROSE else len(child)
+                else:
+                    size += len(child)
+            elif isinstance(child, dict | list | tuple):
+                stack.append((child, (link, key), depth + 1))
+            elif reason := _not_json(child):
+                raise ToolError(field=_place(field, (link, key)), reason=reason)
+        if size > SCHEMA_BYTES:
+            raise ToolError(field=field, reason=_too_large(size))
+    return overlong
+
+
+def _members(container: Any) -> Iterator[tuple[Any, Any]]:
+    return iter(container.items()) if isinstance(container, dict) else enumerate(container)
+
+
+def _not_json(value: object) -> str | None:
+    """Why a value that is no container cannot stand in JSON."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"is {value}, which JSON cannot hold"
+    if isinstance(value, int):
+        wide = value.bit_length() > INTEGER_BITS
+        return f"is an integer of more than {INTEGER_BITS} bits" if wide else None
+    if value is None or isinstance(value, str):
+        return None
+    return f"is {_kind(value)}, not a JSON value"
+
+
+def _cleaned(value: Any, field: str, key: str, notes: Notes) -> Any:
+    """A copy with every string cleaned; recursive, so only for what `_check` has let through."""
+    if isinstance(value, str):
+        return clean(value, field, notes, DESCRIPTION_LIMIT if key in _PROSE else None)
+    if isinstance(value, dict):
+        copy: dict[str, Any] = {}
+        for name, child in value.items():
+            visible = clean(name, f"{field} (key)", notes)
+            if visible in copy:
+                reason = (
+                    f"has two keys that read {visible!r:.80} once invisible characters are gone"
+                )
+                raise ToolError(field=field, reason=reason)
+            copy[visible] = _cleaned(child, f"{field}.{visible:.80}", visible, notes)
+        return copy
+    if isinstance(value, list | tuple):
+        return [_cleaned(child, f"{field}[{i}]", "", notes) for i, child in enumerate(value)]
+    return value
+
+
+def _place(field: str, link: Link) -> str:
+    steps: list[str] = []
+    while link is not None:
+        link, key = link
+        steps.append(f"[{key}]" if isinstance(key, int) else f".{key:.80}")
+    path = "".join(reversed(steps))
+    return clean(
+        field + (path if len(path) <= 400 else f"{path[:200]}...{path[-200:]}"), "", Notes()
+    )
+
+
+def _kind(value: object) -> str:
+    return "null" if value is None else type(value).__name__
+
+
+def _too_large(size: int) -> str:
+    return f"takes {size:,} bytes as JSON, more than {SCHEMA_BYTES:,}"

@@ -1,0 +1,277 @@
+"""Tool: one immutable tool definition."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ..errors import ToolError
+from .fingerprint import canonical_json, digest
+from .parameter import Parameter, flatten
+from .schema import freeze
+from .text import DESCRIPTION_LIMIT, ID_LIMIT, NAME_LIMIT, TAG_LIMIT, Notes, clean, clean_line
+
+TAGS_LIMIT = 64
+"""Tags kept for one tool."""
+_NO_PARAMETERS: Final = b'{"properties":{},"type":"object"}'
+
+
+class Tool:
+    """One tool definition, immutable, hashable, equal by id and content.
+
+    Text is cleaned and bounded here (see `text`), schemas are held as canonical JSON and parsed afresh
+    on each access, so that 50,000 tools stay small and nothing handed out can change them.
+
+    Args:
+        name: what a call names; one line of at most 256 characters.
+        server: the server it belongs to, if any; any text of one line.
+        description: cut to 16,384 characters.
+        input_schema: JSON Schema of the arguments; None means no arguments.
+        id: unique in a catalog; `server/name` by default, or the name without a server.
+        title: a name for people.
+        output_schema: JSON Schema of the result.
+        annotations: hints of the server about the tool, as in MCP.
+        tags: words that group tools.
+
+    Attributes:
+        id: unique in a catalog.
+        name: what a call names.
+        server: the server it belongs to, or None.
+        title: a name for people, or None.
+        description: what it does, or "".
+        tags: words that group tools.
+        fingerprint: 32 hexadecimal digits over everything but the id; key order does not matter.
+        cleaned: what cleaning removed, one line each; no part of equality.
+
+    Raises:
+        ToolError: a value of the wrong type, empty, too large, or not JSON; names the field.
+    """
+
+    __slots__ = (
+        "_annotations",
+        "_input_schema",
+        "_output_schema",
+        "cleaned",
+        "description",
+        "fingerprint",
+        "id",
+        "name",
+        "server",
+        "tags",
+        "title",
+    )
+
+    id: str
+    name: str
+    server: str | None
+    title: str | None
+    description: str
+    tags: tuple[str, ...]
+    fingerprint: str
+    cleaned: tuple[str, ...]
+    _input_schema: bytes
+    _output_schema: bytes | None
+    _annotations: bytes | None
+
+    def __init__(
+        self,
+        name: str,
+        server: str | None = None,
+        description: str = "",
+        input_schema: Mapping[str, Any] | None = None,
+        *,
+        id: str | None = None,  # noqa: A002 - the field's name
+        title: str | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        tags: Iterable[str] = (),
+    ) -> None:
+        notes = Notes()
+        known = name if isinstance(name, str) else None
+        try:
+            name = _line(name, "name", notes, NAME_LIMIT)
+            server = None if server is None else _line(server, "server", notes, NAME_LIMIT)
+            default = name if server is None else f"{server}/{name}"
+            given = default if id is None else _line(id, "id", notes, ID_LIMIT)
+            title = (
+                clean_line(_text(title, "title"), "title", notes, NAME_LIMIT)
+                if title is not None
+                else None
+            )
+            text = clean(_text(description, "description"), "description", notes, DESCRIPTION_LIMIT)
+            labels = _tags(tags, notes)
+            schema = (
+                _NO_PARAMETERS
+                if input_schema is None
+                else freeze(input_schema, "input_schema", notes)
+            )
+            output = (
+                None if output_schema is None else freeze(output_schema, "output_schema", notes)
+            )
+            hints = None if annotations is None else freeze(annotations, "annotations", notes)
+        except ToolError as error:
+            visible = clean_line(known, "", Notes(), NAME_LIMIT) if known else None
+            raise ToolError(field=error.field, reason=error.reason, tool=visible) from None
+        words = canonical_json([name, server, title or None, text, labels]).encode()
+        self._set(
+            id=given,
+            name=name,
+            server=server if server is None else sys.intern(server),
+            title=title or None,
+            description=text,
+            tags=labels,
+            fingerprint=digest((words, schema, output or b"", hints or b"")),
+            cleaned=notes.as_tuple(),
+            _input_schema=schema,
+            _output_schema=output,
+            _annotations=hints,
+        )
+
+    def _set(self, **values: object) -> None:
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+
+    @classmethod
+    def _of(cls, values: Mapping[str, object]) -> Tool:
+        tool = cls.__new__(cls)
+        tool._set(**values)
+        return tool
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Tool cannot change: {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Tool cannot change: {name}")
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments: a fresh copy, keys in canonical order."""
+        return _thaw(self._input_schema)
+
+    @property
+    def output_schema(self) -> dict[str, Any] | None:
+        """JSON Schema of the result, if declared: a fresh copy."""
+        return None if self._output_schema is None else _thaw(self._output_schema)
+
+    @property
+    def annotations(self) -> dict[str, Any] | None:
+        """Hints of the server about the tool, if any: a fresh copy."""
+        return None if self._annotations is None else _thaw(self._annotations)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The arguments, flattened; computed on each access."""
+        return flatten(self.input_schema)
+
+    def with_id(self, id: str) -> Tool:  # noqa: A002 - the field's name
+        """The same definition under another id.
+
+        Raises:
+            ToolError: the id is empty, too long or no text.
+        """
+        changed = _line(id, "id", Notes(), ID_LIMIT)
+        return Tool._of({slot: getattr(self, slot) for slot in Tool.__slots__} | {"id": changed})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row form, one line of a tools.jsonl; fields that are not set are left out."""
+        row: dict[str, Any] = {
+            "id": self.id,
+            "name": self.name,
+            "server": self.server,
+            "description": self.description,
+            "input_schema": self.input_schema,
+        }
+        if self.tags:
+            row["tags"] = list(self.tags)
+        return row | self._declared("title", "output_schema", "annotations")
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any]) -> Tool:
+        """A tool from its row form; other keys are ignored, null stands for an absent field.
+
+        Raises:
+            ToolError: a field is missing or bad.
+        """
+        if "name" not in row:
+            raise ToolError(field="name", reason="is missing")
+        fields = (
+            "server",
+            "description",
+            "input_schema",
+            "id",
+            "title",
+            "output_schema",
+            "annotations",
+            "tags",
+        )
+        given = {field: row[field] for field in fields if row.get(field) is not None}
+        return cls(row["name"], **given)
+
+    def to_mcp(self) -> dict[str, Any]:
+        """The entry of an MCP `tools/list` result."""
+        entry: dict[str, Any] = {"name": self.name, "description": self.description}
+        entry["inputSchema"] = {"type": "object"} | self.input_schema
+        declared = self._declared("title", "output_schema", "annotations")
+        if "output_schema" in declared:
+            declared["outputSchema"] = declared.pop("output_schema")
+        return entry | declared
+
+    def _declared(self, *fields: str) -> dict[str, Any]:
+        values = {field: getattr(self, field) for field in fields}
+        return {field: value for field, value in values.items() if value is not None}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tool):
+            return NotImplemented
+        return self.id == other.id and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.fingerprint))
+
+    def __repr__(self) -> str:
+        return f"Tool({self.id!r}, {self.description[:60]!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Tool._of, ({slot: getattr(self, slot) for slot in Tool.__slots__},)
+
+
+def _thaw(frozen: bytes) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(frozen.decode())
+    return value
+
+
+def _text(value: object, field: str) -> str:
+    if not isinstance(value, str):
+        raise ToolError(field=field, reason=f"must be text, got {type(value).__name__}")
+    return value
+
+
+def _line(value: object, field: str, notes: Notes, limit: int) -> str:
+    """One line that is an identity: an error where a description would be cut."""
+    text = _text(value, field)
+    if len(text) > 4 * limit:
+        raise ToolError(field=field, reason=f"has {len(text):,} characters, more than {limit}")
+    line = clean_line(text, field, notes)
+    if not line:
+        raise ToolError(field=field, reason="is empty, or holds nothing visible")
+    if len(line) > limit:
+        raise ToolError(field=field, reason=f"has {len(line):,} characters, more than {limit}")
+    return line
+
+
+def _tags(values: object, notes: Notes) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ToolError(
+            field="tags", reason=f"must be a list of texts, got {type(values).__name__}"
+        )
+    kept: dict[str, None] = {}
+    for index, value in enumerate(values):
+        if index == TAGS_LIMIT:
+            notes.add("tags", f"cut to the first {TAGS_LIMIT}")
+            break
+        field = f"tags[{index}]"
+        if tag := clean_line(_text(value, field), field, notes, TAG_LIMIT):
+            kept[tag] = None
+    return tuple(kept)
