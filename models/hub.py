@@ -1,0 +1,154 @@
+"""From a model's name to the files it consists of: bundled, in a local folder, or on the hub."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import MissingExtraError, ModelError
+
+WEIGHTS = Path(__file__).resolve().parent / "weights"
+
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_SENTENCE_TRANSFORMERS = "sentence-transformers:"
+
+_SETTINGS_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "config.json",
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+)
+
+_X86_FILES = ("model_qint8_avx512_vnni.onnx", "model_qint8_avx512.onnx")
+_AVX2_FILES = ("model_quint8_avx2.onnx",)
+_ARM_FILES = ("model_qint8_arm64.onnx",)
+_ANY_CPU_FILES = ("model_quantized.onnx", "model_int8.onnx", "model.onnx")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """Where a model's files lie.
+
+    Attributes:
+        name: what the model was asked for as.
+        folder: holds tokenizer.json and the settings.
+        onnx: the ONNX file to run.
+    """
+
+    name: str
+    folder: Path
+    onnx: Path
+
+
+def is_sentence_transformers(spec: str) -> bool:
+    """Whether a spec asks for the sentence-transformers library."""
+    return spec.startswith(_SENTENCE_TRANSFORMERS)
+
+
+def bundled_names() -> tuple[str, ...]:
+    """Names of the models that ship with the package."""
+    return tuple(sorted(p.parent.name for p in WEIGHTS.glob("*/model.onnx")))
+
+
+def locate(spec: str) -> ModelFiles:
+    """Find the files of a model; only a hub name touches the network.
+
+    A bundled name is looked up first, then a local folder, then the hub. ``org/name`` always means
+    the hub's published files, even where the same model is bundled under its bare name.
+
+    Args:
+        spec: a bundled name, a local folder, or ``org/name`` on the hub.
+
+    Raises:
+        ModelError: nothing answers to that name, or its files cannot be had.
+        MissingExtraError: it is a hub name and huggingface-hub is not installed.
+    """
+    if spec in bundled_names():
+        return ModelFiles(spec, WEIGHTS / spec, WEIGHTS / spec / "model.onnx")
+    folder = Path(spec).expanduser()
+    if folder.is_dir():
+        return _in_folder(spec, folder)
+    if _HUB_NAME.fullmatch(spec):
+        return _on_hub(spec)
+    raise ModelError(
+        f"no model {spec!r}: it is neither bundled ({', '.join(bundled_names())}), nor a local "
+        "folder, nor of the form 'org/name' of a hub model"
+    )
+
+
+def preferred_onnx(paths: Iterable[str]) -> str | None:
+    """The published ONNX file that runs best on this CPU, or none if there is no ONNX file.
+
+    Publishers name quantised files after the instruction set they are made for. Signed int8 files
+    saturate on CPUs without VNNI, so there the unsigned one is taken.
+
+    Args:
+        paths: file paths in a repository or folder, with ``/``.
+    """
+    by_name: dict[str, str] = {}
+    for path in sorted(paths, key=lambda p: (p.count("/"), p)):
+        if path.endswith(".onnx"):
+            by_name[path.rpartition("/")[2]] = path
+    for name in (*_files_for_cpu(), *_ANY_CPU_FILES):
+        if name in by_name:
+            return by_name[name]
+    return None
+
+
+def _files_for_cpu() -> tuple[str, ...]:
+    if platform.machine().lower() in {"arm64", "aarch64"}:
+        return _ARM_FILES
+    return (*_X86_FILES, *_AVX2_FILES) if _has_avx512_vnni() else (*_AVX2_FILES, *_X86_FILES)
+
+
+def _has_avx512_vnni() -> bool:
+    cpuinfo = Path("/proc/cpuinfo")
+    return cpuinfo.is_file() and "avx512_vnni" in cpuinfo.read_text(errors="replace")
+
+
+def _in_folder(spec: str, folder: Path) -> ModelFiles:
+    found = (*folder.glob("*.onnx"), *folder.glob("onnx/*.onnx"))
+    chosen = preferred_onnx(path.relative_to(folder).as_posix() for path in found)
+    if chosen is None:
+        raise ModelError(
+            f"{folder}: no ONNX file there or in its 'onnx' folder; export the model, or load it "
+            f"as '{_SENTENCE_TRANSFORMERS}{spec}'"
+        )
+    return ModelFiles(spec, folder, folder / chosen)
+
+
+def _on_hub(repository: str) -> ModelFiles:
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise MissingExtraError(f"the hub model {repository!r}", "hub") from error
+    with contextlib.suppress(ModelError, FileNotFoundError, ValueError):
+        # A snapshot that is already here is used as it is: no network, no silent new revision.
+        cached = Path(huggingface_hub.snapshot_download(repository, local_files_only=True))
+        if (cached / "tokenizer.json").is_file():
+            return _in_folder(repository, cached)
+    try:
+        files = huggingface_hub.HfApi().list_repo_files(repository)
+        chosen = preferred_onnx(files)
+        wanted = [name for name in _SETTINGS_FILES if name in files]
+        folder = chosen and huggingface_hub.snapshot_download(
+            repository, allow_patterns=[*wanted, chosen]
+        )
+    except Exception as error:
+        raise ModelError(
+            f"cannot download {repository!r} from the hub ({type(error).__name__}: {error}). "
+            "Check the name and the network; or download it elsewhere and give its folder; or use "
+            f"a bundled model ({', '.join(bundled_names())}), which needs no network"
+        ) from error
+    if not (chosen and folder):
+        raise ModelError(
+            f"{repository} publishes no ONNX file; load it as '{_SENTENCE_TRANSFORMERS}{repository}'"
+        )
+    return ModelFiles(repository, Path(folder), Path(folder) / chosen)

@@ -1,0 +1,179 @@
+"""Batches whose requests are each other's hard negatives.
+
+A batch is made of groups: requests for several tools of one server (siblings), and requests for
+tools that mining found near a request (same verb, other product). The rest comes in the order of
+an epoch, so that every request is seen. The negatives then cost nothing beyond the batch itself.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .data import TrainingData
+from .negatives import Twins
+from .views import joined, self_supervised, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Texts of a training step and which pairs count.
+
+    queries: n texts; documents: m texts; positive: (n, m) bool, the document serves the query;
+    ignored: (n, m) bool, neither a positive nor a fair negative.
+    """
+
+    queries: tuple[str, ...]
+    documents: tuple[str, ...]
+    positive: NDArray[np.bool_]
+    ignored: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """What a batch is made of.
+
+    Args:
+        queries: requests in a batch.
+        sibling_group: most requests for tools of one server that a drawn request brings along.
+        neighbour_group: most requests for mined negatives that a drawn request brings along.
+        self_supervised: share of queries made from tools without a request.
+        joined: share of queries that are two or three requests in one.
+        extra_documents: tools put in as negatives only: siblings and mined ones.
+    """
+
+    queries: int = 64
+    sibling_group: int = 3
+    neighbour_group: int = 2
+    self_supervised: float = 0.15
+    joined: float = 0.06
+    extra_documents: int = 16
+
+
+class Batches:
+    """An endless, seeded stream of batches.
+
+    Args:
+        data: tools and requests.
+        twins: false-negative filter over the tools.
+        mixture: what a batch is made of.
+        seed: of the whole stream.
+        mined: hard negatives of each request, or None before any mining.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        twins: Twins,
+        mixture: Mixture,
+        *,
+        seed: int,
+        mined: Sequence[tuple[int, ...]] | None = None,
+    ) -> None:
+        self._data = data
+        self._twins = twins
+        self._mixture = mixture
+        self._seed = seed
+        self.mined: Sequence[tuple[int, ...]] = mined or [()] * len(data.requests)
+        self._of_tool: defaultdict[int, list[int]] = defaultdict(list)
+        for position, request in enumerate(data.requests):
+            for tool in request.relevant:
+                self._of_tool[tool].append(position)
+        self._of_server: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for position, tool in enumerate(data.tools):
+            if tool.server:
+                self._of_server[tool.source, tool.server].append(position)
+        self._unrequested = [
+            position for position in range(len(data.tools)) if position not in self._of_tool
+        ]
+
+    def __iter__(self) -> Iterator[Batch]:
+        rng = random.Random(self._seed)
+        queue: list[int] = []
+        while True:
+            chosen: dict[int, None] = {}
+            wanted = round(self._mixture.queries * (1 - self._mixture.self_supervised))
+            while len(chosen) < min(wanted, len(self._data.requests)):
+                if not queue:
+                    queue = list(range(len(self._data.requests)))
+                    rng.shuffle(queue)
+                seed = queue.pop()
+                for position in [seed, *self._companions(seed, rng)]:
+                    if len(chosen) < wanted:
+                        chosen.setdefault(position)
+            yield self._build(list(chosen), rng)
+
+    def _siblings(self, tool: int) -> list[int]:
+        shown_tool = self._data.tools[tool]
+        if not shown_tool.server:
+            return []
+        return [
+            other
+            for other in self._of_server[shown_tool.source, shown_tool.server]
+            if other != tool
+        ]
+
+    def _companions(self, seed: int, rng: random.Random) -> list[int]:
+        """Requests for siblings of the drawn request's tool and for tools mined as negatives."""
+        tool = rng.choice(self._data.requests[seed].relevant)
+        siblings = [other for other in self._siblings(tool) if other in self._of_tool]
+        neighbours = [other for other in self.mined[seed] if other in self._of_tool]
+        tools = rng.sample(siblings, min(len(siblings), self._mixture.sibling_group))
+        tools += rng.sample(neighbours, min(len(neighbours), self._mixture.neighbour_group))
+        return [rng.choice(self._of_tool[other]) for other in dict.fromkeys(tools)]
+
+    def _build(self, chosen: list[int], rng: random.Random) -> Batch:
+        data, mixture = self._data, self._mixture
+        queries: list[str] = []
+        relevant: list[tuple[int, ...]] = []
+        documents: dict[int, str] = {}
+        singles = [place for place in chosen if len(data.requests[place].relevant) == 1]
+        for place in chosen:
+            request = data.requests[place]
+            texts, tools = [request.text], list(request.relevant)
+            if place in singles and rng.random() < mixture.joined:
+                for further in rng.sample(singles, min(len(singles), rng.choice((1, 1, 2)))):
+                    if data.requests[further].relevant[0] not in tools:
+                        texts.append(data.requests[further].text)
+                        tools.append(data.requests[further].relevant[0])
+            queries.append(joined(texts, rng))
+            relevant.append(tuple(tools))
+            for tool in tools:
+                documents.setdefault(tool, shown(data.tools[tool], rng))
+        free = min(mixture.queries - len(queries), len(self._unrequested))
+        for tool in rng.sample(self._unrequested, free):
+            query, document = self_supervised(data.tools[tool], rng)
+            queries.append(query)
+            relevant.append((tool,))
+            documents.setdefault(tool, document)
+        for tool in self._further_documents(chosen, rng):
+            documents.setdefault(tool, shown(data.tools[tool], rng))
+        return self._labelled(queries, relevant, documents)
+
+    def _further_documents(self, chosen: list[int], rng: random.Random) -> list[int]:
+        """Negatives without a query of their own, one a request."""
+        found: list[int] = []
+        for place in rng.sample(chosen, min(len(chosen), self._mixture.extra_documents)):
+            pool = list(self.mined[place]) or self._siblings(self._data.requests[place].relevant[0])
+            if pool:
+                found.append(rng.choice(pool))
+        return found
+
+    def _labelled(
+        self, queries: list[str], relevant: list[tuple[int, ...]], documents: dict[int, str]
+    ) -> Batch:
+        column = {tool: index for index, tool in enumerate(documents)}
+        positive = np.zeros((len(queries), len(documents)), dtype=np.bool_)
+        ignored = np.zeros_like(positive)
+        for row, tools in enumerate(relevant):
+            for tool in self._twins.answers(tools):
+                if tool in column:
+                    ignored[row, column[tool]] = True
+            for tool in tools:
+                positive[row, column[tool]] = True
+        return Batch(tuple(queries), tuple(documents.values()), positive, ignored & ~positive)

@@ -1,0 +1,161 @@
+"""Export encoders and cross-encoders of the BERT family to ONNX, fuse them, quantise them.
+
+The fused graph keeps one kernel per attention, per skip connection with its layer norm, and per
+biased GELU; a query of twenty tokens spends more time between kernels than inside them, so this is
+what makes one query fast on a CPU. Needs the extra ``train``.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import onnx
+import torch
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnxruntime.transformers.fusion_options import FusionOptions
+from onnxruntime.transformers.optimizer import optimize_model
+
+Pooling = Literal["mean", "cls"]
+
+_OPSET = 17
+_FUSABLE = frozenset({"bert", "roberta", "xlm-roberta", "distilbert"})
+
+
+class PooledEncoder(torch.nn.Module):
+    """A transformer, the pooling of its last layer, and L2 normalisation, as one module.
+
+    Args:
+        transformer: a Hugging Face encoder.
+        pooling: ``mean`` over the tokens the mask keeps, or the first (``cls``) token.
+    """
+
+    def __init__(self, transformer: Any, pooling: Pooling = "mean") -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.pooling = pooling
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Embed token ids (batch, sequence) as unit vectors (batch, dim)."""
+        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        hidden = self.transformer(
+            input_ids=input_ids, attention_mask=attention_mask, **types
+        ).last_hidden_state
+        if self.pooling == "cls":
+            pooled = hidden[:, 0]
+        else:
+            mask = attention_mask.unsqueeze(-1).to(hidden.dtype)
+            pooled = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
+        return torch.nn.functional.normalize(pooled, dim=-1)
+
+
+class _Logits(torch.nn.Module):
+    """A sequence classifier reduced to its logits."""
+
+    def __init__(self, classifier: Any) -> None:
+        super().__init__()
+        self.classifier = classifier
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> Any:
+        types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+        return self.classifier(input_ids=input_ids, attention_mask=attention_mask, **types).logits
+
+
+def export_encoder(transformer: Any, path: Path, *, pooling: Pooling = "mean") -> None:
+    """Write an encoder as fp32 ONNX whose output ``embedding`` (batch, dim) has unit norm.
+
+    Args:
+        transformer: a Hugging Face encoder, loaded with ``attn_implementation="eager"``.
+        path: the file to write.
+        pooling: how the last layer becomes one vector.
+    """
+    _export(PooledEncoder(transformer, pooling), transformer.config, path, output="embedding")
+
+
+def export_cross_encoder(classifier: Any, path: Path) -> None:
+    """Write a sequence classifier as fp32 ONNX with the output ``logits`` (batch, labels).
+
+    Args:
+        classifier: a Hugging Face ``...ForSequenceClassification``, loaded with
+            ``attn_implementation="eager"`` where the architecture has the choice.
+        path: the file to write.
+    """
+    _export(_Logits(classifier), classifier.config, path, output="logits")
+
+
+def quantize(source: Path, destination: Path) -> None:
+    """Quantise fp32 ONNX to dynamic int8: signed weights with one scale per output channel.
+
+    Signed per-channel weights are both closer to fp32 and, on CPUs with VNNI, about twice as fast
+    as the unsigned per-tensor default. Embedding tables are quantised as well.
+
+    Args:
+        source: the fp32 file.
+        destination: the int8 file to write.
+    """
+    quantize_dynamic(
+        source,
+        destination,
+        weight_type=QuantType.QInt8,
+        per_channel=True,
+        extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
+    )
+
+
+def _export(module: torch.nn.Module, config: Any, path: Path, *, output: str) -> None:
+    inputs = ["input_ids", "attention_mask"]
+    if getattr(config, "type_vocab_size", 0) > 1:
+        inputs.append("token_type_ids")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if config.model_type not in _FUSABLE:
+        _trace(module, inputs, path, output)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        traced = Path(scratch) / "traced.onnx"
+        _trace(module, inputs, traced, output)
+        fused = optimize_model(
+            str(traced),
+            model_type="bert",
+            num_heads=config.num_attention_heads,
+            hidden_size=config.hidden_size,
+            optimization_options=FusionOptions("bert"),
+            opt_level=0,
+        )
+    fused.change_graph_inputs_to_int32()
+    fused.save_model_to_file(str(path))
+
+
+def _trace(module: torch.nn.Module, inputs: Sequence[str], path: Path, output: str) -> None:
+    ids = torch.randint(5, 50, (2, 11))
+    mask = torch.ones_like(ids)
+    mask[1, 8:] = 0
+    example = (ids, mask, torch.zeros_like(ids))[: len(inputs)]
+    with warnings.catch_warnings():
+        # The fusion patterns of onnxruntime.transformers match the TorchScript exporter's graphs.
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            module.eval(),
+            example,
+            str(path),
+            input_names=list(inputs),
+            output_names=[output],
+            dynamic_axes={
+                **{name: {0: "batch", 1: "sequence"} for name in inputs},
+                output: {0: "batch"},
+            },
+            opset_version=_OPSET,
+            dynamo=False,
+        )

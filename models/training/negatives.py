@@ -1,0 +1,137 @@
+"""Hard negatives: tools that look right for a request and are not.
+
+Mining takes the top of BM25 and of an encoder. What makes it safe is the filter for false
+negatives: the same tool offered by several servers ("near twins") answers the request as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...retrieval.analysis import spaced, words
+from .data import Request, TrainingTool
+
+#: Cosine from which two texts are twins whatever their names, and that for tools of equal name.
+TWIN_COSINE = 0.92
+NAMESAKE_COSINE = 0.65
+
+#: A mined tool nearer to the request than this share of the relevant tool's score is suspected to
+#: be an unlabelled answer and is left out (positive-aware mining, as in NV-Retriever).
+POSITIVE_SHARE = 0.97
+
+
+class Twins:
+    """Which tools are near copies of each other on different servers.
+
+    Args:
+        tools: n tools.
+        vectors: (n, dim), L2-normalised, of an encoder that nothing here has trained.
+    """
+
+    def __init__(self, tools: Sequence[TrainingTool], vectors: NDArray[np.float32]) -> None:
+        self._twins: list[frozenset[int]] = []
+        names = np.unique([spaced(tool.name).lower() for tool in tools], return_inverse=True)[1]
+        servers = np.unique(
+            [
+                f"{tool.source}/{tool.server}" if tool.server else f"{tool.id}\0"
+                for tool in tools
+            ],
+            return_inverse=True,
+        )[1]
+        for start in range(0, len(tools), 1024):
+            block = slice(start, start + 1024)
+            cosine = vectors[block] @ vectors.T
+            namesakes = names[block, None] == names[None, :]
+            near = (cosine >= TWIN_COSINE) | (namesakes & (cosine >= NAMESAKE_COSINE))
+            near &= servers[block, None] != servers[None, :]
+            self._twins.extend(frozenset(np.flatnonzero(row).tolist()) for row in near)
+
+    def of(self, tool: int) -> frozenset[int]:
+        """Positions of the twins of the tool at position `tool`."""
+        return self._twins[tool]
+
+    def answers(self, relevant: Sequence[int]) -> frozenset[int]:
+        """All tools that answer a request for `relevant`: these and their twins."""
+        return frozenset(relevant).union(*(self._twins[tool] for tool in relevant))
+
+
+class LexicalIndex:
+    """BM25 (k1 1.2, b 0.75) over tool texts, for mining only."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        counts = [Counter(words(text)) for text in texts]
+        lengths = np.array([sum(count.values()) for count in counts], dtype=np.float32)
+        norm = 1.2 * (0.25 + 0.75 * lengths / max(float(lengths.mean()), 1.0))
+        postings: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for position, count in enumerate(counts):
+            for term, frequency in count.items():
+                postings[term].append((position, frequency))
+        self._size = len(texts)
+        self._postings: dict[str, tuple[NDArray[np.intp], NDArray[np.float32]]] = {}
+        for term, entries in postings.items():
+            places = np.array([place for place, _ in entries], dtype=np.intp)
+            frequency = np.array([value for _, value in entries], dtype=np.float32)
+            idf = math.log1p((self._size - len(entries) + 0.5) / (len(entries) + 0.5))
+            weight = idf * frequency * 2.2 / (frequency + norm[places])
+            self._postings[term] = (places, weight.astype(np.float32))
+
+    def scores(self, query: str) -> NDArray[np.float32]:
+        """(n,) BM25 scores of all texts."""
+        total = np.zeros(self._size, dtype=np.float32)
+        for term in set(words(query)):
+            if term in self._postings:
+                places, weights = self._postings[term]
+                total[places] += weights
+        return total
+
+
+def mine(
+    requests: Sequence[Request],
+    tools: Sequence[TrainingTool],
+    twins: Twins,
+    request_vectors: NDArray[np.float32],
+    tool_vectors: NDArray[np.float32],
+    *,
+    each: int = 8,
+) -> list[tuple[int, ...]]:
+    """Hard negatives of each request, from the encoder's and BM25's top in turn.
+
+    Args:
+        requests: n requests.
+        tools: m tools.
+        twins: the false-negative filter over `tools`.
+        request_vectors: (n, dim), L2-normalised.
+        tool_vectors: (m, dim), L2-normalised.
+        each: how many to find for a request, at most.
+
+    Returns:
+        For each request, positions of tools, hardest first, that are neither relevant nor twins of
+        a relevant tool nor suspiciously near to the request.
+    """
+    lexical = LexicalIndex([tool.text for tool in tools])
+    depth = min(4 * each, len(tools))
+    mined: list[tuple[int, ...]] = []
+    for row, request in enumerate(requests):
+        dense = tool_vectors @ request_vectors[row]
+        ceiling = POSITIVE_SHARE * max(float(dense[tool]) for tool in request.relevant)
+        arms = []
+        for scores in (dense, lexical.scores(request.text)):
+            top = np.argpartition(-scores, depth - 1)[:depth]
+            arms.append(top[np.argsort(-scores[top], kind="stable")].tolist())
+        answers = twins.answers(request.relevant)
+        own = {tools[tool].server for tool in request.relevant} - {None}
+        chosen: dict[int, None] = {}
+        for candidate in (tool for pair in zip(*arms, strict=True) for tool in pair):
+            # A sibling on the same server is another tool by definition, however near it is.
+            sibling = tools[candidate].server in own
+            if candidate not in answers and (sibling or float(dense[candidate]) <= ceiling):
+                chosen.setdefault(candidate)
+            if len(chosen) == each:
+                break
+        mined.append(tuple(chosen))
+    return mined

@@ -1,0 +1,56 @@
+"""Views of a tool: the texts it is shown as, and pairs made from a tool that has no request."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from ...retrieval.analysis import spaced
+from .data import TrainingTool, tool_text
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+
+#: Joins requests into one that needs several tools.
+_CONNECTORS = (" and ", ", then ", ". Also, ", ", and after that ", "; ", ". Then ", " plus ", "\n")
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and lines of a description that hold at least two words."""
+    return [part.strip() for part in _SENTENCE.split(text) if len(part.split()) > 1]
+
+
+def shown(tool: TrainingTool, rng: random.Random) -> str:
+    """A tool's text, most often whole, sometimes with a part missing as in poorer catalogs."""
+    draw = rng.random()
+    if draw < 0.12:
+        return tool_text(tool.name, tool.description, ())
+    if draw < 0.24 and (parts := sentences(tool.description)):
+        return tool_text(tool.name, parts[0], tool.parameters)
+    if draw < 0.28 and len(tool.description) > 20:
+        return tool_text("", tool.description, tool.parameters)
+    return tool.text
+
+
+def self_supervised(tool: TrainingTool, rng: random.Random) -> tuple[str, str]:
+    """A pair of (request-like text, tool text) that share the tool and not the words shown.
+
+    Either a sentence of the description against the rest of the tool, or the name against the
+    tool without its name.
+    """
+    parts = sentences(tool.description)
+    if len(parts) > 1 and rng.random() < 0.5:
+        chosen = rng.randrange(min(len(parts), 4))
+        rest = " ".join(part for index, part in enumerate(parts) if index != chosen)
+        return parts[chosen], tool_text(tool.name, rest, tool.parameters)
+    if parts and rng.random() < 0.5:
+        return parts[0], tool_text(tool.name, " ".join(parts[1:]), tool.parameters)
+    return spaced(tool.name), tool_text("", tool.description, tool.parameters) or tool.text
+
+
+def joined(texts: list[str], rng: random.Random) -> str:
+    """Several requests as one."""
+    text = texts[0]
+    for further in texts[1:]:
+        connector = rng.choice(_CONNECTORS)
+        text = text.rstrip(".!? ") + connector + further
+    return text
