@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
 import numpy as np
 
-from ..errors import ConfigError
+from ..errors import ConfigError, RequestError
 from .protocols import Fusion, Retriever
 from .query import Query, Ranking
 from .rerank import RerankStage
 from .selection import Placement
 
 
-class BudgetExceeded(Exception):  # noqa: N818
+class BudgetExceeded(RequestError):
     """A stage would not finish inside the request's time budget; a cheaper tier should run."""
 
 
@@ -42,13 +42,17 @@ class Run:
     deadline: float | None = None
     rankings: dict[str, Ranking] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
+    _depths: dict[str, int] = field(default_factory=dict)
 
     def retrieve(self, stage: str, depth: int) -> Ranking:
-        """The `depth` best rows of a retriever.
+        """The `depth` best rows of a retriever, searched once however often it is asked.
 
         Raises:
             ConfigError: no such retriever.
         """
+        known = self.rankings.get(stage)
+        if known is not None and self._depths[stage] >= depth:
+            return known
         retriever = self.retrievers.get(stage)
         if retriever is None:
             raise ConfigError(f"no retriever {stage!r}; there are: {', '.join(self.retrievers)}")
@@ -59,6 +63,7 @@ class Run:
             self.timings["encode"] = (perf_counter() - start) * 1e3
         with self._recorded(stage):
             self.rankings[stage] = retriever.search(self.query, max(depth, self.k))
+        self._depths[stage] = depth
         return self.rankings[stage]
 
     def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
@@ -91,14 +96,15 @@ class Run:
             np.concatenate([scored.scores, ranking.scores[count:]]),
         )
 
-    def placements(self, row: int) -> dict[str, Placement]:
-        """Where each stage that ran placed a row; stages that did not see it are absent."""
-        found = {}
+    def placements(self, rows: Sequence[int]) -> dict[int, dict[str, Placement]]:
+        """For each row, where every stage that saw it placed it."""
+        found: dict[int, dict[str, Placement]] = {row: {} for row in rows}
         for stage, ranking in self.rankings.items():
-            position = np.flatnonzero(ranking.rows == row)
-            if len(position):
-                place = int(position[0])
-                found[stage] = Placement(place + 1, float(ranking.scores[place]))
+            places = {row: place for place, row in enumerate(ranking.rows.tolist())}
+            for row in rows:
+                place = places.get(row)
+                if place is not None:
+                    found[row][stage] = Placement(place + 1, float(ranking.scores[place]))
         return found
 
     @contextmanager

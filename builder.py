@@ -1,0 +1,157 @@
+"""A Config made into the parts of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import registry
+from .catalog import Catalog, Tool
+from .config import Config, FusionConfig, TierConfig
+from .errors import ConfigError, StoreError
+from .models import Encoder, Reranker, load_encoder, load_reranker
+from .retrieval import CandidateScorer, Fusion, Strategy
+from .retrieval.document import embedding_text
+from .retrieval.index import Index, Vectors, build_lexical, encode_tools, rows_of
+from .retrieval.rerank import RerankStage, TextScorer
+from .retrieval.store import read, save
+
+Progress = Callable[[int, int], None]
+
+
+class Builder:
+    """Builds, opens and saves indexes as a Config says; holds the models they share.
+
+    Args:
+        config: what to build.
+
+    Raises:
+        ConfigError: a tier's strategy or fusion does not take its settings.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._models: dict[str, Any] = {}
+        self._lock = Lock()
+        stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
+        self._lexical = registry.load("lexical", config.lexical.backend) if "lexical" in stages else None
+        self._dense = registry.load("dense", config.dense.backend) if "dense" in stages else None
+
+    def strategies(self) -> dict[str, Strategy]:
+        """The configured tiers by name."""
+        return {name: self._strategy(name, tier) for name, tier in self.config.tiers.items()}
+
+    def build(
+        self, catalog: Catalog, *, known: Vectors | None = None, progress: Progress | None = None
+    ) -> Index:
+        """Index a catalog version, encoding only what `known` does not hold."""
+        tools = rows_of(catalog)
+        lexical = (
+            build_lexical(self._lexical, tools, self.config.lexical.boosts)
+            if self._lexical
+            else None
+        )
+        if self._dense is None:
+            return Index(catalog, tools, lexical, None, self._rerankers(tools))
+        encoder = self._encoder()
+        vectors, encoded = encode_tools(encoder, tools, known, progress)
+        dense = (self._dense.build(vectors.values), vectors, encoder)
+        return Index(catalog, tools, lexical, dense, self._rerankers(tools), encoded)
+
+    def open(
+        self, folder: Path, catalog: Catalog | None = None, *, progress: Progress | None = None
+    ) -> Index:
+        """The saved index, with what no longer fits it built anew."""
+        saved = read(folder)
+        if catalog is not None and catalog.fingerprint != saved.catalog.fingerprint:
+            return self.build(catalog, known=saved.vectors, progress=progress)
+        tools = rows_of(saved.catalog)
+        settings = self._settings()
+        lexical = None
+        if self._lexical is not None:
+            if saved.settings.get("lexical") == settings["lexical"]:
+                lexical = self._lexical.load(saved.folder / "lexical", self.config.lexical.boosts)
+            else:
+                lexical = build_lexical(self._lexical, tools, self.config.lexical.boosts)
+        if self._dense is None:
+            return Index(saved.catalog, tools, lexical, None, self._rerankers(tools))
+        encoder = self._encoder()
+        vectors, encoded = saved.vectors, 0
+        if vectors is None or vectors.model != encoder.fingerprint:
+            vectors, encoded = encode_tools(encoder, tools, None, progress)
+        if encoded == 0 and saved.settings.get("dense") == settings["dense"]:
+            index = self._dense.load(saved.folder / "dense", vectors.values)
+        else:
+            index = self._dense.build(vectors.values)
+        dense = (index, vectors, encoder)
+        return Index(saved.catalog, tools, lexical, dense, self._rerankers(tools), encoded)
+
+    def save(self, index: Index, folder: Path) -> None:
+        """Write an index as the new current version of a folder."""
+        save(index, folder, self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        lexical = self.config.lexical
+        return {
+            "lexical": {"backend": lexical.backend, "boosts": lexical.boosts},
+            "dense": {"backend": self.config.dense.backend},
+        }
+
+    def _strategy(self, name: str, tier: TierConfig) -> Strategy:
+        factory = registry.load("strategy", tier.strategy)
+        try:
+            strategy: Strategy = factory(
+                retrievers=tier.retrievers,
+                fusion=self._fusion(tier.fusion or self.config.fusion),
+                reranker=self._spec(tier.reranker) if tier.reranker else None,
+                depth=tier.depth,
+                candidates=tier.candidates,
+                fallback=tier.fallback,
+            )
+        except TypeError as error:
+            raise ConfigError(f"tiers.{name}: strategy {tier.strategy!r}: {error}") from error
+        return strategy
+
+    def _fusion(self, settings: FusionConfig) -> Fusion:
+        factory = registry.load("fusion", settings.method)
+        try:
+            fusion: Fusion = factory(**settings.arguments())
+        except TypeError as error:
+            raise ConfigError(f"fusion {settings.method!r}: {error}") from error
+        return fusion
+
+    def _spec(self, reranker: str) -> str:
+        return self.config.reranker if reranker == "default" else reranker
+
+    def _rerankers(self, tools: tuple[Tool, ...]) -> Mapping[str, RerankStage]:
+        def texts(rows: NDArray[np.int64]) -> list[str]:
+            return [embedding_text(tools[row]) for row in rows.tolist()]
+
+        def loader(spec: str) -> Callable[[], CandidateScorer]:
+            return lambda: TextScorer(self._reranker(spec), texts)
+
+        specs = {self._spec(tier.reranker) for tier in self.config.tiers.values() if tier.reranker}
+        return {spec: RerankStage(loader(spec)) for spec in sorted(specs)}
+
+    def _encoder(self) -> Encoder:
+        encoder: Encoder = self._model(
+            "encoder", lambda: load_encoder(self.config.encoder, threads=self.config.threads)
+        )
+        return encoder
+
+    def _reranker(self, spec: str) -> Reranker:
+        reranker: Reranker = self._model(
+            f"reranker {spec}", lambda: load_reranker(spec, threads=self.config.threads)
+        )
+        return reranker
+
+    def _model(self, key: str, load: Callable[[], Any]) -> Any:
+        with self._lock:
+            if key not in self._models:
+                self._models[key] = load()
+            return self._models[key]

@@ -1,0 +1,252 @@
+"""Everything that can be chosen, in one model, from TOML, JSON or keyword arguments."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from . import registry
+from .errors import ConfigError
+from .retrieval.document import LEXICAL_FIELDS
+
+_BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
+    "lexical": {"retrievers": ("lexical",)},
+    "embed": {"retrievers": ("dense",), "fallback": "lexical"},
+    "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "lexical"},
+    "rerank": {
+        "retrievers": ("lexical", "dense"),
+        "reranker": "default",
+        "fallback": "hybrid",
+    },
+}
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LexicalConfig(_Section):
+    """The lexical stage.
+
+    Args:
+        backend: name of a lexical index.
+        boosts: field to its weight in the BM25 sum; a field not named is not searched.
+    """
+
+    backend: str = "tantivy"
+    boosts: dict[str, float] = Field(
+        default={
+            "name": 2.0,
+            "title": 1.0,
+            "description": 1.0,
+            "parameters": 0.5,
+            "server": 1.0,
+            "tags": 0.5,
+        }
+    )
+
+    @field_validator("boosts")
+    @classmethod
+    def _known_fields(cls, boosts: dict[str, float]) -> dict[str, float]:
+        if unknown := set(boosts) - set(LEXICAL_FIELDS):
+            raise ValueError(
+                f"no field {', '.join(sorted(unknown))}; there are: {', '.join(LEXICAL_FIELDS)}"
+            )
+        return boosts
+
+
+class DenseConfig(_Section):
+    """The dense stage.
+
+    Args:
+        backend: name of a dense index: `exact`, `hnswlib`, or `auto`, which goes by size.
+    """
+
+    backend: str = "exact"
+
+
+class FusionConfig(BaseModel):
+    """The fusion of several retrievers.
+
+    Args:
+        method: name of a fusion; every other key is an argument of it (`rrf`: k, weights).
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    method: str = "rrf"
+
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for the fusion's constructor."""
+        return dict(self.model_extra or {})
+
+
+class TierConfig(_Section):
+    """One tier.
+
+    Args:
+        strategy: name of a strategy class; `pipeline` is the one built in.
+        retrievers: stages that find candidates, of `lexical` and `dense`.
+        fusion: how several retrievers become one ranking; the common `fusion` when absent.
+        reranker: model that reorders the best candidates, `default` for the common `reranker`.
+        depth: rows taken from each retriever.
+        candidates: rows handed to the reranker.
+        fallback: tier that takes over when a stage cannot run or the time budget is short.
+    """
+
+    strategy: str = "pipeline"
+    retrievers: tuple[str, ...] = Field(min_length=1)
+    fusion: FusionConfig | None = None
+    reranker: str | None = None
+    depth: int = Field(default=100, ge=1, le=10_000)
+    candidates: int = Field(default=40, ge=1, le=1_000)
+    fallback: str | None = None
+
+    @field_validator("retrievers")
+    @classmethod
+    def _known_retrievers(cls, stages: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := set(stages) - {"lexical", "dense"}:
+            raise ValueError(
+                f"no retriever {', '.join(sorted(unknown))}; there are: lexical, dense"
+            )
+        return stages
+
+
+def _built_in_tiers() -> dict[str, TierConfig]:
+    return {name: TierConfig(**tier) for name, tier in _BUILT_IN_TIERS.items()}
+
+
+class Config(_Section):
+    """What an engine is made of.
+
+    Args:
+        encoder: `bundled`, a bundled model's name, a folder, a hub name, or
+            `sentence-transformers:NAME`.
+        reranker: `features` (a bundled linear model over what the stages measured), a folder or
+            a hub name of a cross-encoder.
+        threads: threads a model may use for one request; None for the model's default.
+        lexical: the lexical stage.
+        dense: the dense stage.
+        fusion: how the tiers fuse, where they do not say otherwise.
+        tiers: a table of tiers, added to the built-in `lexical`, `embed`, `hybrid`, `rerank` or
+            changing single settings of them; or a list of names, to offer only those.
+        default_tier: tier of a request that names none.
+        k: hits of a request that asks for no number.
+    """
+
+    encoder: str = "bundled"
+    reranker: str = "features"
+    threads: int | None = Field(default=None, ge=1)
+    lexical: LexicalConfig = LexicalConfig()
+    dense: DenseConfig = DenseConfig()
+    fusion: FusionConfig = FusionConfig()
+    tiers: dict[str, TierConfig] = Field(default_factory=_built_in_tiers)
+    default_tier: str = "hybrid"
+    k: int = Field(default=10, ge=1)
+
+    @field_validator("tiers", mode="before")
+    @classmethod
+    def _complete_tiers(cls, tiers: Any) -> Any:
+        if isinstance(tiers, list | tuple):
+            if unknown := [name for name in tiers if name not in _BUILT_IN_TIERS]:
+                raise ValueError(
+                    f"no built-in tier {', '.join(map(str, unknown))}; "
+                    f"there are: {', '.join(_BUILT_IN_TIERS)}"
+                )
+            return {name: _BUILT_IN_TIERS[name] for name in tiers}
+        if isinstance(tiers, Mapping) and not any(isinstance(t, TierConfig) for t in tiers.values()):
+            changed = {
+                name: {**_BUILT_IN_TIERS.get(name, {}), **tier} if isinstance(tier, Mapping) else tier
+                for name, tier in tiers.items()
+            }
+            return {**_BUILT_IN_TIERS, **changed}
+        return tiers
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fitting_default(cls, values: Any) -> Any:
+        tiers = values.get("tiers") if isinstance(values, dict) else None
+        if isinstance(tiers, list | tuple) and tiers and "default_tier" not in values:
+            return {**values, "default_tier": "hybrid" if "hybrid" in tiers else tiers[-1]}
+        return values
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        if self.default_tier not in self.tiers:
+            raise ValueError(f"default_tier {self.default_tier!r} is not among the tiers: {_list(self.tiers)}")
+        for kind, name in [
+            ("lexical", self.lexical.backend),
+            ("dense", self.dense.backend),
+            ("fusion", self.fusion.method),
+            *(("fusion", tier.fusion.method) for tier in self.tiers.values() if tier.fusion),
+            *(("strategy", tier.strategy) for tier in self.tiers.values()),
+        ]:
+            if name not in registry.names(kind):
+                raise ValueError(
+                    f"no {kind} backend {name!r}; there are: {_list(registry.names(kind))}"
+                )
+        return self
+
+    @classmethod
+    def make(cls, **settings: Any) -> Self:
+        """A config from keyword arguments.
+
+        Raises:
+            ConfigError: names the setting, what is wrong and what there is instead.
+        """
+        try:
+            return cls.model_validate(settings)
+        except ValidationError as error:
+            raise ConfigError(_explained(error, cls)) from error
+
+    @classmethod
+    def read(cls, source: str | Path | Mapping[str, Any]) -> Self:
+        """A config from a TOML or JSON file, or from a mapping.
+
+        Raises:
+            ConfigError: the file cannot be read or parsed, or a setting is wrong.
+        """
+        if isinstance(source, Mapping):
+            return cls.make(**source)
+        path = Path(source)
+        try:
+            text = path.read_text(encoding="utf-8")
+            settings = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path}: cannot be read as a configuration: {error}") from error
+        if not isinstance(settings, dict):
+            raise ConfigError(f"{path}: a configuration is a table of settings")
+        try:
+            return cls.make(**settings)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+
+def _list(names: Any) -> str:
+    return ", ".join(names)
+
+
+def _explained(error: ValidationError, model: type[BaseModel]) -> str:
+    lines = []
+    for problem in error.errors(include_url=False, include_context=False):
+        location = [str(part) for part in problem["loc"]]
+        message = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            known = ", ".join(_section(model, problem["loc"][:-1]).model_fields)
+            message = f"unknown setting; there are: {known}"
+        lines.append(f"{'.'.join(location)}: {message}" if location else message)
+    return "; ".join(lines)
+
+
+def _section(model: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
+    sections: Mapping[str, type[BaseModel]] = {
+        "lexical": LexicalConfig,
+        "dense": DenseConfig,
+        "fusion": FusionConfig,
+        "tiers": TierConfig,
+    }
+    return sections.get(str(location[0]), model) if location else model

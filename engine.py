@@ -1,0 +1,350 @@
+"""Engine: the stages composed from a Config, and a request's way through them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from time import perf_counter
+from typing import Any, Self
+
+import numpy as np
+
+from .builder import Builder
+from .catalog import Catalog, Tool
+from .config import Config
+from .errors import ConfigError, MissingExtraError, ModelError, RequestError
+from .retrieval import Hit, Query, Ranking, Run, Selection, Strategy
+from .retrieval.explain import Explanation, explain
+from .retrieval.index import Index
+from .retrieval.query import MAX_QUERY_CHARS
+from .retrieval.run import BudgetExceeded
+from .retrieval.selection import Placement
+
+Progress = Callable[[int, int], None]
+# Weight of the newest request in a tier's running time.
+_SMOOTHING = 0.2
+
+
+class Engine:
+    """Finds the tools a request needs in a catalog.
+
+    Make one with `from_tools`, `from_config` or `open`. An engine may be used from many threads
+    while `update` replaces its catalog: a request is answered from one version.
+    """
+
+    def __init__(self, builder: Builder, index: Index) -> None:
+        self._builder = builder
+        self._index = index
+        self._tiers: Mapping[str, Strategy] = builder.strategies()
+        self._updating = Lock()
+        self._tier_ms: dict[str, float] = {}
+
+    @classmethod
+    def from_tools(
+        cls,
+        tools: Iterable[Tool],
+        config: Config | None = None,
+        *,
+        progress: Progress | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Index tools.
+
+        Args:
+            tools: a Catalog, or tools to make one of.
+            config: what the engine is made of; the defaults when absent.
+            progress: called with (tools encoded, tools to encode).
+            settings: single settings of a Config, in place of `config`.
+
+        Raises:
+            ConfigError: a setting is wrong.
+            ModelError: the encoder cannot be loaded.
+        """
+        builder = Builder(_config(config, settings))
+        return cls(builder, builder.build(_catalog(tools), progress=progress))
+
+    @classmethod
+    def from_config(
+        cls, source: str | Path | Mapping[str, Any], tools: Iterable[Tool]
+    ) -> Self:
+        """Index tools with a configuration from a TOML or JSON file or a mapping."""
+        return cls.from_tools(tools, Config.read(source))
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | Path,
+        tools: Iterable[Tool] | None = None,
+        config: Config | None = None,
+        *,
+        progress: Progress | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Open a saved index.
+
+        Args:
+            folder: where `save` put it.
+            tools: the catalog as it is now, when it may have changed; only tools whose text
+                changed are encoded anew.
+            config: what the engine is made of. What the saved index was built with otherwise is
+                built again from the saved tools and, if the model is the same, vectors.
+            progress: called with (tools encoded, tools to encode).
+            settings: single settings of a Config, in place of `config`.
+
+        Raises:
+            StoreError: nothing readable is saved there.
+        """
+        builder = Builder(_config(config, settings))
+        catalog = None if tools is None else _catalog(tools)
+        return cls(builder, builder.open(Path(folder), catalog, progress=progress))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the index as the new current version of a folder, atomically.
+
+        Raises:
+            StoreError: another process is writing, or the disk refuses.
+        """
+        self._builder.save(self._index, Path(folder))
+
+    @property
+    def config(self) -> Config:
+        """What the engine is made of."""
+        return self._builder.config
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog version that answers now."""
+        return self._index.catalog
+
+    @property
+    def encoded(self) -> int:
+        """How many tools had to be encoded to make the present index."""
+        return self._index.encoded
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """Names of the tiers a request may ask for."""
+        return tuple(self._tiers)
+
+    def update(self, tools: Iterable[Tool], *, progress: Progress | None = None) -> None:
+        """Replace the catalog; only tools whose text changed are encoded.
+
+        Requests already under way are answered from the old version, later ones from the new.
+        """
+        catalog = _catalog(tools)
+        with self._updating:
+            self._index = self._builder.build(catalog, known=self._index.vectors, progress=progress)
+
+    def search(
+        self,
+        query: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+        allowed: Iterable[str] | None = None,
+        budget_ms: float | None = None,
+    ) -> Selection:
+        """The tools a request needs, best first.
+
+        Args:
+            query: the request in any words; what exceeds 8,000 characters is not read.
+            tier: name of a tier or a strategy of one's own; the configured default when absent.
+            k: how many hits at most; the configured number when absent.
+            allowed: ids that may be returned, all when absent; ids not in the catalog are ignored.
+            budget_ms: milliseconds the answer may take; a reranker takes fewer candidates, and a
+                cheaper tier runs where the asked one would take longer.
+
+        Raises:
+            RequestError: an argument is of the wrong type or out of range, or no such tier.
+        """
+        index = self._index
+        return self._answer(index, query, tier, k, allowed, budget_ms)
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+        allowed: Iterable[str] | None = None,
+    ) -> list[Selection]:
+        """One selection per request, all from one catalog version; requests are encoded together.
+
+        Raises:
+            RequestError: as `search`.
+        """
+        index = self._index
+        texts = [_text(query) for query in queries]
+        _, strategy = self._strategy(tier)
+        permitted = None if allowed is None else list(allowed)
+        vectors: Sequence[Any] = [None] * len(texts)
+        if index.encoder is not None and "dense" in getattr(strategy, "retrievers", ()):
+            vectors = list(index.encoder.encode(texts, query=True))
+        return [
+            self._answer(index, text, tier, k, permitted, None, vector)
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
+
+    async def asearch(self, query: str, **arguments: Any) -> Selection:
+        """`search` in a worker thread, for use in an event loop."""
+        return await asyncio.to_thread(partial(self.search, query, **arguments))
+
+    def explain(
+        self,
+        query: str,
+        tool_id: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+        allowed: Iterable[str] | None = None,
+    ) -> Explanation:
+        """Where each stage places one tool for a request, and why it is offered or is not.
+
+        Raises:
+            UnknownToolError: no such tool; names the nearest ones.
+            RequestError: as `search`.
+        """
+        index = self._index
+        index.catalog.get(tool_id)
+        name, strategy = self._strategy(tier)
+        count = self._count(k)
+        mask = None if allowed is None else index.mask(allowed)
+        run = self._run(index, Query(_text(query), mask), count, None)
+        ranking, _, _ = self._rank(run, name, strategy)
+        ranking, _ = _promoted(index, run.query, ranking)
+        return explain(index, run, ranking, index.rows[tool_id], name)
+
+    def _answer(
+        self,
+        index: Index,
+        query: str,
+        tier: str | Strategy | None,
+        k: int | None,
+        allowed: Iterable[str] | None,
+        budget_ms: float | None,
+        vector: Any = None,
+    ) -> Selection:
+        start = perf_counter()
+        text = _text(query)
+        count = self._count(k)
+        name, strategy = self._strategy(tier)
+        if budget_ms is not None and not budget_ms > 0:
+            raise RequestError(f"budget_ms: {budget_ms!r}; a number of milliseconds above 0")
+        mask = None if allowed is None else index.mask(allowed)
+        deadline = None if budget_ms is None else start + budget_ms / 1e3
+        run = self._run(index, Query(text, mask, vector), count, deadline)
+        if not text.strip():
+            ran, reason, ranking = name, None, Ranking.empty()
+        else:
+            ranking, ran, reason = self._rank(run, name, strategy)
+        ranking, exact = _promoted(index, run.query, ranking)
+        hits = _hits(index, run, ranking.head(count), exact)
+        return Selection(
+            query=text,
+            hits=hits,
+            tier=ran,
+            tier_asked=name,
+            tier_reason=reason,
+            timings=run.timings,
+            total_ms=(perf_counter() - start) * 1e3,
+            catalog=index.catalog.fingerprint,
+        )
+
+    def _run(self, index: Index, query: Query, k: int, deadline: float | None) -> Run:
+        return Run(query, k, index.retrievers, index.rerankers, deadline)
+
+    def _rank(self, run: Run, asked: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
+        name, reasons = asked, []
+        while True:
+            fallback = strategy.fallback
+            try:
+                if fallback is not None and run.deadline is not None:
+                    expected = self._tier_ms.get(name, 0.0)
+                    if perf_counter() + expected / 1e3 > run.deadline:
+                        raise BudgetExceeded(f"tier {name!r} takes {expected:.1f} ms here")
+                start = perf_counter()
+                ranking = strategy.rank(run)
+                self._measured(name, start, run)
+                return ranking, name, "; ".join(reasons) or None
+            except (ModelError, MissingExtraError, BudgetExceeded) as error:
+                if fallback is None or fallback not in self._tiers:
+                    raise
+                reasons.append(f"{name} -> {fallback}: {error}")
+                name, strategy = fallback, self._tiers[fallback]
+
+    def _measured(self, name: str, start: float, run: Run) -> None:
+        # Without the reranker's share, which adapts to the time left by itself.
+        spent = (perf_counter() - start) * 1e3 - run.timings.get("rerank", 0.0)
+        before = self._tier_ms.get(name, spent)
+        self._tier_ms[name] = before + _SMOOTHING * (spent - before)
+
+    def _count(self, k: int | None) -> int:
+        if k is None:
+            return self.config.k
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise RequestError(f"k: {k!r}; a whole number of hits, at least 1")
+        return k
+
+    def _strategy(self, tier: str | Strategy | None) -> tuple[str, Strategy]:
+        if tier is None:
+            tier = self.config.default_tier
+        if not isinstance(tier, str):
+            if not callable(getattr(tier, "rank", None)):
+                raise RequestError(f"tier: {tier!r} is neither a name nor a Strategy")
+            return type(tier).__name__, tier
+        if tier not in self._tiers:
+            raise RequestError(f"tier: no {tier!r}; there are: {', '.join(self._tiers)}")
+        return tier, self._tiers[tier]
+
+
+def _config(config: Config | None, settings: Mapping[str, Any]) -> Config:
+    if config is None:
+        return Config.make(**settings)
+    if settings:
+        raise ConfigError(f"give a config or single settings ({', '.join(settings)}), not both")
+    return config
+
+
+def _catalog(tools: Iterable[Tool]) -> Catalog:
+    return tools if isinstance(tools, Catalog) else Catalog(tools)
+
+
+def _text(query: str) -> str:
+    if not isinstance(query, str):
+        raise RequestError(f"query: a text, not {type(query).__name__}")
+    return query[:MAX_QUERY_CHARS]
+
+
+def _promoted(index: Index, query: Query, ranking: Ranking) -> tuple[Ranking, Sequence[int]]:
+    """The ranking with tools of exactly this id or name first, and their rows."""
+    named = [
+        row for row in index.named(query.text) if query.allowed is None or query.allowed[row]
+    ]
+    if not named:
+        return ranking, ()
+    places = {row: place for place, row in enumerate(ranking.rows.tolist())}
+    named.sort(key=lambda row: (places.get(row, len(places)), row))
+    rest = ~np.isin(ranking.rows, named)
+    top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)
+    return (
+        Ranking(
+            np.concatenate([np.array(named, np.int64), ranking.rows[rest]]),
+            np.concatenate([np.full(len(named), top, np.float32), ranking.scores[rest]]),
+        ),
+        named,
+    )
+
+
+def _hits(index: Index, run: Run, ranking: Ranking, exact: Sequence[int]) -> tuple[Hit, ...]:
+    rows = ranking.rows.tolist()
+    placements = run.placements(rows)
+    for place, row in enumerate(exact, 1):
+        if row in placements:
+            placements[row]["exact"] = Placement(place, 1.0)
+    return tuple(
+        Hit(index.tools[row], rank, score, placements[row])
+        for rank, (row, score) in enumerate(zip(rows, ranking.scores.tolist(), strict=True), 1)
+    )

@@ -1,0 +1,119 @@
+"""Why a tool is in an answer, or why it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .index import Index
+from .query import Ranking
+from .run import Run
+from .selection import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One tool's standing for one request.
+
+    Args:
+        query: the request.
+        tool: the tool's id.
+        tier: the tier asked.
+        k: hits an answer would hold.
+        rank: the tool's place in the full ranking, from 1; None when no stage proposed it.
+        offered: whether it is among the k.
+        stages: retriever to the tool's place among *all* tools, None where it does not match at
+            all; the fusion and the reranker only where they saw it.
+        reason: why it is offered or not, in a sentence.
+    """
+
+    query: str
+    tool: str
+    tier: str
+    k: int
+    rank: int | None
+    offered: bool
+    stages: Mapping[str, Placement | None]
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "query": self.query,
+            "tool": self.tool,
+            "tier": self.tier,
+            "k": self.k,
+            "rank": self.rank,
+            "offered": self.offered,
+            "stages": {
+                stage: None if place is None else {"rank": place.rank, "score": place.score}
+                for stage, place in self.stages.items()
+            },
+            "reason": self.reason,
+        }
+
+
+def explain(index: Index, run: Run, ranking: Ranking, row: int, tier: str) -> Explanation:
+    """The standing of a row after a run.
+
+    Args:
+        index: the catalog version that was searched.
+        run: the request's run, finished.
+        ranking: its final ranking, uncut.
+        row: of the tool.
+        tier: the tier asked.
+    """
+    admitted = run.query.allowed is None or bool(run.query.allowed[row])
+    stages: dict[str, Placement | None] = dict(run.placements([row])[row])
+    if admitted:
+        for stage, retriever in run.retrievers.items():
+            if stage in run.rankings and stage not in stages:
+                full = retriever.search(run.query, len(index.tools))
+                place = np.flatnonzero(full.rows == row)
+                stages[stage] = (
+                    Placement(int(place[0]) + 1, float(full.scores[place[0]]))
+                    if len(place)
+                    else None
+                )
+    place = np.flatnonzero(ranking.rows == row)
+    rank = int(place[0]) + 1 if len(place) else None
+    return Explanation(
+        query=run.query.text,
+        tool=index.tools[row].id,
+        tier=tier,
+        k=run.k,
+        rank=rank,
+        offered=rank is not None and rank <= run.k,
+        stages=stages,
+        reason=_reason(index, run, row, rank, stages, admitted),
+    )
+
+
+def _reason(
+    index: Index,
+    run: Run,
+    row: int,
+    rank: int | None,
+    stages: Mapping[str, Placement | None],
+    admitted: bool,
+) -> str:
+    if not admitted:
+        return "not admitted: it is not among the tools this request may use"
+    if not run.query.text.strip():
+        return "the request is empty"
+    if row in index.named(run.query.text):
+        return "the request is exactly its name or id"
+    if rank is None:
+        seen = [
+            f"{stage} places it {place.rank} of {len(index.tools)}"
+            if place
+            else f"{stage} finds no term of the request in it"
+            for stage, place in stages.items()
+        ]
+        return f"no stage proposed it: {'; '.join(seen) or 'no retriever ran'}"
+    if rank <= run.k:
+        return f"offered: {rank} of {run.k}"
+    return f"out-ranked: {rank}, and the answer holds {run.k}"

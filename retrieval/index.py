@@ -1,0 +1,145 @@
+"""One version of a catalog, ready to be searched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Catalog, Tool
+from ..models import Encoder
+from .document import embedding_text, lexical_document
+from .protocols import DenseIndex, LexicalIndex, Retriever
+from .rerank import RerankStage
+from .retrievers import DenseRetriever, LexicalRetriever
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The encoded tools of an index.
+
+    Args:
+        values: shape (n, dim), L2-normalised, a row for each tool in order of id.
+        keys: hash of the text each row was encoded from.
+        model: fingerprint of the encoder.
+    """
+
+    values: NDArray[np.float32]
+    keys: tuple[bytes, ...]
+    model: str
+
+
+class Index:
+    """The tools of a catalog version with the stages built over them; never changed once made.
+
+    Rows are numbered in order of tool id, so that ordering by row breaks ties by id.
+
+    Args:
+        catalog: the version.
+        tools: its tools in order of row, see `rows_of`.
+        lexical: the lexical index, or None when no tier needs it.
+        dense: the dense index with its vectors and encoder, or None when no tier needs them.
+        rerankers: the rerank stages by name.
+        encoded: how many tools had to be encoded to make this index.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        tools: tuple[Tool, ...],
+        lexical: LexicalIndex | None,
+        dense: tuple[DenseIndex, Vectors, Encoder] | None,
+        rerankers: Mapping[str, RerankStage],
+        encoded: int = 0,
+    ) -> None:
+        self.catalog = catalog
+        self.tools = tools
+        self.rows: Mapping[str, int] = {tool.id: row for row, tool in enumerate(tools)}
+        self.rerankers = rerankers
+        self.lexical = lexical
+        self.dense = dense[0] if dense else None
+        self.vectors = dense[1] if dense else None
+        self.encoder = dense[2] if dense else None
+        self.encoded = encoded
+        retrievers: dict[str, Retriever] = {}
+        if lexical is not None:
+            retrievers["lexical"] = LexicalRetriever(lexical)
+        if dense is not None:
+            retrievers["dense"] = DenseRetriever(dense[2], dense[0])
+        self.retrievers: Mapping[str, Retriever] = retrievers
+        self._named: dict[str, list[int]] = {}
+        for row, tool in enumerate(self.tools):
+            for name in {tool.id, tool.name, tool.id.casefold(), tool.name.casefold()}:
+                self._named.setdefault(name, []).append(row)
+
+    def mask(self, allowed: Iterable[str]) -> NDArray[np.bool_]:
+        """Rows of the given ids, shape (n,); ids the catalog does not hold admit nothing."""
+        mask = np.zeros(len(self.tools), np.bool_)
+        rows = self.rows
+        mask[[rows[tool_id] for tool_id in allowed if tool_id in rows]] = True
+        return mask
+
+    def named(self, text: str) -> Sequence[int]:
+        """Rows whose id or name is exactly `text`; failing that, but for letter case."""
+        name = text.strip().strip("`'\"")
+        return self._named.get(name) or self._named.get(name.casefold()) or ()
+
+
+def rows_of(catalog: Catalog) -> tuple[Tool, ...]:
+    """The tools of a catalog in the order of an index's rows."""
+    return tuple(sorted(catalog, key=lambda tool: tool.id))
+
+
+def build_lexical(
+    backend: type[LexicalIndex], tools: Sequence[Tool], boosts: Mapping[str, float]
+) -> LexicalIndex:
+    """Index the tools' fields that have a boost."""
+    fields = tuple(field for field, boost in boosts.items() if boost > 0)
+    return backend.build([lexical_document(tool, fields) for tool in tools], boosts)
+
+
+def encode_tools(
+    encoder: Encoder,
+    tools: Sequence[Tool],
+    known: Vectors | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Vectors, int]:
+    """Vectors of the tools, taken from `known` where model and text are the same.
+
+    Args:
+        encoder: encodes what is not known.
+        tools: in order of row.
+        known: vectors of an earlier version.
+        progress: called with (tools encoded, tools to encode).
+
+    Returns:
+        The vectors and how many were encoded.
+    """
+    texts = [embedding_text(tool) for tool in tools]
+    keys = tuple(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16] for text in texts)
+    values = np.empty((len(tools), encoder.dim), np.float32)
+    known_rows: dict[bytes, int] = {}
+    if known is not None and known.model == encoder.fingerprint:
+        known_rows = {key: row for row, key in enumerate(known.keys)}
+        taken = [row for row, key in enumerate(keys) if key in known_rows]
+        values[taken] = known.values[[known_rows[keys[row]] for row in taken]]
+    fresh: dict[bytes, list[int]] = {}
+    for row, key in enumerate(keys):
+        if key not in known_rows:
+            fresh.setdefault(key, []).append(row)
+    if fresh:
+        done = 0
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            if progress:
+                progress(done, len(fresh))
+
+        encoded = encoder.encode([texts[rows[0]] for rows in fresh.values()], progress=advance)
+        for rows, vector in zip(fresh.values(), encoded, strict=True):
+            values[rows] = vector
+    return Vectors(values, keys, encoder.fingerprint), len(fresh)

@@ -1,0 +1,176 @@
+"""An index on disk: versions side by side, one name that says which is current.
+
+    FOLDER/
+      CURRENT            name of the current version's folder, replaced atomically
+      LOCK               held by the one writer
+      v-000001/
+        manifest.json    format, fingerprints, settings, and the size of every other file
+        tools.jsonl      the catalog, in its own order
+        vectors.npy      float32 (n, dim), rows by tool id
+        keys.npy         hash of the text of each row, uint8 (n, 16)
+        lexical/ dense/  what the backends wrote
+
+A version is written completely before CURRENT names it, so a crash leaves the old one in force. The
+version before the current one is kept for readers that are just opening it; files they have mapped
+stay readable when it goes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+from ..catalog import Catalog, Tool
+from ..errors import CatalogError, StoreError
+from .index import Index, Vectors
+
+FORMAT = 1
+_LOCK_SECONDS = 30.0
+# How often a reader looks up CURRENT again when the version it named has gone meanwhile.
+_READ_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A version as it lies on disk.
+
+    Args:
+        folder: of the version.
+        catalog: its tools.
+        vectors: its vectors, mapped from disk, or None when it was saved without.
+        settings: what the backends were built with.
+    """
+
+    folder: Path
+    catalog: Catalog
+    vectors: Vectors | None
+    settings: dict[str, Any]
+
+
+def save(index: Index, folder: Path, settings: dict[str, Any]) -> None:
+    """Write an index as the new current version.
+
+    Raises:
+        StoreError: another process is writing, or the disk refuses.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / "LOCK", timeout=_LOCK_SECONDS):
+            _save_locked(index, folder, settings)
+    except Timeout as error:
+        raise StoreError(
+            f"{folder}: another process has been writing for {_LOCK_SECONDS:.0f} s; try again"
+        ) from error
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be written: {error}") from error
+
+
+def read(folder: Path) -> Saved:
+    """The current version.
+
+    Raises:
+        StoreError: there is none, it is damaged, or another format.
+    """
+    for attempt in range(_READ_ATTEMPTS):
+        version = folder / _current(folder)
+        try:
+            return _read_version(version)
+        except FileNotFoundError as error:
+            if attempt == _READ_ATTEMPTS - 1:
+                raise StoreError(f"{version}: incomplete: {error}") from error
+    raise AssertionError("unreachable")
+
+
+def _current(folder: Path) -> str:
+    try:
+        name = (folder / "CURRENT").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(
+            f"{folder}: not a saved index (no readable CURRENT); make one with `shortlist index`"
+        ) from error
+    if not name.startswith("v-") or not name[2:].isdigit():
+        raise StoreError(f"{folder / 'CURRENT'}: names no version: {name[:40]!r}")
+    return name
+
+
+def _save_locked(index: Index, folder: Path, settings: dict[str, Any]) -> None:
+    versions = sorted(path.name for path in folder.glob("v-*"))
+    previous = _current(folder) if (folder / "CURRENT").exists() else None
+    version = folder / f"v-{int(versions[-1][2:]) + 1 if versions else 1:06d}"
+    version.mkdir()
+    with (version / "tools.jsonl").open("w", encoding="utf-8") as lines:
+        lines.writelines(
+            json.dumps(tool.to_dict(), ensure_ascii=False) + "\n" for tool in index.catalog
+        )
+    if index.lexical is not None:
+        index.lexical.save(version / "lexical")
+    if index.dense is not None and index.vectors is not None:
+        np.save(version / "vectors.npy", index.vectors.values)
+        keys = np.frombuffer(b"".join(index.vectors.keys), np.uint8).reshape(-1, 16)
+        np.save(version / "keys.npy", keys)
+        (version / "dense").mkdir()
+        index.dense.save(version / "dense")
+    manifest = {
+        "format": FORMAT,
+        "catalog": index.catalog.fingerprint,
+        "tools": len(index.catalog),
+        "model": index.vectors.model if index.vectors else None,
+        "settings": settings,
+        "files": {
+            path.relative_to(version).as_posix(): path.stat().st_size
+            for path in sorted(version.rglob("*"))
+            if path.is_file()
+        },
+    }
+    (version / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    for path in version.rglob("*"):
+        _flush(path)
+    _flush(version)
+    marker = folder / "CURRENT.new"
+    marker.write_text(version.name, encoding="ascii")
+    _flush(marker)
+    marker.replace(folder / "CURRENT")
+    _flush(folder)
+    for name in versions:
+        if name != previous:
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read_version(version: Path) -> Saved:
+    try:
+        manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
+        if manifest["format"] != FORMAT:
+            raise StoreError(
+                f"{version}: format {manifest['format']}, this version reads {FORMAT}; index again"
+            )
+        for name, size in manifest["files"].items():
+            found = (version / name).stat().st_size
+            if found != size:
+                raise StoreError(f"{version / name}: {found} bytes, {size} were saved; index again")
+        with (version / "tools.jsonl").open(encoding="utf-8") as lines:
+            catalog = Catalog(Tool.from_dict(json.loads(line)) for line in lines)
+        if catalog.fingerprint != manifest["catalog"]:
+            raise StoreError(f"{version / 'tools.jsonl'}: not the catalog that was saved; index again")
+        vectors = None
+        if manifest["model"] is not None:
+            values = np.load(version / "vectors.npy", mmap_mode="r")
+            keys = np.load(version / "keys.npy")
+            vectors = Vectors(values, tuple(key.tobytes() for key in keys), manifest["model"])
+        return Saved(version, catalog, vectors, manifest["settings"])
+    except (ValueError, KeyError, TypeError, CatalogError) as error:
+        raise StoreError(f"{version}: damaged: {error}; index again") from error
