@@ -1,0 +1,219 @@
+"""Labelled queries: the JSONL form, read against a catalog, with nothing lost silently.
+
+One object a line: `query` (text) or `messages` (a conversation that ends with the user),
+`relevant` (ids, or names that only one tool bears; empty when no tool serves the query), optionally
+`pool` (the ids offered to this query). Every other scalar field is kept, for breaking results down.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..catalog import Catalog
+from ..errors import EvaluationError
+
+_CONTEXT = 600
+"""Characters of earlier turns that join the last user turn: some 150 tokens, which encoders read."""
+
+_RESERVED = frozenset({"query", "messages", "relevant", "pool"})
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One labelled query.
+
+    Args:
+        text: what is searched for.
+        relevant: ids of the tools that serve it, without repeats; empty when none does.
+        pool: ids it is restricted to, or None for the whole catalog.
+        fields: the row's other scalar fields as text, such as its style.
+        source: file the row came from.
+        row: its line there, counted from 1.
+    """
+
+    text: str
+    relevant: tuple[str, ...]
+    pool: tuple[str, ...] | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """A row that is not what the form asks for.
+
+    Args:
+        source: file the row came from.
+        row: where it is in the file, counted from 1.
+        reason: what is wrong with it.
+        dropped: whether the row was left out; a repaired one is reported too.
+    """
+
+    source: str
+    row: int
+    reason: str
+    dropped: bool = True
+
+    def __str__(self) -> str:
+        fate = "left out" if self.dropped else "kept"
+        return f"{self.source}, row {self.row}: {self.reason} ({fate})"
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySet:
+    """The usable rows of one or more files, and those that are not."""
+
+    queries: tuple[Query, ...]
+    malformed: tuple[Malformed, ...]
+
+
+class RowError(Exception):
+    """What is wrong with one row; becomes a `Malformed`."""
+
+
+def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The text searched for at the end of a conversation.
+
+    The last user turn comes first, because encoders cut at the end; the turns before it follow,
+    newest first, within a bound.
+
+    Raises:
+        RowError: a message has no role or content, or the user never speaks.
+    """
+    turns: list[tuple[str, str]] = []
+    for message in messages:
+        if not isinstance(message, Mapping):
+            raise RowError("messages: each must be an object")
+        role, content = message.get("role"), message.get("content")
+        if not isinstance(role, str) or not isinstance(content, str):
+            raise RowError("messages: each needs a role and a content, both text")
+        turns.append((role, content.strip()))
+    spoken = [at for at, (role, content) in enumerate(turns) if role == "user" and content]
+    if not spoken:
+        raise RowError("messages: none is from the user")
+    last = spoken[-1]
+    earlier = " ".join(content for _, content in reversed(turns[:last]))
+    return f"{turns[last][1]}\n{earlier[:_CONTEXT]}".strip()
+
+
+def read_queries(
+    paths: Iterable[str | Path], catalog: Catalog, *, pooled: bool = False
+) -> QuerySet:
+    """Read labelled queries and resolve what they name.
+
+    Args:
+        paths: JSONL files, read one after the other.
+        catalog: the tools their ids and names refer to.
+        pooled: each query will be restricted to its own pool, so it must have one that holds its
+            relevant tools; without this, pools are ignored.
+
+    Raises:
+        EvaluationError: a file cannot be read, or no row of any is usable.
+    """
+    queries: list[Query] = []
+    malformed: list[Malformed] = []
+    files = [Path(path) for path in paths]
+    for path in files:
+        for row, line in _lines(path):
+            try:
+                query, repairs = _read_row(line, catalog, pooled, path.name, row)
+            except RowError as error:
+                malformed.append(Malformed(path.name, row, str(error)))
+                continue
+            queries.append(query)
+            malformed.extend(Malformed(path.name, row, note, dropped=False) for note in repairs)
+    if not queries:
+        names = ", ".join(str(path) for path in files)
+        first = f"; first problem: {malformed[0]}" if malformed else ""
+        raise EvaluationError(f"{names}: no usable query{first}")
+    return QuerySet(tuple(queries), tuple(malformed))
+
+
+def parse_object(line: bytes | str) -> dict[str, Any]:
+    """One JSON object.
+
+    Raises:
+        RowError: it is not UTF-8, not JSON, nested beyond what the parser takes, or no object.
+    """
+    try:
+        row = json.loads(line)
+    except UnicodeDecodeError as error:
+        raise RowError(f"not UTF-8: {error.reason}") from error
+    except ValueError as error:
+        raise RowError(f"not JSON: {error}") from error
+    except RecursionError as error:
+        raise RowError("not JSON: nested too deeply") from error
+    if not isinstance(row, dict):
+        raise RowError(f"a row must be an object, not {type(row).__name__}")
+    return row
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield number, line
+    except OSError as error:
+        raise EvaluationError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _read_row(
+    line: bytes, catalog: Catalog, pooled: bool, source: str, number: int
+) -> tuple[Query, list[str]]:
+    row = parse_object(line)
+    repairs: list[str] = []
+    relevant = _resolve("relevant", row.get("relevant"), catalog, repairs)
+    pool = None
+    if pooled:
+        if "pool" not in row:
+            raise RowError("pool: missing, and each query was to be restricted to its own")
+        pool = _resolve("pool", row["pool"], catalog, repairs)
+        outside = [tool_id for tool_id in relevant if tool_id not in set(pool)]
+        if outside:
+            raise RowError(f"relevant: {outside[0]!r} is not in the row's pool")
+    fields = {
+        key: str(value)
+        for key, value in row.items()
+        if key not in _RESERVED and isinstance(value, str | int | float)
+    }
+    return Query(_text(row), relevant, pool, fields, source, number), repairs
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    messages = row.get("messages")
+    if messages is not None:
+        if not isinstance(messages, list):
+            raise RowError("messages: must be a list")
+        return conversation_text(messages)
+    text = row.get("query")
+    if not isinstance(text, str) or not text.strip():
+        raise RowError("query: missing or empty, and there are no messages")
+    return text
+
+
+def _resolve(key: str, named: object, catalog: Catalog, repairs: list[str]) -> tuple[str, ...]:
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise RowError(f"{key}: must be a list of tool ids")
+    resolved = [_tool_id(key, name, catalog) for name in named]
+    unique = tuple(dict.fromkeys(resolved))
+    if len(unique) < len(resolved):
+        repeated = next(one for at, one in enumerate(resolved) if one in resolved[:at])
+        repairs.append(f"{key}: {repeated!r} is listed twice")
+    return unique
+
+
+def _tool_id(key: str, name: str, catalog: Catalog) -> str:
+    if name in catalog:
+        return name
+    bearers = [catalog[int(ordinal)].id for ordinal in catalog.named(name)]
+    if not bearers:
+        raise RowError(f"{key}: no tool has the id or name {name!r}")
+    if len(bearers) > 1:
+        raise RowError(f"{key}: the name {name!r} is borne by {', '.join(sorted(bearers)[:4])}")
+    return bearers[0]

@@ -1,0 +1,165 @@
+"""Ranking metrics over many queries at once, their bootstrap intervals, and abstention.
+
+All metrics are computed from a `Judgement`: which ranks held a relevant tool, and how many relevant
+tools there were. Queries that no tool serves have no place in ranking metrics; they are judged by
+`abstention` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESAMPLES = 1000
+"""Bootstrap resamples: the usual count at which a 95 % interval's ends move in the third digit."""
+
+_BLOCK = 4_000_000
+"""Cells of the resampling matrix held at a time (32 MB), so that 60,000 queries stay cheap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Where the relevant tools of each query were placed.
+
+    Args:
+        found: bool, (queries, depth); found[i, r] is whether query i had a relevant tool at
+            rank r + 1.
+        relevant: int, (queries,); how many relevant tools query i has, at least one.
+    """
+
+    found: NDArray[np.bool_]
+    relevant: NDArray[np.int64]
+
+
+def judge(
+    rankings: Sequence[Sequence[str]], relevant: Sequence[Collection[str]], *, depth: int
+) -> Judgement:
+    """Compare rankings with what was relevant.
+
+    Args:
+        rankings: per query, the ids returned, best first, each id at most once.
+        relevant: per query, the ids that serve it; at least one.
+        depth: ranks looked at; what lies deeper counts as not returned.
+
+    Raises:
+        ValueError: the two differ in length, or a query has nothing relevant.
+    """
+    found = np.zeros((len(rankings), depth), dtype=np.bool_)
+    counts = np.zeros(len(rankings), dtype=np.int64)
+    for row, (ranking, serving) in enumerate(zip(rankings, relevant, strict=True)):
+        wanted = frozenset(serving)
+        if not wanted:
+            raise ValueError(f"query {row} has nothing relevant: judge it by abstention instead")
+        counts[row] = len(wanted)
+        for rank, tool_id in enumerate(ranking[:depth]):
+            found[row, rank] = tool_id in wanted
+    return Judgement(found, counts)
+
+
+def hit_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
+    """1 where any relevant tool is among the first k; with several relevant, one is enough."""
+    return judgement.found[:, :k].any(axis=1).astype(np.float64)
+
+
+def recall_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
+    """Share of the relevant tools among the first k."""
+    return judgement.found[:, :k].sum(axis=1) / judgement.relevant
+
+
+def complete_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
+    """1 where every relevant tool is among the first k; never 1 with more than k relevant."""
+    complete = judgement.found[:, :k].sum(axis=1) == judgement.relevant
+    return complete.astype(np.float64)
+
+
+def ndcg_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
+    """Normalised discounted cumulative gain with binary gains and log2(rank + 1) discounts.
+
+    Source: Järvelin and Kekäläinen 2002, in the form of trec_eval's ndcg_cut.
+    """
+    discounts = 1.0 / np.log2(np.arange(2, k + 2))
+    depth = min(k, judgement.found.shape[1])
+    gained = judgement.found[:, :depth] @ discounts[:depth]
+    best = np.concatenate(([0.0], np.cumsum(discounts)))
+    return np.asarray(gained / best[np.minimum(judgement.relevant, k)], dtype=np.float64)
+
+
+def reciprocal_rank(judgement: Judgement) -> NDArray[np.float64]:
+    """1 / rank of the first relevant tool, 0 where none was returned."""
+    first = judgement.found.argmax(axis=1)
+    return np.where(judgement.found.any(axis=1), 1.0 / (first + 1), 0.0)
+
+
+QUALITY = ("hit@1", "hit@3", "recall@5", "recall@10", "complete@10", "ndcg@10", "mrr")
+"""The ranking metrics every report carries, in the order it carries them."""
+
+
+def quality(judgement: Judgement) -> NDArray[np.float64]:
+    """Every metric of `QUALITY` for every query, (queries, metrics)."""
+    return np.column_stack(
+        (
+            hit_at(judgement, 1),
+            hit_at(judgement, 3),
+            recall_at(judgement, 5),
+            recall_at(judgement, 10),
+            complete_at(judgement, 10),
+            ndcg_at(judgement, 10),
+            reciprocal_rank(judgement),
+        )
+    )
+
+
+def bootstrap_interval(
+    values: NDArray[np.float64], *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Percentile bootstrap interval of the mean over queries (Efron 1979).
+
+    Every column is resampled with the same queries, so columns may be compared.
+
+    Args:
+        values: (queries, metrics), at least one query.
+        seed: of the resampling; the same seed and values give the same interval.
+        resamples: how many times the queries are redrawn.
+        level: share of resampled means the interval covers.
+
+    Returns:
+        Lower and upper ends, each (metrics,).
+
+    Raises:
+        ValueError: there is no query to resample.
+    """
+    queries = len(values)
+    if queries == 0:
+        raise ValueError("no query to resample")
+    rng = np.random.default_rng(seed)
+    even = np.full(queries, 1.0 / queries)
+    means = np.empty((resamples, values.shape[1]))
+    block = max(1, _BLOCK // queries)
+    for start in range(0, resamples, block):
+        stop = min(start + block, resamples)
+        drawn = rng.multinomial(queries, even, size=stop - start)
+        means[start:stop] = drawn @ values / queries
+    tail = (1.0 - level) / 2.0
+    low, high = np.quantile(means, (tail, 1.0 - tail), axis=0)
+    return low, high
+
+
+def abstention(
+    abstained: NDArray[np.bool_], unserved: NDArray[np.bool_]
+) -> tuple[float | None, float | None]:
+    """Precision and recall of answering with nothing.
+
+    Args:
+        abstained: bool, (queries,); the answer was empty.
+        unserved: bool, (queries,); no tool serves the query.
+
+    Returns:
+        The share of abstentions that were right (None without an abstention) and the share of
+        unserved queries abstained on (None without an unserved query).
+    """
+    right = int((abstained & unserved).sum())
+    said, due = int(abstained.sum()), int(unserved.sum())
+    return (right / said if said else None), (right / due if due else None)

@@ -1,0 +1,180 @@
+"""Results of an evaluation: their JSON form, and their tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .dataset import Malformed
+from .gate import Change
+from .metrics import QUALITY
+from .record import Cell, Table
+from .runner import Outcome, Summary, group_by, summarise
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+_DIGITS = 6
+
+Outcomes = Mapping[str, Sequence[Outcome]]
+"""tier -> outcomes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Everything one run found.
+
+    Args:
+        tools: size of the catalog.
+        outcomes: by tier.
+        summaries: by tier.
+        malformed: rows that were left out or repaired.
+        by: field the results are broken down by, or None.
+    """
+
+    tools: int
+    outcomes: Outcomes
+    summaries: Mapping[str, Summary]
+    malformed: tuple[Malformed, ...] = ()
+    by: str | None = None
+
+    @property
+    def queries(self) -> int:
+        """How many queries were asked of each tier."""
+        return max((len(ran) for ran in self.outcomes.values()), default=0)
+
+
+def evaluation(
+    engine: Engine,
+    outcomes: Outcomes,
+    *,
+    malformed: Sequence[Malformed] = (),
+    by: str | None = None,
+    seed: int = 0,
+) -> Evaluation:
+    """Put a run's outcomes and their figures together."""
+    figures = {tier: summarise(ran, seed=seed) for tier, ran in outcomes.items()}
+    return Evaluation(len(engine.catalog), outcomes, figures, tuple(malformed), by)
+
+
+def to_json(found: Evaluation, *, seed: int = 0) -> dict[str, Any]:
+    """The JSON form: fractions from 0 to 1, milliseconds, None where a metric is undefined.
+
+    Keys beyond `tools`, `queries` and `tiers`: `intervals` always; `by`, `malformed` and `ran_as`
+    (queries that another tier answered than the one asked) where there is something to say.
+    """
+    held: dict[str, Any] = {
+        "tools": found.tools,
+        "queries": found.queries,
+        "tiers": {tier: rounded(summary) for tier, summary in found.summaries.items()},
+        "intervals": {
+            tier: {
+                metric: [round(end, _DIGITS) for end in ends]
+                for metric, ends in summary.intervals.items()
+            }
+            for tier, summary in found.summaries.items()
+        },
+    }
+    if found.by is not None:
+        held["by"] = {
+            found.by: {
+                tier: {
+                    value: {"queries": len(group)} | rounded(summarise(group, seed=seed))
+                    for value, group in group_by(ran, found.by).items()
+                }
+                for tier, ran in found.outcomes.items()
+            }
+        }
+    if found.malformed:
+        held["malformed"] = [
+            {"source": one.source, "row": one.row, "reason": one.reason, "dropped": one.dropped}
+            for one in found.malformed
+        ]
+    if another := ran_as(found.outcomes):
+        held["ran_as"] = another
+    return held
+
+
+def rounded(summary: Summary) -> dict[str, float | None]:
+    """A summary's values, rounded for JSON."""
+    return {
+        metric: None if value is None else round(value, _DIGITS)
+        for metric, value in summary.values.items()
+    }
+
+
+def ran_as(outcomes: Outcomes) -> dict[str, dict[str, int]]:
+    """Tier asked for -> what ran instead and why -> how many queries; empty when all is well."""
+    found = {}
+    for tier, ran in outcomes.items():
+        instead = Counter(
+            f"{outcome.answer.ran}: {outcome.answer.reason}"
+            for outcome in ran
+            if outcome.answer.reason is not None
+        )
+        if refusals := Counter(f"refused: {one.refused}" for one in ran if one.refused is not None):
+            instead += refusals
+        if instead:
+            found[tier] = dict(sorted(instead.items()))
+    return found
+
+
+def quality_table(summaries: Mapping[str, Summary], *, intervals: bool = True) -> Table:
+    """Metrics in per cent and milliseconds, one row a tier."""
+    rows: list[tuple[Cell, ...]] = []
+    for tier, summary in summaries.items():
+        cells: list[Cell] = [tier]
+        for metric in QUALITY:
+            ends = summary.intervals.get(metric) if intervals else None
+            cells.append(_percent(summary.values[metric], ends))
+        cells.extend(
+            _percent(summary.values[f"abstain_{part}"]) for part in ("precision", "recall")
+        )
+        cells.extend(_milliseconds(summary.values[f"p{share}_ms"]) for share in (50, 95))
+        rows.append(tuple(cells))
+    columns = ("tier", *QUALITY, "abstain prec.", "abstain rec.", "p50 ms", "p95 ms")
+    return Table(columns, tuple(rows))
+
+
+def breakdown_table(outcomes: Outcomes, by: str, *, seed: int = 0) -> Table:
+    """Metrics in per cent for each value of a field, tiers side by side below each other."""
+    rows: list[tuple[Cell, ...]] = []
+    for tier, ran in outcomes.items():
+        for value, group in group_by(ran, by).items():
+            summary = summarise(group, seed=seed)
+            cells = [_percent(summary.values[metric]) for metric in QUALITY]
+            abstained = _percent(summary.values["abstain_recall"])
+            rows.append((f"{value}, {tier}", len(group), *cells, abstained))
+    rows.sort(key=lambda row: str(row[0]).rpartition(", ")[0])
+    return Table((by, "queries", *QUALITY, "abstain rec."), tuple(rows))
+
+
+def difference_table(changes: Sequence[Change]) -> Table:
+    """Before, now and the difference in points, for every metric either side has a value of."""
+    rows: list[tuple[Cell, ...]] = []
+    for change in changes:
+        if change.before is None and change.now is None:
+            continue
+        moved = change.difference
+        rows.append(
+            (
+                f"{change.tier} {change.metric}",
+                _percent(change.before),
+                _percent(change.now),
+                None if moved is None else f"{100 * moved:+.2f}",
+            )
+        )
+    return Table(("metric", "before", "now", "points"), tuple(rows))
+
+
+def _percent(value: float | None, ends: tuple[float, float] | None = None) -> Cell:
+    if value is None:
+        return None
+    shown = f"{100 * value:.1f}"
+    return shown if ends is None else f"{shown} [{100 * ends[0]:.0f}-{100 * ends[1]:.0f}]"
+
+
+def _milliseconds(value: float | None) -> Cell:
+    return None if value is None else f"{value:.2f}"

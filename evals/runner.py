@@ -1,0 +1,168 @@
+"""Running labelled queries through a method of selection, one by one, with the clock on each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RequestError
+from . import metrics
+from .dataset import Query
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a method returned for one query.
+
+    Args:
+        ids: best first; empty when it abstained.
+        ran: the tier that really ran, where the method has tiers.
+        reason: why that is not the one asked for, or None.
+    """
+
+    ids: tuple[str, ...]
+    ran: str | None = None
+    reason: str | None = None
+
+
+Method = Callable[[Query], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One query, what came back, and after how many milliseconds.
+
+    Args:
+        query: the labelled query.
+        answer: what came back; empty when the query was refused.
+        milliseconds: wall-clock time of the whole call.
+        refused: the refusal's message, when the query could not be searched for at all.
+    """
+
+    query: Query
+    answer: Answer
+    milliseconds: float
+    refused: str | None = None
+
+    @property
+    def abstained(self) -> bool:
+        """Whether the method answered that nothing fits; a refusal is no such answer."""
+        return not self.answer.ids and self.refused is None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a relevant tool is missing, or a query no tool serves was not abstained on."""
+        if not self.query.relevant:
+            return not self.abstained
+        return not set(self.query.relevant) <= set(self.answer.ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures of one method over a set of queries.
+
+    Args:
+        values: metric name -> fraction from 0 to 1, or milliseconds; None where undefined.
+        intervals: ranking metric -> ends of its 95 % bootstrap interval.
+        queries: how many queries it is over, those that no tool serves included.
+    """
+
+    values: Mapping[str, float | None]
+    intervals: Mapping[str, tuple[float, float]]
+    queries: int
+
+
+def tier_method(engine: Engine, tier: str, *, k: int, pooled: bool = False) -> Method:
+    """A tier of an engine as a method; `pooled` restricts each query to its own pool."""
+
+    def answer(query: Query) -> Answer:
+        allowed = query.pool if pooled else None
+        selection = engine.search(query.text, tier=tier, k=k, allowed=allowed)
+        return Answer(
+            tuple(hit.id for hit in selection.hits), selection.tier, selection.tier_reason
+        )
+
+    return answer
+
+
+def measure(
+    method: Method, queries: Sequence[Query], *, progress: Callable[[int], None] | None = None
+) -> tuple[Outcome, ...]:
+    """Put every query to a method, after one untimed call that loads what it loads late.
+
+    Args:
+        method: what is measured.
+        queries: in the order they are asked.
+        progress: called with 1 after each.
+    """
+    if queries:
+        _ask(method, queries[0])
+    outcomes = []
+    for query in queries:
+        outcomes.append(_ask(method, query))
+        if progress is not None:
+            progress(1)
+    return tuple(outcomes)
+
+
+def _ask(method: Method, query: Query) -> Outcome:
+    start = perf_counter()
+    try:
+        answer, refused = method(query), None
+    except RequestError as error:
+        answer, refused = Answer(()), str(error)
+    return Outcome(query, answer, (perf_counter() - start) * 1000.0, refused)
+
+
+def summarise(outcomes: Sequence[Outcome], *, seed: int = 0) -> Summary:
+    """Ranking metrics over the queries some tool serves, abstention and time over all of them.
+
+    Args:
+        outcomes: of one method.
+        seed: of the bootstrap.
+    """
+    served = [outcome for outcome in outcomes if outcome.query.relevant]
+    values: dict[str, float | None] = dict.fromkeys(metrics.QUALITY)
+    intervals: dict[str, tuple[float, float]] = {}
+    if served:
+        scores = query_scores(served)
+        low, high = metrics.bootstrap_interval(scores, seed=seed)
+        for column, name in enumerate(metrics.QUALITY):
+            values[name] = float(scores[:, column].mean())
+            intervals[name] = (float(low[column]), float(high[column]))
+    times = np.array([outcome.milliseconds for outcome in outcomes])
+    for share in (50, 95):
+        values[f"p{share}_ms"] = float(np.percentile(times, share)) if len(times) else None
+    precision, recall = metrics.abstention(
+        np.array([outcome.abstained for outcome in outcomes], dtype=np.bool_),
+        np.array([not outcome.query.relevant for outcome in outcomes], dtype=np.bool_),
+    )
+    values["abstain_precision"], values["abstain_recall"] = precision, recall
+    return Summary(values, intervals, len(outcomes))
+
+
+def query_scores(served: Sequence[Outcome]) -> NDArray[np.float64]:
+    """Every ranking metric for every outcome, (queries, metrics); each must have relevant tools."""
+    depth = max(1, *(len(outcome.answer.ids) for outcome in served), 1)
+    judgement = metrics.judge(
+        [outcome.answer.ids for outcome in served],
+        [outcome.query.relevant for outcome in served],
+        depth=depth,
+    )
+    return metrics.quality(judgement)
+
+
+def group_by(outcomes: Sequence[Outcome], field: str) -> dict[str, list[Outcome]]:
+    """Outcomes by a field of their rows, sorted by its values; `-` where it is absent."""
+    groups: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        groups.setdefault(outcome.query.fields.get(field, "-"), []).append(outcome)
+    return dict(sorted(groups.items()))

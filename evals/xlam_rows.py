@@ -1,0 +1,213 @@
+"""Rows of Salesforce/xlam-function-calling-60k in its published form, streamed.
+
+A row is `{"id", "query", "answers", "tools"}`, the last two JSON in strings. Files come as one JSON
+array (as published), as JSON lines, or as parquet; each is read a piece at a time, so that 60,000
+rows take no more memory than a few.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..errors import EvaluationError, MissingExtraError
+from .dataset import Malformed, RowError, parse_object
+
+REPOSITORY = "Salesforce/xlam-function-calling-60k"
+_FILE = "xlam_function_calling_60k.json"
+
+_CHUNK = 1 << 20
+_LONGEST = 16 << 20
+"""Bytes one row of an array may take; the longest published row takes some 20 kB."""
+
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]"]', re.DOTALL)
+"""Whole strings and brackets; a quote alone opens a string that goes on in the next chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class XlamRow:
+    """One usable row.
+
+    Args:
+        number: where it is in the file, counted from 1.
+        query: the request.
+        answers: names of the functions called for it, without repeats.
+        functions: the definitions offered, as published.
+    """
+
+    number: int
+    query: str
+    answers: tuple[str, ...]
+    functions: tuple[Mapping[str, Any], ...]
+
+
+def stream_rows(path: str | Path) -> Iterator[XlamRow | Malformed]:
+    """Rows of a file in order, a `Malformed` in place of each that cannot be used.
+
+    A row cannot be used when it is not JSON or lacks a field, repeats an earlier row's id, calls no
+    function, or calls one it does not offer.
+
+    Args:
+        path: JSON array, JSON lines or parquet; told apart by content.
+
+    Raises:
+        EvaluationError: the file cannot be read or is empty.
+        MissingExtraError: it is parquet and pyarrow is not installed.
+    """
+    file = Path(path)
+    ids: set[str | int] = set()
+    try:
+        for number, held in enumerate(_raw_rows(file), start=1):
+            try:
+                yield _usable(number, held, ids)
+            except RowError as error:
+                yield Malformed(file.name, number, str(error))
+    except OSError as error:
+        raise EvaluationError(f"{file}: cannot be read: {error.strerror or error}") from error
+
+
+def download(token: str | None = None) -> Path:
+    """Fetch the published file from its hub into the hub's cache and return its path.
+
+    Args:
+        token: of an account that has accepted the data set's terms; None uses the one the hub's own
+            login stored, or HF_TOKEN.
+
+    Raises:
+        MissingExtraError: huggingface-hub is not installed.
+        EvaluationError: the hub refuses or cannot be reached; says what to do.
+    """
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+    except ImportError as error:
+        raise MissingExtraError("fetching xlam from the hub", "hub") from error
+    try:
+        return Path(hf_hub_download(REPOSITORY, _FILE, repo_type="dataset", token=token))
+    except (GatedRepoError, RepositoryNotFoundError) as error:
+        raise EvaluationError(
+            f"{REPOSITORY}: no access: accept its terms on its hub page, then pass --token or set "
+            "HF_TOKEN, or pass a copy of the file with --data"
+        ) from error
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise EvaluationError(
+            f"{REPOSITORY}: cannot be fetched ({reason}); pass a copy of the file with --data"
+        ) from error
+
+
+def _raw_rows(file: Path) -> Iterator[bytes | Mapping[str, Any] | RowError]:
+    with file.open("rb") as held:
+        start = held.read(4096)
+        held.seek(0)
+        if not start.strip():
+            raise EvaluationError(f"{file}: empty: expected rows of {REPOSITORY}")
+        if start.startswith(b"PAR1"):
+            yield from _parquet_rows(file)
+        elif start.lstrip().startswith(b"["):
+            yield from _array_rows(held)
+        else:
+            yield from (line for line in held if line.strip())
+
+
+def _parquet_rows(file: Path) -> Iterator[Mapping[str, Any]]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise MissingExtraError("reading parquet", "xlam") from error
+    try:
+        for batch in ParquetFile(file).iter_batches(batch_size=512):
+            yield from batch.to_pylist()
+    except ArrowException as error:
+        raise EvaluationError(f"{file}: damaged parquet: {error}") from error
+
+
+def _array_rows(held: BinaryIO) -> Iterator[bytes | RowError]:
+    """Text of each entry of an array, found by its braces, so that one bad row leaves the others.
+
+    An entry that never closes ends the reading: where the next one starts cannot be told.
+    """
+    buffer, at, begin, depth = b"", 0, 0, 0
+    while True:
+        chunk = held.read(_CHUNK)
+        buffer += chunk
+        for token in _STRUCTURE.finditer(buffer, at):
+            mark = token[0]
+            if mark == b'"':
+                break
+            at = token.end()
+            if mark in (b"{", b"["):
+                depth += 1
+                if depth == 1:
+                    begin = at
+                elif depth == 2:
+                    yield from _stray(buffer[begin : token.start()])
+                    begin = token.start()
+            elif mark in (b"}", b"]"):
+                depth -= 1
+                if depth == 1:
+                    yield buffer[begin:at]
+                    begin = at
+                elif depth == 0:
+                    yield from _stray(buffer[begin : token.start()])
+                    return
+        if not chunk:
+            yield RowError("not JSON: the file ends before its array does")
+            return
+        if len(buffer) - begin > _LONGEST:
+            yield RowError(f"not closed within {_LONGEST} bytes; what follows it was not read")
+            return
+        buffer, at, begin = buffer[begin:], at - begin, 0
+
+
+def _stray(between: bytes) -> Iterator[bytes]:
+    """What lies between two objects of an array, if it is more than a comma."""
+    text = between.strip(b" \t\r\n,")
+    if text:
+        yield text
+
+
+def _usable(
+    number: int, held: bytes | Mapping[str, Any] | RowError, ids: set[str | int]
+) -> XlamRow:
+    if isinstance(held, RowError):
+        raise held
+    row = parse_object(held) if isinstance(held, bytes) else held
+    row_id = row.get("id")
+    if isinstance(row_id, str | int):
+        if row_id in ids:
+            raise RowError(f"id: {row_id!r} was an earlier row's")
+        ids.add(row_id)
+    query = row.get("query")
+    if not isinstance(query, str) or not query.strip():
+        raise RowError("query: missing or empty")
+    functions = _objects("tools", row.get("tools"))
+    answers = tuple(dict.fromkeys(call["name"] for call in _objects("answers", row.get("answers"))))
+    if not answers:
+        raise RowError("answers: no relevant function: none is called")
+    offered = {function["name"] for function in functions}
+    for name in answers:
+        if name not in offered:
+            raise RowError(f"answers: calls {name!r}, which is not among its tools")
+    return XlamRow(number, query, answers, functions)
+
+
+def _objects(key: str, held: object) -> tuple[Mapping[str, Any], ...]:
+    if isinstance(held, str):
+        try:
+            held = json.loads(held)
+        except ValueError as error:
+            raise RowError(f"{key}: not JSON: {error}") from error
+        except RecursionError as error:
+            raise RowError(f"{key}: not JSON: nested too deeply") from error
+    if not isinstance(held, list):
+        raise RowError(f"{key}: must be a list, or JSON of one")
+    for entry in held:
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+            raise RowError(f"{key}: each must be an object with a name")
+    return tuple(held)

@@ -1,0 +1,64 @@
+"""A small engine that answers by word overlap, so that measuring is tested apart from retrieval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from shortlist.catalog import Catalog, Tool
+from shortlist.errors import RequestError
+
+
+@dataclass
+class OverlapEngine:
+    """Ranks tools by how many words of the query their names hold; ties by id; nothing for none."""
+
+    catalog: Catalog
+    tiers: tuple[str, ...] = ("lexical",)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    ran: Mapping[str, str] = field(default_factory=dict)
+
+    def search(self, query: str, *, tier: str, k: int, allowed: Iterable[str] | None = None) -> Any:
+        self.asked.append((tier, query))
+        if query == "refuse me":
+            raise RequestError("query: refused")
+        words = set(query.casefold().split())
+        pool = set(self.catalog.ordinals(allowed)) if allowed is not None else None
+        scored = [
+            (-len(words & set(tool.name.split("_"))), tool.id)
+            for ordinal, tool in enumerate(self.catalog)
+            if pool is None or ordinal in pool
+        ]
+        ids = [tool_id for score, tool_id in sorted(scored) if score < 0]
+        ran = self.ran.get(tier, tier)
+        return SimpleNamespace(
+            hits=tuple(SimpleNamespace(id=tool_id) for tool_id in ids[:k]),
+            tier=ran,
+            tier_reason=None if ran == tier else "cannot load",
+        )
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    return Catalog(
+        [
+            Tool("create_issue", "github", "Open an issue"),
+            Tool("close_issue", "github", "Close an issue"),
+            Tool("send_message", "slack", "Post a message"),
+            Tool("send_message", "teams", "Post a message"),
+            Tool("read_file", "disk", "Read a file"),
+        ]
+    )
+
+
+@pytest.fixture
+def engine(catalog: Catalog) -> OverlapEngine:
+    return OverlapEngine(catalog)
+
+
+@pytest.fixture
+def overlap_engine() -> type[OverlapEngine]:
+    return OverlapEngine
