@@ -36,8 +36,8 @@ class _Namesakes:
 def resolve_collisions(tools: Iterable[Tool]) -> tuple[dict[str, Tool], tuple[Collision, ...]]:
     """Tools by unique id, in order, and what had to be done for that.
 
-    The first definition keeps the id; a later one that repeats it is dropped; another gets the first
-    free suffix.
+    The first definition keeps the id; a later one that repeats it is dropped; another gets the
+    first free suffix.
 
     Raises:
         CatalogError: something that is not a Tool.

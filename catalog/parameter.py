@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .fingerprint import canonical_json
-from .reference import resolve
+from .reference import References
 
 PARAMETER_LIMIT = 256
 """Parameters listed for one tool; the rest says nothing new about what the tool is for."""
@@ -46,7 +46,7 @@ class _Frame(NamedTuple):
 
 
 def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
-    """The parameters of an input schema: outer before inner, and in one object the required ones first.
+    """The parameters of an input schema: outer before inner, required before optional.
 
     Properties, array items, alternatives and local references are entered; a reference that leads
     nowhere or back to itself is not, and neither is anything past the bounds of this module.
@@ -55,6 +55,7 @@ def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
         schema: a JSON Schema of an object; parts that are malformed are passed over.
     """
     found: dict[str, Parameter] = {}
+    references = References(schema)
     queue = deque([_Frame(schema, "", 0, frozenset())])
     for _ in range(_STEP_LIMIT):
         if not queue:
@@ -64,7 +65,7 @@ def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
             found[frame.path] = _informed(found[frame.path], frame.schema)
         if frame.depth == PARAMETER_DEPTH:
             continue
-        queue.extend(_alternatives(frame, schema))
+        queue.extend(_alternatives(frame, references))
         for name, child, required in _properties(frame.schema):
             path = f"{frame.path}.{name}" if frame.path else name
             if path in found:
@@ -100,7 +101,7 @@ def _contents(frame: _Frame) -> Iterator[_Frame]:
         yield frame._replace(schema=free, path=path, depth=frame.depth + 1)
 
 
-def _alternatives(frame: _Frame, root: dict[str, Any]) -> Iterator[_Frame]:
+def _alternatives(frame: _Frame, references: References) -> Iterator[_Frame]:
     """The branches and the reference of a schema, which describe the same value as it does."""
     for keyword in _ALTERNATIVES:
         branches = frame.schema.get(keyword)
@@ -109,7 +110,7 @@ def _alternatives(frame: _Frame, root: dict[str, Any]) -> Iterator[_Frame]:
                 yield frame._replace(schema=branch, depth=frame.depth + 1)
     reference = frame.schema.get("$ref")
     if isinstance(reference, str) and reference not in frame.followed:
-        target = resolve(reference, root)
+        target = references.find(reference)
         if isinstance(target, dict):
             followed = frame.followed | {reference}
             yield _Frame(target, frame.path, frame.depth + 1, followed)

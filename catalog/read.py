@@ -53,8 +53,9 @@ def read_tools(
     """Tools of a file, a folder, a list of files, or a value already parsed.
 
     Args:
-        source: a path to .json, .jsonl, .yaml or .yml, a folder or list of such files, a dict or a list.
-        format: "auto", or the name of a reader: "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
+        source: a path to .json, .jsonl, .yaml or .yml, a folder or a list of such files, a dict or
+            a list of definitions.
+        format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
         server: the server of the tools; where None, what the source says.
         strict: whether a bad definition raises; where not, it is returned beside the good ones.
 

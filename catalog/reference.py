@@ -1,27 +1,43 @@
-"""Local references inside a JSON document (`#/$defs/Label`), looked up by the `referencing` library."""
+"""Local references inside a JSON document (`#/$defs/Label`), by the `referencing` library."""
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from referencing._core import Resolver
 
 
-def resolve(reference: str, document: dict[str, Any]) -> object | None:
-    """What a reference points to inside its document, or None: it leads out of it or nowhere.
-
-    Only JSON pointers are followed; nothing is ever fetched.
+class References:
+    """Follows the JSON pointers of one document; nothing is ever fetched.
 
     Args:
-        reference: the value of a `$ref`.
         document: the whole document, as parsed JSON.
     """
-    from referencing import Registry, Resource
-    from referencing.exceptions import Unresolvable
 
-    if not reference.startswith("#"):
-        return None
-    registry: Registry[Any] = Registry().with_resource("", Resource.opaque(document))
-    try:
-        found: object = registry.resolver().lookup(reference).contents
-    except (Unresolvable, LookupError, TypeError, ValueError):
-        return None  # TypeError and ValueError: a pointer that steps into a number or a string
-    return found
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+
+    @cached_property
+    def _resolver(self) -> Resolver[Any]:
+        from referencing import Registry, Resource
+
+        registry: Registry[Any] = Registry().with_resource("", Resource.opaque(self._document))
+        return registry.resolver()
+
+    def find(self, reference: str) -> object | None:
+        """What a reference points to, or None: it leads out of the document or nowhere.
+
+        Args:
+            reference: the value of a `$ref`.
+        """
+        from referencing.exceptions import Unresolvable
+
+        if not reference.startswith("#"):
+            return None
+        try:
+            found: object = self._resolver.lookup(reference).contents
+        except (Unresolvable, LookupError, TypeError, ValueError):
+            return None  # TypeError and ValueError: a pointer that steps into a number or a string
+        return found

@@ -1,7 +1,7 @@
 """Checking, cleaning and freezing of the JSON inside a tool: schemas and annotations.
 
-The value is walked with an explicit stack and a budget before anything recursive touches it, so that
-depth, cycles, shared branches and sheer size end in a ToolError instead of exhausting the process.
+The value is walked with an explicit stack and a budget before anything recursive touches it, so
+that depth, cycles, shared branches and sheer size end in a ToolError, not in a dead process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .fingerprint import canonical_json
 from .text import DESCRIPTION_LIMIT, Notes, clean
 
 SCHEMA_BYTES = 262_144
-"""Bytes of canonical JSON in one schema: 24 times the largest real one seen, and still a prompt too big to send."""
+"""Bytes of canonical JSON in one schema; the largest real one seen takes 10,893."""
 SCHEMA_DEPTH = 64
 """Nesting of objects and arrays; the deepest real schema seen has 18."""
 SCHEMA_VALUES = 50_000
@@ -54,7 +54,7 @@ def freeze(value: object, field: str, notes: Notes) -> bytes:
 
 
 def _check(root: dict[Any, Any], field: str) -> bool:
-    """Whether some text in it is over the bound for prose; raises where it cannot be JSON at all."""
+    """Whether some text in it is longer than prose may be; raises where it cannot be JSON."""
     overlong = False
     values = size = 0
     stack: list[tuple[Any, Link, int]] = [(root, None, 1)]
@@ -94,15 +94,15 @@ def _members(container: Any) -> Iterator[tuple[Any, Any]]:
     return iter(container.items()) if isinstance(container, dict) else enumerate(container)
 
 
-def _not_json(value: object) -> str | None:
-    """Why a value that is no container cannot stand in JSON."""
+def _not_json(value: object) -> str:
+    """Why a value that is no container cannot stand in JSON, or "" where it can."""
     if isinstance(value, float):
-        return None if math.isfinite(value) else f"is {value}, which JSON cannot hold"
+        return "" if math.isfinite(value) else f"is {value}, which JSON cannot hold"
     if isinstance(value, int):
         wide = value.bit_length() > INTEGER_BITS
-        return f"is an integer of more than {INTEGER_BITS} bits" if wide else None
+        return f"is an integer of more than {INTEGER_BITS} bits" if wide else ""
     if value is None or isinstance(value, str):
-        return None
+        return ""
     return f"is {_kind(value)}, not a JSON value"
 
 

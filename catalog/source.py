@@ -36,7 +36,7 @@ class Loaded:
 
 
 def load(source: Source, server: str | None) -> Iterator[Loaded]:
-    """The documents of a source: one for a value or a file, one per file for a folder or a list of paths.
+    """The documents of a source: one for a value or a file, one per file of a folder or a list.
 
     In a folder or a list, the name of a file stands in for a server that nothing else names.
 

@@ -1,14 +1,14 @@
 """Cleaning of tool text: what a reader of the definition cannot see, a model must not be fed.
 
-Removed, and counted by kind: control characters (tab and newline stay, CR becomes a newline), zero-width
-characters, bidirectional controls, Unicode tag characters, stray variation selectors, lone surrogates,
-non-characters, and combining marks beyond 30 in a row (the bound of UAX #15's stream-safe format).
-Text is then normalised to NFC and cut to its bound.
+Removed, and counted by kind: control characters (tab and newline stay, CR becomes a newline),
+zero-width characters, bidirectional controls, Unicode tag characters, stray variation selectors,
+lone surrogates, non-characters, and combining marks beyond 30 in a row (the bound of UAX #15's
+stream-safe format). Text is then normalised to NFC and cut to its bound.
 
-Kept, because scripts and emoji need them: one zero-width joiner or non-joiner after a letter or mark of a
-script that joins (Arabic, Indic, ...), a zero-width joiner between two emoji, and an emoji or text
-presentation selector after a symbol. Tag characters go without exception: the three regional flags
-they spell turn into a plain black flag, which costs nothing next to what else they can spell.
+Kept, because scripts and emoji need them: one zero-width joiner or non-joiner after a letter or
+mark of a script that joins (Arabic, Indic, ...), a zero-width joiner between two emoji, and an emoji or
+text presentation selector after a symbol. Tag characters go without exception: the three regional
+flags they spell turn into a plain black flag, which costs little next to what else they can spell.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NAME_LIMIT = 256
 ID_LIMIT = 2 * NAME_LIMIT + 1
 """Characters in an id: a server, a slash and a name."""
 DESCRIPTION_LIMIT = 16_384
-"""Characters in a description; the longest real one seen has 8,018. Also bounds prose inside a schema."""
+"""Characters in a description, also inside a schema; the longest real one seen has 8,018."""
 TAG_LIMIT = 128
 """Characters in one tag."""
 MARKS_LIMIT = 30
-"""Combining marks in a row (UAX #15, section 13). Ordering them takes quadratic time, so it needs a bound."""
+"""Combining marks in a row (UAX #15, section 13); putting them in order takes quadratic time."""
 NOTES_LIMIT = 32
 """Notes kept for one tool; a last one counts the rest."""
 
@@ -49,7 +49,8 @@ _KEPT = (
 )
 _REMOVED = {
     "control": r"\x00-\x08\x0b-\x1f\x7f-\x9f\u206a-\u206f\ufff9-\ufffb",
-    "zero-width": r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u3164\ufeff\uffa0",
+    "zero-width": r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065"
+    r"\u3164\ufeff\uffa0",
     "bidi": r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069",
     "tag": r"\U000e0000-\U000e00ff\U000e01f0-\U000e0fff",
     "variation selector": r"\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef",
@@ -112,7 +113,7 @@ def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
 
 
 def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
-    """The same for text of one line: white space at the ends goes, inside it becomes single spaces."""
+    """The same for text of one line: white space is trimmed and made single spaces."""
     line = " ".join(clean(text, field, notes).split())
     return clean(line, field, notes, limit)
 

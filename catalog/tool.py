@@ -21,8 +21,8 @@ _NO_PARAMETERS: Final = b'{"properties":{},"type":"object"}'
 class Tool:
     """One tool definition, immutable, hashable, equal by id and content.
 
-    Text is cleaned and bounded here (see `text`), schemas are held as canonical JSON and parsed afresh
-    on each access, so that 50,000 tools stay small and nothing handed out can change them.
+    Text is cleaned and bounded here (see `text`), schemas are held as canonical JSON and parsed
+    afresh on each access, so that 50,000 tools stay small and nothing handed out can change them.
 
     Args:
         name: what a call names; one line of at most 256 characters.
@@ -80,12 +80,12 @@ class Tool:
         name: str,
         server: str | None = None,
         description: str = "",
-        input_schema: Mapping[str, Any] | None = None,
+        input_schema: dict[str, Any] | None = None,
         *,
         id: str | None = None,  # noqa: A002 - the field's name
         title: str | None = None,
-        output_schema: Mapping[str, Any] | None = None,
-        annotations: Mapping[str, Any] | None = None,
+        output_schema: dict[str, Any] | None = None,
+        annotations: dict[str, Any] | None = None,
         tags: Iterable[str] = (),
     ) -> None:
         notes = Notes()

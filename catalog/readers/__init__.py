@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from .anthropic import AnthropicReader
 from .jsonl import RowReader
 from .mcp import McpReader
+from .openai import OpenAiReader
+from .openapi import OpenApiReader
 from .protocol import Document, Entry, Reader
+from .xlam import XlamReader
 
-READERS: tuple[Reader, ...] = (RowReader(), McpReader())
-"""Every format, the more particular before the more general: the first to recognise a document reads it."""
+READERS: tuple[Reader, ...] = (
+    OpenApiReader(),
+    XlamReader(),
+    RowReader(),
+    OpenAiReader(),
+    AnthropicReader(),
+    McpReader(),
+)
+"""Every format, particular before general: the first to recognise a document reads it."""
 
 __all__ = ["READERS", "Document", "Entry", "Reader"]

@@ -11,7 +11,7 @@ from .protocol import Document, Entry, fields_of, first_object
 
 
 class RowReader:
-    """Rows with the fields of a Tool, one per line or in a list; a given id and server are honoured."""
+    """Rows with the fields of a Tool, one per line or in a list; ids given are honoured."""
 
     name = "jsonl"
 

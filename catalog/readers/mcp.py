@@ -16,7 +16,7 @@ _SPELLINGS = {
 
 
 class McpReader:
-    """A result `{"tools": [...]}`, its JSON-RPC envelope, a list of tools, pages, or a map of servers.
+    """A result `{"tools": [...]}`, its JSON-RPC envelope, pages, a list or a map of servers.
 
     Keys may be camelCase or snake_case. The server is the caller's, else the dump's `server`, else
     `serverInfo.name`; in a map of servers, the key.

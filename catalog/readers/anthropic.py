@@ -1,0 +1,53 @@
+"""Anthropic tools: `{"name", "description", "input_schema"}`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import CatalogError, ToolError
+from ..tool import Tool
+from .protocol import Document, Entry, fields_of, first_object
+
+
+class AnthropicReader:
+    """A list of tools, one tool, or a request body with `tools`."""
+
+    name = "anthropic"
+
+    def recognises(self, value: Any) -> bool:
+        """A list of definitions with `input_schema`, or a request body that holds one."""
+        if isinstance(value, dict):
+            is_request = "model" in value or "messages" in value
+            first = first_object(value.get("tools")) if is_request else value
+        else:
+            first = first_object(value)
+        return "name" in first and "input_schema" in first
+
+    def entries(self, document: Document) -> Iterator[Entry]:
+        """Each tool."""
+        value, server = document.value, document.named(None)
+        if isinstance(value, dict):
+            tools, prefix = value.get("tools", [value]), "tools"
+        else:
+            tools, prefix = value, ""
+        if not isinstance(tools, list):
+            raise CatalogError("holds no Anthropic tools: expected a list of them")
+        for index, item in enumerate(tools):
+            yield Entry(f"{prefix}{document.place(index)}", item, server)
+
+    def tool(self, entry: Entry) -> Tool:
+        """The tool of a definition; built-in tools, which have no schema, are refused."""
+        value = fields_of(entry)
+        kind = value.get("type", "custom")
+        if kind not in ("custom", None):
+            raise ToolError(field="type", reason=f"must be 'custom', got {kind!r:.80}")
+        if "input_schema" not in value:
+            raise ToolError(field="input_schema", reason="is missing", tool=_name(value))
+        row = {key: value[key] for key in ("name", "description", "input_schema") if key in value}
+        return Tool.from_dict(row | {"server": entry.server})
+
+
+def _name(value: dict[str, Any]) -> str | None:
+    name = value.get("name")
+    return name if isinstance(name, str) else None

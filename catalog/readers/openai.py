@@ -1,0 +1,66 @@
+"""OpenAI functions: wrapped as in chat completions, flat as in responses, or bare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import CatalogError, ToolError
+from ..tool import Tool
+from .protocol import Document, Entry, fields_of, first_object
+
+_LISTS = ("tools", "functions")
+
+
+class OpenAiReader:
+    """`{"type": "function", "function": {...}}`, `{"type": "function", "name": ...}` or bare.
+
+    They may stand in a list, alone, or under `tools` or `functions` of a request body.
+    """
+
+    name = "openai"
+
+    def recognises(self, value: Any) -> bool:
+        """Functions by their type, their wrapping, or `parameters` instead of a schema."""
+        if isinstance(value, list):
+            return _is_function(first_object(value))
+        if not isinstance(value, dict):
+            return False
+        return _is_function(value) or any(_is_function(first_object(value.get(k))) for k in _LISTS)
+
+    def entries(self, document: Document) -> Iterator[Entry]:
+        """Each function."""
+        value, server = document.value, document.named(None)
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield Entry(document.place(index), item, server)
+        elif isinstance(value, dict) and any(isinstance(value.get(key), list) for key in _LISTS):
+            for key in _LISTS:
+                listed = value.get(key)
+                for index, item in enumerate(listed if isinstance(listed, list) else []):
+                    yield Entry(f"{key}[{index}]", item, server)
+        elif isinstance(value, dict):
+            yield Entry("the function", value, server)
+        else:
+            raise CatalogError("holds no OpenAI functions: expected a list of them")
+
+    def tool(self, entry: Entry) -> Tool:
+        """The tool of a function; the vendor's built-in tools are refused."""
+        value = fields_of(entry)
+        kind = value.get("type", "function")
+        if kind != "function":
+            raise ToolError(field="type", reason=f"must be 'function', got {kind!r:.80}")
+        function = value.get("function", value)
+        if not isinstance(function, dict):
+            got = type(function).__name__
+            raise ToolError(field="function", reason=f"must be an object, got {got}")
+        row = {"description": function.get("description"), "server": entry.server}
+        if "name" in function:
+            row["name"] = function["name"]
+        return Tool.from_dict(row | {"input_schema": function.get("parameters")})
+
+
+def _is_function(value: dict[str, Any]) -> bool:
+    wrapped = isinstance(value.get("function"), dict)
+    bare = "name" in value and "parameters" in value and "type" not in value
+    return wrapped or bare or (value.get("type") == "function" and "name" in value)

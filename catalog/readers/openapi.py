@@ -1,0 +1,183 @@
+"""OpenAPI 3 documents: every operation is a tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import CatalogError, ToolError
+from ..reference import References
+from ..tool import Tool
+from .inlining import Inlining
+from .protocol import Document, Entry, fields_of
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+"""The operations of a path item, in the order of the OpenAPI specification."""
+_BODY = "body"
+_NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z]+")
+
+
+class OpenApiReader:
+    """A document with `openapi: 3.x`.
+
+    Name: operationId, else method and path. Description: summary, description, and a last line with
+    method and path. Arguments: parameters and the properties of the request body, references
+    followed; a body that is no object, or whose properties clash with parameters, is the argument
+    `body`.
+    Server: the caller's, else info.title.
+    """
+
+    name = "openapi"
+
+    def recognises(self, value: Any) -> bool:
+        """An object that says which OpenAPI it is."""
+        return isinstance(value, dict) and ("openapi" in value or "swagger" in value)
+
+    def entries(self, document: Document) -> Iterator[Entry]:
+        """Each operation."""
+        value = document.value
+        if not isinstance(value, dict):
+            raise CatalogError("is no OpenAPI document: expected an object")
+        version = value.get("openapi", value.get("swagger"))
+        if not str(version).startswith("3."):
+            raise CatalogError(
+                f"openapi: must be 3.x, got {version!r:.40}; convert the document first"
+            )
+        paths = value.get("paths", {})
+        if not isinstance(paths, dict):
+            raise CatalogError(f"paths: must be an object, got {type(paths).__name__}")
+        info = value.get("info")
+        server = document.named(info.get("title") if isinstance(info, dict) else None)
+        references = References(value)
+        for path, item in paths.items():
+            if not str(path).startswith("x-"):
+                yield from _operations(str(path), item, references, server)
+
+    def tool(self, entry: Entry) -> Tool:
+        """The tool of an operation."""
+        call = fields_of(entry)
+        operation = call["operation"]
+        if not isinstance(operation, dict):
+            got = type(operation).__name__
+            raise ToolError(field=call["method"], reason=f"must be an object, got {got}")
+        named = operation.get("operationId")
+        name = named if named is not None else _derived_name(call["method"], call["path"])
+        texts = (_prose(operation.get(key)) for key in ("summary", "description"))
+        prose = [text for text in dict.fromkeys(texts) if text]
+        try:
+            schema = _arguments(operation, call["shared"], Inlining(call["references"]))
+        except ToolError as error:
+            known = name if isinstance(name, str) else None
+            raise ToolError(field=error.field, reason=error.reason, tool=known) from None
+        return Tool.from_dict(
+            {
+                "name": name,
+                "server": entry.server,
+                "title": operation.get("summary"),
+                "description": "\n".join([*prose, f"{call['method'].upper()} {call['path']}"]),
+                "input_schema": schema,
+                "tags": operation.get("tags"),
+            }
+        )
+
+
+def _prose(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _derived_name(method: str, path: str) -> str:
+    """`get /users/{id}` as `get_users_id`."""
+    return _NOT_IN_NAMES.sub("_", f"{method} {path}").strip("_")
+
+
+def _operations(
+    path: str, item: Any, references: References, server: str | None
+) -> Iterator[Entry]:
+    place = f"paths.{path:.200}"
+    if isinstance(item, dict) and "$ref" in item:
+        shared = references.find(item["$ref"]) if isinstance(item["$ref"], str) else None
+        item = shared | item if isinstance(shared, dict) else f"$ref to {item['$ref']!r:.120}"
+    if not isinstance(item, dict):
+        yield Entry(place, item, server)
+        return
+    for method in METHODS:
+        if method in item:
+            call = {
+                "method": method,
+                "path": path,
+                "operation": item[method],
+                "shared": item.get("parameters"),
+                "references": references,
+            }
+            yield Entry(f"{place}.{method}", call, server)
+
+
+def _arguments(operation: dict[str, Any], shared: Any, inlining: Inlining) -> dict[str, Any]:
+    """JSON Schema of an operation's parameters and request body."""
+    properties: dict[str, Any] = {}
+    required: dict[str, None] = {}
+    for field, listed in (("path.parameters", shared), ("parameters", operation.get("parameters"))):
+        for index, parameter in enumerate(_list(listed, field)):
+            place = f"{field}[{index}]"
+            resolved = inlining.target(parameter, place)
+            name = resolved.get("name")
+            if not isinstance(name, str):
+                raise ToolError(field=f"{place}.name", reason="must be text")
+            properties[name] = _of_parameter(resolved, inlining, place)
+            required.pop(name, None)
+            if resolved.get("required") is True:
+                required[name] = None
+    if operation.get("requestBody") is not None:
+        _add_body(operation["requestBody"], properties, required, inlining)
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    return schema | ({"required": list(required)} if required else {})
+
+
+def _of_parameter(parameter: dict[str, Any], inlining: Inlining, place: str) -> dict[str, Any]:
+    declared = parameter.get("schema")
+    if declared is None:
+        declared = _media_schema(parameter.get("content"))
+    schema = inlining.schema(declared if declared is not None else {}, f"{place}.schema")
+    description = _prose(parameter.get("description"))
+    return schema | ({"description": description} if description else {})
+
+
+def _add_body(
+    given: Any, properties: dict[str, Any], required: dict[str, None], inlining: Inlining
+) -> None:
+    body = inlining.target(given, "requestBody")
+    declared = _media_schema(body.get("content"))
+    schema = inlining.schema(declared if declared is not None else {}, "requestBody.schema")
+    inner = schema.get("properties")
+    if isinstance(inner, dict) and inner and not inner.keys() & properties.keys():
+        properties.update(inner)
+        listed = schema.get("required")
+        if body.get("required") is True and isinstance(listed, list):
+            required.update((name, None) for name in listed if isinstance(name, str))
+        return
+    description = _prose(body.get("description"))
+    name = _BODY
+    while name in properties:
+        name = f"{name}_"
+    properties[name] = schema | ({"description": description} if description else {})
+    if body.get("required") is True:
+        required[name] = None
+
+
+def _media_schema(content: Any) -> Any:
+    """The schema of the JSON media type, else of the first one."""
+    if not isinstance(content, dict):
+        return None
+    media = [kind for kind in content if isinstance(kind, str)]
+    media.sort(key=lambda kind: "json" not in kind)
+    chosen = content[media[0]] if media else None
+    return chosen.get("schema") if isinstance(chosen, dict) else None
+
+
+def _list(value: Any, field: str) -> list[Any]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise ToolError(field=field, reason=f"must be a list, got {type(value).__name__}")
+    return value

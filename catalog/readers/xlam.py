@@ -1,0 +1,98 @@
+"""Rows of xlam function-calling data: the functions offered with each query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import CatalogError, ToolError
+from ..schema import freeze
+from ..text import Notes
+from ..tool import Tool
+from .protocol import Document, Entry, fields_of, first_object
+from .python_type import to_schema
+
+
+class XlamReader:
+    """Rows `{"query", "tools", ...}` with `tools` a JSON text; a function repeated is read once."""
+
+    name = "xlam"
+
+    def recognises(self, value: Any) -> bool:
+        """A row, or a list of rows, with a query and tools."""
+        row = value if isinstance(value, dict) else first_object(value)
+        return "query" in row and isinstance(row.get("tools"), str | list)
+
+    def entries(self, document: Document) -> Iterator[Entry]:
+        """Each distinct function, at the row that offers it first."""
+        rows = [document.value] if isinstance(document.value, dict) else document.value
+        if not isinstance(rows, list):
+            raise CatalogError("holds no xlam rows: expected lines of a file or a list")
+        seen: set[bytes] = set()
+        for index, row in enumerate(rows):
+            place = document.place(index)
+            functions = _functions(row)
+            if isinstance(functions, str):
+                yield Entry(f"{place}.tools", functions, document.named(None))
+                continue
+            for position, function in enumerate(functions):
+                where = f"{place}.tools[{position}]"
+                try:
+                    content = freeze(function, "function", Notes())
+                except ToolError:  # reading it as a tool will say what is wrong
+                    content = where.encode()
+                if content not in seen:
+                    seen.add(content)
+                    yield Entry(where, function, document.named(None))
+
+    def tool(self, entry: Entry) -> Tool:
+        """The tool of a function; what is not optional and has no default is required."""
+        if isinstance(entry.value, str):
+            raise ToolError(field="tools", reason=entry.value)
+        function = fields_of(entry)
+        row = {key: function[key] for key in ("name", "description") if key in function}
+        schema = _schema(function.get("parameters"))
+        return Tool.from_dict(row | {"server": entry.server, "input_schema": schema})
+
+
+def _functions(row: Any) -> list[Any] | str:
+    """The functions of a row, or the reason it has none."""
+    if not isinstance(row, dict) or "tools" not in row:
+        return "is missing: a row must be an object with tools"
+    tools = row["tools"]
+    if isinstance(tools, str):
+        try:
+            tools = json.loads(tools)
+        except (ValueError, RecursionError) as error:
+            return f"is not JSON: {error}"
+    return tools if isinstance(tools, list) else "must be a list, or the JSON text of one"
+
+
+def _schema(parameters: Any) -> dict[str, Any]:
+    if parameters is None:
+        parameters = {}
+    if not isinstance(parameters, dict):
+        got = type(parameters).__name__
+        raise ToolError(field="parameters", reason=f"must be an object, got {got}")
+    if parameters.get("type") == "object" and isinstance(parameters.get("properties"), dict):
+        return parameters
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, parameter in parameters.items():
+        if not isinstance(parameter, dict):
+            got = type(parameter).__name__
+            raise ToolError(field=f"parameters.{name:.80}", reason=f"must be an object, got {got}")
+        declared = parameter.get("type")
+        spelling = declared if isinstance(declared, str) else ""
+        schema, optional = to_schema(spelling)
+        if isinstance(parameter.get("description"), str):
+            schema["description"] = parameter["description"]
+        if "default" in parameter:
+            schema["default"] = parameter["default"]
+        elif not optional:
+            required.append(name)
+        properties[name] = schema
+    return {"type": "object", "properties": properties} | (
+        {"required": required} if required else {}
+    )
