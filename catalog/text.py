@@ -6,9 +6,10 @@ lone surrogates, non-characters, and combining marks beyond 30 in a row (the bou
 stream-safe format). Text is then normalised to NFC and cut to its bound.
 
 Kept, because scripts and emoji need them: one zero-width joiner or non-joiner after a letter or
-mark of a script that joins (Arabic, Indic, ...), a zero-width joiner between two emoji, and an emoji or
-text presentation selector after a symbol. Tag characters go without exception: the three regional
-flags they spell turn into a plain black flag, which costs little next to what else they can spell.
+mark of a script that joins (Arabic, Indic, ...), a zero-width joiner between two emoji, and an
+emoji or text presentation selector after a symbol. Tag characters go without exception: the three
+regional flags they spell turn into a plain black flag, which costs little next to what else they
+can spell.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ _INVISIBLE = re.compile(
     f"({_KEPT})|" + "|".join(f"([{characters}])" for characters in _REMOVED.values())
 )
 _KINDS = ("", "", *_REMOVED)
+_JOINERS = re.compile("[\u200c\u200d]")
+_PASSES = 4  # real text settles in two; text made to need more loses its joiners
 
 
 @cache
@@ -120,6 +123,7 @@ def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) ->
 
 def _strip(text: str, field: str, notes: Notes) -> str:
     counts: Counter[str] = Counter()
+    recomposed = False
 
     def replacement(match: re.Match[str]) -> str:
         group = match.lastindex or 0
@@ -129,20 +133,24 @@ def _strip(text: str, field: str, notes: Notes) -> str:
         return ""
 
     text = _NEWLINES.sub("\n", text)
+    passes = 0
     while True:  # a removal can bring marks together, and reordering those can strand a joiner
+        passes += 1
         visible = _INVISIBLE.sub(replacement, text)
+        if passes == _PASSES:
+            counts["zero-width"] += len(visible)
+            visible = _JOINERS.sub("", visible)
+            counts["zero-width"] -= len(visible)
         bounded = _mark_runs().sub(r"\1", visible)
-        if len(bounded) < len(visible):
-            counts["combining"] += len(visible) - len(bounded)
+        counts["combining"] += len(visible) - len(bounded)
         composed = unicodedata.normalize("NFC", bounded)
-        if composed != bounded:
-            counts["composed"] = 1
+        recomposed |= composed != bounded
         if composed == text:
             break
         text = composed
-    recomposed = counts.pop("composed", 0)
-    for kind, count in counts.items():
-        notes.add(field, f"{count} {kind} character{'s' if count > 1 else ''}")
+    for kind in (*_REMOVED, "combining"):
+        if count := counts[kind]:
+            notes.add(field, f"{count} {kind} character{'s' if count > 1 else ''}")
     if recomposed:
         notes.add(field, "normalised to NFC")
     return text
