@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tantivy import TextAnalyzer
 
 #: Name the analyzer is registered under; part of a saved index.
-ANALYZER = "shortlist_english"
+ANALYZER = "shortlist_english_1"
 
 # Blocks whose combining marks (vowels, points) belong to the word although `\w` leaves them out.
 _MARKED = (
@@ -27,6 +27,22 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]+"
 )
+
+
+# Function words and courtesies of requests. In texts as short as a tool's they would otherwise count
+# as rare and decisive; verbs that name operations (get, let, need) stay.
+_STOP_WORDS = (
+    "a about above after again all also am an and any are arent as at be because been before being "
+    "below between both but by can cant cannot could couldnt did didnt do does doesnt doing dont "
+    "down during each few for from further had hadnt has hasnt have havent having he hello her here "
+    "heres hers herself hey hi him himself his how hows i if ill im in into is isnt it its itself "
+    "ive just may me might more most must my myself no nor not of off ok okay on once only or other "
+    "our ours ourselves out over own please same shall she should shouldnt so some such than thank "
+    "thanks that thats the their theirs them themselves then there theres these they theyre this "
+    "those through to too under until up us very via want was wasnt we were werent what whats when "
+    "where whether which while who whom whose why will with wont would wouldnt yes you your youre "
+    "yours yourself yourselves"
+).split()
 
 
 def fold(text: str) -> str:
@@ -47,7 +63,9 @@ def split_identifier(word: str) -> list[str]:
 
 def spaced(text: str) -> str:
     """Identifiers in `text` written as separate words, for readers of plain language."""
-    return " ".join(part for word in _WORD.findall(text) for part in split_identifier(word) or (word,))
+    return " ".join(
+        part for word in _WORD.findall(text) for part in split_identifier(word) or (word,)
+    )
 
 
 def _bigrams(run: str) -> list[str]:
@@ -87,7 +105,7 @@ def analyzer() -> TextAnalyzer:
     return (
         TextAnalyzerBuilder(Tokenizer.whitespace())
         .filter(Filter.remove_long(64))
-        .filter(Filter.stopword("english"))
+        .filter(Filter.custom_stopword(_STOP_WORDS))
         .filter(Filter.stemmer("english"))
         .build()
     )

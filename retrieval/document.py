@@ -34,9 +34,16 @@ def _plain(tool: Tool) -> str:
     return f"{tool.name} {tool.description} {_parameter_names(tool)}"
 
 
-#: Fields a lexical index can hold. `text` is name, description and parameter names as one field,
-#: for a plain BM25 without field weights.
+def _everything(tool: Tool) -> str:
+    title, server, tags = tool.title or "", tool.server or "", " ".join(tool.tags)
+    return f"{tool.name} {title} {tool.description} {_parameters(tool)} {server} {tags}"
+
+
+#: Fields a lexical index can hold. Besides a tool's own there are `all`, every field as one, whose
+#: term statistics are those of whole tools, and `text`, the name, description and parameter names
+#: as one, which is what a plain BM25 without field weights is usually given.
 LEXICAL_FIELDS: Mapping[str, Callable[[Tool], str]] = {
+    "all": _everything,
     "name": lambda tool: tool.name,
     "title": lambda tool: tool.title or "",
     "description": lambda tool: tool.description,
