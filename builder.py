@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from . import registry
 from .catalog import Catalog, Tool
 from .config import Config, FusionConfig, TierConfig
-from .errors import ConfigError, StoreError
+from .errors import ConfigError
 from .models import Encoder, Reranker, load_encoder, load_reranker
 from .retrieval import CandidateScorer, Fusion, Strategy
 from .retrieval.document import embedding_text
@@ -39,7 +39,9 @@ class Builder:
         self._models: dict[str, Any] = {}
         self._lock = Lock()
         stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
-        self._lexical = registry.load("lexical", config.lexical.backend) if "lexical" in stages else None
+        self._lexical = (
+            registry.load("lexical", config.lexical.backend) if "lexical" in stages else None
+        )
         self._dense = registry.load("dense", config.dense.backend) if "dense" in stages else None
 
     def strategies(self) -> dict[str, Strategy]:

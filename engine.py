@@ -67,9 +67,7 @@ class Engine:
         return cls(builder, builder.build(_catalog(tools), progress=progress))
 
     @classmethod
-    def from_config(
-        cls, source: str | Path | Mapping[str, Any], tools: Iterable[Tool]
-    ) -> Self:
+    def from_config(cls, source: str | Path | Mapping[str, Any], tools: Iterable[Tool]) -> Self:
         """Index tools with a configuration from a TOML or JSON file or a mapping."""
         return cls.from_tools(tools, Config.read(source))
 
@@ -257,14 +255,13 @@ class Engine:
         return Run(query, k, index.retrievers, index.rerankers, deadline)
 
     def _rank(self, run: Run, asked: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
-        name, reasons = asked, []
+        name = asked
+        reasons: list[str] = []
         while True:
             fallback = strategy.fallback
             try:
-                if fallback is not None and run.deadline is not None:
-                    expected = self._tier_ms.get(name, 0.0)
-                    if perf_counter() + expected / 1e3 > run.deadline:
-                        raise BudgetExceeded(f"tier {name!r} takes {expected:.1f} ms here")
+                if fallback is not None:
+                    self._check_budget(name, run)
                 start = perf_counter()
                 ranking = strategy.rank(run)
                 self._measured(name, start, run)
@@ -274,6 +271,11 @@ class Engine:
                     raise
                 reasons.append(f"{name} -> {fallback}: {error}")
                 name, strategy = fallback, self._tiers[fallback]
+
+    def _check_budget(self, name: str, run: Run) -> None:
+        expected = self._tier_ms.get(name, 0.0)
+        if run.deadline is not None and perf_counter() + expected / 1e3 > run.deadline:
+            raise BudgetExceeded(f"tier {name!r} takes {expected:.1f} ms here")
 
     def _measured(self, name: str, start: float, run: Run) -> None:
         # Without the reranker's share, which adapts to the time left by itself.
@@ -320,9 +322,7 @@ def _text(query: str) -> str:
 
 def _promoted(index: Index, query: Query, ranking: Ranking) -> tuple[Ranking, Sequence[int]]:
     """The ranking with tools of exactly this id or name first, and their rows."""
-    named = [
-        row for row in index.named(query.text) if query.allowed is None or query.allowed[row]
-    ]
+    named = [row for row in index.named(query.text) if query.allowed is None or query.allowed[row]]
     if not named:
         return ranking, ()
     places = {row: place for place, row in enumerate(ranking.rows.tolist())}

@@ -29,20 +29,20 @@ _UNSPACED = re.compile(
 )
 
 
-# Function words and courtesies of requests. In texts as short as a tool's they would otherwise count
-# as rare and decisive; verbs that name operations (get, let, need) stay.
-_STOP_WORDS = (
-    "a about above after again all also am an and any are arent as at be because been before being "
-    "below between both but by can cant cannot could couldnt did didnt do does doesnt doing dont "
-    "down during each few for from further had hadnt has hasnt have havent having he hello her here "
-    "heres hers herself hey hi him himself his how hows i if ill im in into is isnt it its itself "
-    "ive just may me might more most must my myself no nor not of off ok okay on once only or other "
-    "our ours ourselves out over own please same shall she should shouldnt so some such than thank "
-    "thanks that thats the their theirs them themselves then there theres these they theyre this "
-    "those through to too under until up us very via want was wasnt we were werent what whats when "
-    "where whether which while who whom whose why will with wont would wouldnt yes you your youre "
-    "yours yourself yourselves"
-).split()
+# Function words and courtesies of requests. In texts as short as a tool's they would otherwise
+# count as rare and decisive; verbs that name operations (get, let, need) stay.
+_STOP_WORDS = """
+    a about above after again all also am an and any are arent as at be because been before
+    being below between both but by can cant cannot could couldnt did didnt do does doesnt doing
+    dont down during each few for from further had hadnt has hasnt have havent having he hello
+    her here heres hers herself hey hi him himself his how hows i if ill im in into is isnt it
+    its itself ive just may me might more most must my myself no nor not of off ok okay on once
+    only or other our ours ourselves out over own please same shall she should shouldnt so some
+    such than thank thanks that thats the their theirs them themselves then there theres these
+    they theyre this those through to too under until up us very via want was wasnt we were
+    werent what whats when where whether which while who whom whose why will with wont would
+    wouldnt yes you your youre yours yourself yourselves
+""".split()
 
 
 def fold(text: str) -> str:

@@ -15,10 +15,11 @@ from .query import Ranking
 class ExactIndex:
     """Every vector is compared; the result is the true top, in any size and under any mask.
 
-    The scan runs over int8 codes, a quarter of the memory traffic of float32, on one thread. Writing
-    x = x' + e with x' the dequantised vector, the error of an approximate inner product of unit
-    vectors is at most |e| plus the query's own error, so all rows within twice that bound of the
-    depth-th approximate score are scored again in float32, and no true neighbour can be lost.
+    The scan runs over int8 codes, a quarter of the memory traffic of float32, on one thread.
+    Writing x = x' + e with x' the dequantised vector, the error of an approximate inner product
+    of unit vectors is at most |e| plus the query's own error, so all rows within twice that bound
+    of the depth-th approximate score are scored again in float32, and no true neighbour can be
+    lost.
     """
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:

@@ -19,8 +19,8 @@ from .query import Ranking
 
 #: Distinct terms of a query that are looked up; a longer query keeps its first ones.
 MAX_TERMS = 96
-# A mask that admits few rows of many (measured: under 1 in 100) is cheaper as a clause of the query;
-# otherwise hits are read on until enough of them are admitted.
+# A mask that admits few rows of many (measured: under 1 in 100) is cheaper as a clause of the
+# query; otherwise hits are read on until enough of them are admitted.
 _MASK_CLAUSE_SHARE = 100
 _MASK_CLAUSE_ROWS = 512
 _ROW = "row"

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 class LexicalIndex(Protocol):
-    """Ranks documents by the terms they share with a query."""
+    """Ranks documents by the terms they share with a query.
+
+    `build` takes field name to raw text for each row and writes nothing outside a folder of its
+    own; `save` and `load` write and open a folder; `search` stays inside the mask, shape (n,).
+    """
 
     @classmethod
     def build(cls, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]) -> Self: ...
@@ -29,7 +33,10 @@ class LexicalIndex(Protocol):
 
 
 class DenseIndex(Protocol):
-    """Ranks vectors by their inner product with a query vector; rows are L2-normalised."""
+    """Ranks L2-normalised vectors, shape (n, dim), by their inner product with a query vector.
+
+    The vectors themselves are saved by the store; `save` and `load` are for what is beside them.
+    """
 
     @classmethod
     def build(cls, vectors: NDArray[np.float32]) -> Self: ...
@@ -64,7 +71,10 @@ class CandidateScorer(Protocol):
 
 
 class Strategy(Protocol):
-    """A tier: decides which stages a request passes through, using nothing but its `Run`."""
+    """A tier: decides which stages a request passes through, using nothing but its `Run`.
+
+    `fallback` names the tier that takes over when a stage cannot run or the time is short.
+    """
 
     @property
     def fallback(self) -> str | None: ...

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: Characters of a query that are read; far beyond any encoder's window, short of a denial of service.
+#: Characters of a query that are read: far beyond any encoder's window, and a bound on the work.
 MAX_QUERY_CHARS = 8_000
 
 

@@ -165,7 +165,9 @@ def _read_version(version: Path) -> Saved:
         with (version / "tools.jsonl").open(encoding="utf-8") as lines:
             catalog = Catalog(Tool.from_dict(json.loads(line)) for line in lines)
         if catalog.fingerprint != manifest["catalog"]:
-            raise StoreError(f"{version / 'tools.jsonl'}: not the catalog that was saved; index again")
+            raise StoreError(
+                f"{version / 'tools.jsonl'}: not the catalog that was saved; index again"
+            )
         vectors = None
         if manifest["model"] is not None:
             values = np.load(version / "vectors.npy", mmap_mode="r")

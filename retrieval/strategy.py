@@ -34,9 +34,7 @@ class Pipeline:
         """Rows of the index, best first."""
         rankings = {stage: run.retrieve(stage, self.depth) for stage in self.retrievers}
         ranking = (
-            run.fuse(self.fusion, rankings)
-            if len(rankings) > 1
-            else next(iter(rankings.values()))
+            run.fuse(self.fusion, rankings) if len(rankings) > 1 else next(iter(rankings.values()))
         )
         if self.reranker is None:
             return ranking
