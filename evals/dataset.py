@@ -17,7 +17,7 @@ from ..catalog import Catalog
 from ..errors import EvaluationError
 
 _CONTEXT = 600
-"""Characters of earlier turns that join the last user turn: some 150 tokens, which encoders read."""
+"""Characters of earlier turns that join the last user turn: some 150 tokens."""
 
 _RESERVED = frozenset({"query", "messages", "relevant", "pool"})
 

@@ -61,18 +61,18 @@ def judge(
 
 def hit_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
     """1 where any relevant tool is among the first k; with several relevant, one is enough."""
-    return judgement.found[:, :k].any(axis=1).astype(np.float64)
+    return np.asarray(judgement.found[:, :k].any(axis=1), dtype=np.float64)
 
 
 def recall_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
     """Share of the relevant tools among the first k."""
-    return judgement.found[:, :k].sum(axis=1) / judgement.relevant
+    return np.asarray(judgement.found[:, :k].sum(axis=1) / judgement.relevant)
 
 
 def complete_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
     """1 where every relevant tool is among the first k; never 1 with more than k relevant."""
     complete = judgement.found[:, :k].sum(axis=1) == judgement.relevant
-    return complete.astype(np.float64)
+    return np.asarray(complete, dtype=np.float64)
 
 
 def ndcg_at(judgement: Judgement, k: int) -> NDArray[np.float64]:

@@ -88,13 +88,15 @@ def to_json(found: Evaluation, *, seed: int = 0) -> dict[str, Any]:
             }
         }
     if found.malformed:
-        held["malformed"] = [
-            {"source": one.source, "row": one.row, "reason": one.reason, "dropped": one.dropped}
-            for one in found.malformed
-        ]
+        held["malformed"] = [malformed_row(one) for one in found.malformed]
     if another := ran_as(found.outcomes):
         held["ran_as"] = another
     return held
+
+
+def malformed_row(one: Malformed) -> dict[str, str | int | bool]:
+    """A malformed row for JSON."""
+    return {"source": one.source, "row": one.row, "reason": one.reason, "dropped": one.dropped}
 
 
 def rounded(summary: Summary) -> dict[str, float | None]:

@@ -25,6 +25,7 @@ from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
 from .dataset import Malformed, Query
 from .record import Cell, Table
+from .report import malformed_row, rounded
 from .runner import Outcome, Summary, measure, summarise, tier_method
 from .xlam_rows import XlamRow
 
@@ -243,6 +244,41 @@ def summaries(outcomes: Mapping[str, tuple[Outcome, ...]], *, seed: int = 0) -> 
         if joined:
             found[bucket] = summarise(joined, seed=seed)
     return found
+
+
+def to_json(data: XlamSet, methods: Mapping[str, Mapping[str, Summary]]) -> dict[str, Any]:
+    """The JSON form: how the pools were made, and every metric by pool or bucket and method.
+
+    Args:
+        data: what was run on.
+        methods: name of a method -> its `summaries`.
+    """
+    pools = dict.fromkeys(pool for found in methods.values() for pool in found)
+    there = {
+        pool: {method: found[pool] for method, found in methods.items() if pool in found}
+        for pool in pools
+    }
+    return {
+        "tools": len(data.catalog),
+        "rows": data.rows,
+        "sample": data.sample,
+        "seed": data.seed,
+        "pools": {
+            pool: {
+                "queries": next(iter(by_method.values())).queries,
+                "tiers": {method: rounded(summary) for method, summary in by_method.items()},
+            }
+            for pool, by_method in there.items()
+        },
+        "published": {
+            method: {
+                bucket: {"hit@1": first / 100, "hit@3": third / 100}
+                for bucket, (first, third) in cells.items()
+            }
+            for method, cells in PUBLISHED.items()
+        },
+        "malformed": [malformed_row(one) for one in data.malformed],
+    }
 
 
 def table(methods: Mapping[str, Mapping[str, Summary]]) -> Table:

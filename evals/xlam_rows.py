@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -116,14 +117,14 @@ def _raw_rows(file: Path) -> Iterator[bytes | Mapping[str, Any] | RowError]:
 
 def _parquet_rows(file: Path) -> Iterator[Mapping[str, Any]]:
     try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
         raise MissingExtraError("reading parquet", "xlam") from error
     try:
-        for batch in ParquetFile(file).iter_batches(batch_size=512):
-            yield from batch.to_pylist()
-    except ArrowException as error:
+        with parquet.ParquetFile(file) as held:
+            for batch in held.iter_batches(batch_size=512):
+                yield from batch.to_pylist()
+    except arrow.ArrowException as error:
         raise EvaluationError(f"{file}: damaged parquet: {error}") from error
 
 

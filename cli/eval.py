@@ -1,0 +1,329 @@
+"""`shortlist eval`: selection measured on labelled queries, on xlam, and as a gate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import RequestError
+
+if TYPE_CHECKING:
+    from ..catalog import Catalog
+    from ..engine import Engine
+    from ..evals.dataset import Malformed
+    from ..evals.gate import Change
+    from ..evals.misses import Miss
+    from ..evals.record import Table
+    from ..evals.report import Evaluation
+    from ..evals.runner import Outcome
+
+GATE_FAILED = 3
+"""Exit code when figures fall short of `--min` or of `--baseline`."""
+
+_SHOWN = 20
+"""Malformed rows named in text; the JSON names all."""
+
+_app = typer.Typer(
+    help="Measure selection on labelled queries.", no_args_is_help=True, add_completion=False
+)
+
+TierOption = Annotated[
+    list[str] | None, typer.Option("--tier", help="Tier to measure; repeatable. All by default.")
+]
+KOption = Annotated[int, typer.Option("--k", min=1, help="Tools asked for per query.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="Engine configuration, TOML or JSON.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
+RecordOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--record", metavar="FILE.json", help="Also write a record with commit, machine, command."
+    ),
+]
+TitleOption = Annotated[
+    str | None, typer.Option("--title", help="What the record is of; its file's name by default.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `eval` commands to an application."""
+    app.add_typer(_app, name="eval")
+
+
+@_app.callback(invoke_without_command=True)
+def evaluate(
+    context: typer.Context,
+    tools: Annotated[Path | None, typer.Option(help="Tools, in any form that can be read.")] = None,
+    queries: Annotated[
+        list[Path] | None, typer.Option(help="Labelled queries, JSONL; repeatable.")
+    ] = None,
+    tier: TierOption = None,
+    k: KOption = 10,
+    by: Annotated[
+        str | None, typer.Option(help="Break results down by a field of the rows, as style.")
+    ] = None,
+    misses: Annotated[bool, typer.Option("--misses", help="List failed queries and why.")] = False,
+    least: Annotated[
+        list[str] | None,
+        typer.Option("--min", metavar="METRIC=VALUE", help="Fail below it; repeatable."),
+    ] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Earlier JSON result or record; fail where worse.")
+    ] = None,
+    max_drop: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Fall against the baseline that still passes.")
+    ] = 0.0,
+    pool: Annotated[
+        str, typer.Option(help="catalog: search all tools; queries: each query's own pool.")
+    ] = "catalog",
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+    record: RecordOption = None,
+    title: TitleOption = None,
+) -> None:
+    """Measure tiers on labelled queries: --tools T.jsonl --queries Q.jsonl."""
+    if context.invoked_subcommand is not None:
+        return
+    if tools is None or not queries:
+        raise typer.BadParameter("give both --tools and --queries, or a command such as xlam")
+    if pool not in ("catalog", "queries"):
+        raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
+    from ..catalog import Catalog
+    from ..evals import dataset, gate, report, runner
+
+    try:
+        floors = [gate.parse_floor(text) for text in least or ()]
+    except RequestError as error:
+        raise typer.BadParameter(str(error)) from error
+    before = None if baseline is None else gate.read_figures(baseline)
+    catalog, pooled = Catalog.read(tools), pool == "queries"
+    read = dataset.read_queries(queries, catalog, pooled=pooled)
+    if by is not None and not any(by in query.fields for query in read.queries):
+        there = ", ".join(sorted({name for query in read.queries for name in query.fields}))
+        raise typer.BadParameter(f"--by {by!r}: no row has it; there are: {there or 'none'}")
+    _tell_malformed(read.malformed)
+    engine = _indexed(catalog, config)
+    outcomes = {}
+    for name in _tiers(engine, tier):
+        method = runner.tier_method(engine, name, k=k, pooled=pooled)
+        with _progress(f"asking {name}", len(read.queries)) as advance:
+            outcomes[name] = runner.measure(method, read.queries, progress=advance)
+    found = report.evaluation(engine, outcomes, malformed=read.malformed, by=by)
+    failed = _missed(engine, outcomes, k, pooled) if misses else None
+    held = report.to_json(found)
+    if failed is not None:
+        held["misses"] = {
+            name: [miss.to_dict() for miss in every] for name, every in failed.items()
+        }
+    if not as_json:
+        _tell(found, failed)
+    failures = gate.below_floors(held["tiers"], floors)
+    if before is not None:
+        changes = gate.compare(before["tiers"], held["tiers"])
+        failures += gate.regressions(changes, tolerance=max_drop)
+        _tell_difference(before, held, changes, err=as_json)
+    if floors or before is not None:
+        held["gate"] = {"passed": not failures, "failures": failures}
+    if record is not None:
+        _record(record, title, report.quality_table(found.summaries, intervals=False), held)
+    if as_json:
+        typer.echo(json.dumps(held, indent=1))
+    for failure in failures:
+        typer.echo(f"below the gate: {failure}", err=True)
+    if failures:
+        raise typer.Exit(GATE_FAILED)
+
+
+@_app.command("xlam")
+def evaluate_xlam(
+    data: Annotated[
+        Path | None, typer.Option(help="Rows as published: JSON, JSON lines or parquet.")
+    ] = None,
+    token: Annotated[
+        str | None, typer.Option(help="Fetch the rows from their hub with this token.")
+    ] = None,
+    tier: TierOption = None,
+    k: KOption = 10,
+    sample: Annotated[int, typer.Option("--n", min=1, help="Queries per pool size.")] = 400,
+    seed: Annotated[int, typer.Option(help="Of the draw of queries and of the padding.")] = 0,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+    record: RecordOption = None,
+    title: TitleOption = None,
+) -> None:
+    """Measure tiers on xlam by the published protocol, with the published figures beside."""
+    from ..evals import report, xlam, xlam_rows
+
+    path = data if data is not None else xlam_rows.download(token)
+    with _progress("reading rows", None) as advance:
+        rows = _counted(xlam_rows.stream_rows(path), advance)
+        drawn = xlam.prepare(rows, sample=sample, seed=seed)
+    _tell_malformed(drawn.malformed)
+    engine = _indexed(drawn.catalog, config)
+    names = _tiers(engine, tier)
+    total = len(names) * sum(len(pool.queries) for pool in drawn.pools)
+    with _progress("asking", total) as advance:
+        outcomes = xlam.run(drawn, engine, names, k=k, progress=advance)
+    found = {name: xlam.summaries(pools) for name, pools in outcomes.items()}
+    held = xlam.to_json(drawn, found)
+    if another := report.ran_as(
+        {name: [one for ran in pools.values() for one in ran] for name, pools in outcomes.items()}
+    ):
+        held["ran_as"] = another
+    table = xlam.table(found)
+    if record is not None:
+        _record(record, title, table, held)
+    if as_json:
+        typer.echo(json.dumps(held, indent=1))
+        return
+    size = f"{drawn.rows} rows, {len(drawn.catalog)} functions"
+    _show(f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table)
+    _tell_ran_as(another)
+
+
+@_app.command("tables")
+def write_tables(
+    page: Annotated[Path, typer.Argument(help="Markdown page with table markers.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; fail when the page differs.")
+    ] = False,
+    results: Annotated[
+        Path | None, typer.Option(help="Folder of records; the package's own by default.")
+    ] = None,
+) -> None:
+    """Write the tables of a page anew from recorded results."""
+    from ..evals import record, tables
+
+    text = page.read_text(encoding="utf-8")
+    filled = tables.fill_tables(text, results or record.RESULTS)
+    if filled == text:
+        return
+    if check:
+        typer.echo(f"{page}: its tables differ from the recorded results", err=True)
+        raise typer.Exit(GATE_FAILED)
+    page.write_text(filled, encoding="utf-8")
+
+
+def _indexed(catalog: Catalog, config: Path | None) -> Engine:
+    from ..config import Config
+    from ..engine import Engine
+
+    settings = Config() if config is None else Config.read(config)
+    with _progress("encoding tools", len(catalog)) as advance:
+        done = 0
+
+        def report(encoded: int, _: int) -> None:
+            nonlocal done
+            advance(encoded - done)
+            done = encoded
+
+        return Engine.from_tools(catalog, settings, progress=report)
+
+
+def _tiers(engine: Engine, asked: Sequence[str] | None) -> Sequence[str]:
+    names = list(dict.fromkeys(asked or engine.tiers))
+    for name in names:
+        if name not in engine.tiers:
+            raise typer.BadParameter(f"--tier {name!r}: there are {', '.join(engine.tiers)}")
+    return names
+
+
+def _counted(rows: Iterator[Any], advance: Callable[[int], None]) -> Iterator[Any]:
+    for row in rows:
+        advance(1)
+        yield row
+
+
+@contextmanager
+def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr that goes away when done."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda steps: bar.advance(task, steps)
+
+
+def _missed(
+    engine: Engine, outcomes: Mapping[str, Sequence[Outcome]], k: int, pooled: bool
+) -> dict[str, list[Miss]]:
+    from ..evals.misses import misses
+
+    found = {}
+    for name, ran in outcomes.items():
+        with _progress(f"explaining {name}", None):
+            found[name] = misses(engine, name, ran, k=k, pooled=pooled)
+    return found
+
+
+def _tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> None:
+    from ..evals import report
+
+    size = f"{found.tools} tools, {found.queries} queries"
+    _show(f"{size}; per cent [95 % interval]", report.quality_table(found.summaries))
+    if found.by is not None:
+        _show(f"by {found.by}", report.breakdown_table(found.outcomes, found.by))
+    _tell_ran_as(report.ran_as(found.outcomes))
+    for name, every in (failed or {}).items():
+        typer.echo(f"\n{name}: {len(every)} of {found.queries} queries failed")
+        for miss in every:
+            typer.echo(str(miss))
+
+
+def _tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
+    for name, instead in another.items():
+        for what, count in instead.items():
+            typer.echo(f"{name}: {count} queries ran otherwise: {what}", err=True)
+
+
+def _tell_difference(
+    before: Mapping[str, Any], now: Mapping[str, Any], changes: Sequence[Change], *, err: bool
+) -> None:
+    from ..evals.report import difference_table
+
+    for side in ("tools", "queries"):
+        if before.get(side) != now[side]:
+            note = f"note: the baseline is of {before.get(side)} {side}, this run of {now[side]}"
+            typer.echo(note, err=True)
+    _show("against the baseline", difference_table(changes), err=err)
+
+
+def _show(title: str, table: Table, *, err: bool = False) -> None:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    console = Console(stderr=err)
+    shown = RichTable(title=title, title_justify="left")
+    for at, column in enumerate(table.columns):
+        shown.add_column(column, justify="right" if at else "left", overflow="fold")
+    for row in table.rows:
+        shown.add_row(*("–" if cell is None else str(cell) for cell in row))
+    if not console.is_terminal:
+        console.width = max(console.width, console.measure(shown).maximum)
+    console.print(shown)
+
+
+def _tell_malformed(malformed: Sequence[Malformed]) -> None:
+    if not malformed:
+        return
+    dropped = sum(one.dropped for one in malformed)
+    typer.echo(f"{len(malformed)} malformed rows, {dropped} left out:", err=True)
+    for one in malformed[:_SHOWN]:
+        typer.echo(f"  {one}", err=True)
+    if len(malformed) > _SHOWN:
+        typer.echo(f"  and {len(malformed) - _SHOWN} more; --json names all", err=True)
+
+
+def _record(path: Path, title: str | None, table: Table, held: dict[str, Any]) -> None:
+    from ..evals.record import Record, provenance, running_command, write_record
+
+    name = path.stem
+    origin = provenance(running_command())
+    write_record(Record(name, title or name, table, held, origin), path.parent)

@@ -1,0 +1,105 @@
+"""The queries a tier failed on: what came back, and where each stage placed what should have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .runner import Outcome
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A relevant tool that was not returned.
+
+    Args:
+        id: the tool.
+        rank: its place in the tier's full ranking, or None where no stage proposed it.
+        stages: stage -> its rank there, or None where the stage does not match it at all.
+        reason: in a sentence.
+    """
+
+    id: str
+    rank: int | None
+    stages: dict[str, int | None]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A failed query.
+
+    Args:
+        outcome: the query and what came back.
+        missing: each relevant tool that was not returned; empty when no tool serves the query,
+            which then failed by being answered.
+    """
+
+    outcome: Outcome
+    missing: tuple[Missing, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        query = self.outcome.query
+        return {
+            "source": query.source,
+            "row": query.row,
+            "query": query.text,
+            "relevant": list(query.relevant),
+            "returned": list(self.outcome.answer.ids),
+            "missing": [
+                {"id": one.id, "rank": one.rank, "stages": one.stages, "reason": one.reason}
+                for one in self.missing
+            ],
+        } | ({} if self.outcome.refused is None else {"refused": self.outcome.refused})
+
+    def __str__(self) -> str:
+        query, returned = self.outcome.query, ", ".join(self.outcome.answer.ids) or "nothing"
+        lines = [f"{query.source}, row {query.row}: {query.text}", f"  returned {returned}"]
+        if self.outcome.refused is not None:
+            lines.append(f"  refused: {self.outcome.refused}")
+        elif not self.missing:
+            lines.append("  no tool serves it: nothing should have been returned")
+        for one in self.missing:
+            placed = ", ".join(
+                f"{stage} {'unmatched' if rank is None else rank}"
+                for stage, rank in one.stages.items()
+            )
+            lines.append(f"  missing {one.id} ({placed}): {one.reason}")
+        return "\n".join(lines)
+
+
+def misses(
+    engine: Engine, tier: str, outcomes: Sequence[Outcome], *, k: int, pooled: bool = False
+) -> list[Miss]:
+    """Explain every failed outcome of a tier, in the order of the queries.
+
+    Args:
+        engine: the one that answered.
+        tier: the one asked.
+        outcomes: of that tier.
+        k: tools that were asked for.
+        pooled: whether each query was restricted to its own pool.
+    """
+    found = []
+    for outcome in outcomes:
+        if not outcome.failed:
+            continue
+        query = outcome.query
+        absent = [] if outcome.refused is not None else query.relevant
+        explained = []
+        for tool_id in absent:
+            if tool_id in outcome.answer.ids:
+                continue
+            allowed = query.pool if pooled else None
+            why = engine.explain(query.text, tool_id, tier=tier, k=k, allowed=allowed)
+            stages = {
+                stage: None if place is None else place.rank for stage, place in why.stages.items()
+            }
+            explained.append(Missing(tool_id, why.rank, stages, why.reason))
+        found.append(Miss(outcome, tuple(explained)))
+    return found
