@@ -6,6 +6,10 @@ import json
 from collections.abc import Iterable
 from hashlib import sha256
 
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
 
 def canonical_json(value: object) -> str:
     """JSON text that does not depend on key order: keys sorted, no white space, no NaN.
@@ -16,9 +20,7 @@ def canonical_json(value: object) -> str:
     Raises:
         ValueError: a float that JSON cannot write.
     """
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _ENCODER.encode(value)
 
 
 def digest(parts: Iterable[bytes]) -> str:

@@ -62,6 +62,7 @@ _REMOVED = {
 _INVISIBLE = re.compile(
     f"({_KEPT})|" + "|".join(f"([{characters}])" for characters in _REMOVED.values())
 )
+_SUSPECT = re.compile(f"[{''.join(_REMOVED.values())}]")
 _KINDS = ("", "", *_REMOVED)
 _JOINERS = re.compile("[\u200c\u200d]")
 _PASSES = 4  # real text settles in two; text made to need more loses its joiners
@@ -136,7 +137,7 @@ def _strip(text: str, field: str, notes: Notes) -> str:
     passes = 0
     while True:  # a removal can bring marks together, and reordering those can strand a joiner
         passes += 1
-        visible = _INVISIBLE.sub(replacement, text)
+        visible = _INVISIBLE.sub(replacement, text) if _SUSPECT.search(text) else text
         if passes == _PASSES:
             counts["zero-width"] += len(visible)
             visible = _JOINERS.sub("", visible)

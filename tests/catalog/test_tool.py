@@ -8,9 +8,8 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
-
 from shortlist.catalog import Tool
 from shortlist.catalog.schema import SCHEMA_BYTES, SCHEMA_DEPTH, SCHEMA_VALUES
 from shortlist.catalog.text import DESCRIPTION_LIMIT, NAME_LIMIT
@@ -274,7 +273,10 @@ def test_rows_round_trip(
     try:
         tool = Tool(name, server, description, schema, output_schema=output, tags=tags)
     except ToolError as error:
-        assert "two keys" in error.reason or "visible" in error.reason
+        refused = error.reason
+        event(refused.split()[0])
+        if "two keys" not in refused and "visible" not in refused:
+            raise
         return
     again = Tool.from_dict(json.loads(json.dumps(tool.to_dict())))
     assert again == tool
