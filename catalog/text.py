@@ -33,6 +33,7 @@ NOTES_LIMIT = 32
 """Notes kept for one tool; a last one counts the rest."""
 
 _PLAIN = re.compile(r"[\n\t\x20-\x7e]*")
+_ONE_LINE = str.maketrans("\n\t", "  ")
 _NEWLINES = re.compile("\r\n?|[\x85\u2028\u2029]")
 _JOINING = (
     "\u0600-\u08ff\u0900-\u109f\u1780-\u18af\u1900-\u1aaf\u1b00-\u1c4f\ua800-\ua8ff"
@@ -117,9 +118,9 @@ def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
 
 
 def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
-    """The same for text of one line: white space is trimmed and made single spaces."""
-    line = " ".join(clean(text, field, notes).split())
-    return clean(line, field, notes, limit)
+    """The same for text of one line: its ends trimmed, tabs and newlines made spaces."""
+    line = clean(text, field, notes).translate(_ONE_LINE).strip()
+    return clean(line, field, notes, limit).strip()
 
 
 def _strip(text: str, field: str, notes: Notes) -> str:

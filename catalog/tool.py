@@ -95,33 +95,23 @@ class Tool:
             server = None if server is None else _line(server, "server", notes, NAME_LIMIT)
             default = name if server is None else f"{server}/{name}"
             given = default if id is None else _line(id, "id", notes, ID_LIMIT)
-            title = (
-                clean_line(_text(title, "title"), "title", notes, NAME_LIMIT)
-                if title is not None
-                else None
-            )
+            label = clean_line(_text(title or "", "title"), "title", notes, NAME_LIMIT)
             text = clean(_text(description, "description"), "description", notes, DESCRIPTION_LIMIT)
-            labels = _tags(tags, notes)
-            schema = (
-                _NO_PARAMETERS
-                if input_schema is None
-                else freeze(input_schema, "input_schema", notes)
-            )
-            output = (
-                None if output_schema is None else freeze(output_schema, "output_schema", notes)
-            )
-            hints = None if annotations is None else freeze(annotations, "annotations", notes)
+            groups = _tags(tags, notes)
+            schema = _frozen(input_schema, "input_schema", notes) or _NO_PARAMETERS
+            output = _frozen(output_schema, "output_schema", notes)
+            hints = _frozen(annotations, "annotations", notes)
         except ToolError as error:
             visible = clean_line(known, "", Notes(), NAME_LIMIT) if known else None
             raise ToolError(field=error.field, reason=error.reason, tool=visible) from None
-        words = canonical_json([name, server, title or None, text, labels]).encode()
+        words = canonical_json([name, server, label or None, text, groups]).encode()
         self._set(
             id=given,
             name=name,
             server=server if server is None else sys.intern(server),
-            title=title or None,
+            title=label or None,
             description=text,
-            tags=labels,
+            tags=groups,
             fingerprint=digest((words, schema, output or b"", hints or b"")),
             cleaned=notes.as_tuple(),
             _input_schema=schema,
@@ -235,6 +225,10 @@ class Tool:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tool._of, ({slot: getattr(self, slot) for slot in Tool.__slots__},)
+
+
+def _frozen(value: object, field: str, notes: Notes) -> bytes | None:
+    return None if value is None else freeze(value, field, notes)
 
 
 def _thaw(frozen: bytes) -> dict[str, Any]:

@@ -1,0 +1,242 @@
+"""OpenAPI documents: operations as tools, references inlined, bad documents named."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shortlist.catalog import Catalog, read_tools
+from shortlist.catalog.readers.inlining import REFERENCE_DEPTH
+from shortlist.errors import CatalogError, ToolError
+
+PETS: dict[str, Any] = {
+    "openapi": "3.1.0",
+    "info": {"title": "Pet Store", "version": "1"},
+    "paths": {
+        "/pets/{id}": {
+            "parameters": [{"$ref": "#/components/parameters/Id"}],
+            "get": {
+                "operationId": "getPet",
+                "summary": "Get a pet",
+                "description": "By its number.",
+                "tags": ["pets", "read"],
+                "parameters": [
+                    {
+                        "name": "fields",
+                        "in": "query",
+                        "description": "What to return",
+                        "schema": {"type": "string"},
+                    },
+                    {
+                        "name": "at",
+                        "in": "query",
+                        "content": {"application/json": {"schema": {"type": "object"}}},
+                    },
+                ],
+            },
+            "put": {"requestBody": {"$ref": "#/components/requestBodies/Pet"}},
+        },
+        "/photos": {
+            "post": {
+                "operationId": "upload",
+                "requestBody": {"description": "A photo", "content": {"image/png": {}}},
+            }
+        },
+        "x-internal": {"get": {}},
+    },
+    "components": {
+        "parameters": {
+            "Id": {"name": "id", "in": "path", "required": True, "schema": {"type": "integer"}}
+        },
+        "requestBodies": {
+            "Pet": {
+                "required": True,
+                "content": {
+                    "text/plain": {"schema": {"type": "string"}},
+                    "application/json": {"schema": {"$ref": "#/components/schemas/Pet"}},
+                },
+            }
+        },
+        "schemas": {
+            "Pet": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "kind": {"$ref": "#/components/schemas/Kind", "description": "Species"},
+                    "parents": {"type": "array", "items": {"$ref": "#/components/schemas/Pet"}},
+                },
+            },
+            "Kind": {"type": "string", "enum": ["cat", "dog"], "description": "Kind"},
+        },
+    },
+}
+
+
+def with_operation(operation: Any, **more: Any) -> dict[str, Any]:
+    return {"openapi": "3.0.0", "paths": {"/a": {"get": operation}}, **more}
+
+
+def test_every_operation_is_a_tool() -> None:
+    result = read_tools(PETS)
+    assert result.format == "openapi"
+    catalog = Catalog(result.tools)
+    assert [tool.id for tool in catalog] == [
+        "Pet Store/getPet",
+        "Pet Store/put_pets_id",
+        "Pet Store/upload",
+    ]
+    get = catalog.get("Pet Store/getPet")
+    assert get.title == "Get a pet"
+    assert get.description == "Get a pet\nBy its number.\nGET /pets/{id}"
+    assert get.tags == ("pets", "read")
+    assert get.input_schema == {
+        "type": "object",
+        "properties": {
+            "id": {"type": "integer"},
+            "fields": {"type": "string", "description": "What to return"},
+            "at": {"type": "object"},
+        },
+        "required": ["id"],
+    }
+
+
+def test_body_properties_become_arguments_and_cycles_end() -> None:
+    put = Catalog.read(PETS).get("Pet Store/put_pets_id")
+    schema = put.input_schema
+    assert schema["required"] == ["id", "name"]
+    assert schema["properties"]["kind"] == {
+        "type": "string",
+        "enum": ["cat", "dog"],
+        "description": "Species",
+    }
+    assert schema["properties"]["parents"] == {"type": "array", "items": {}}
+    assert "$ref" not in json.dumps(schema)
+    assert [p.path for p in put.parameters] == ["id", "name", "kind", "parents"]
+
+
+def test_a_body_without_properties_is_one_argument() -> None:
+    upload = Catalog.read(PETS).get("Pet Store/upload")
+    assert upload.input_schema == {
+        "type": "object",
+        "properties": {"body": {"description": "A photo"}},
+    }
+
+
+def test_a_body_that_clashes_with_parameters_is_one_argument() -> None:
+    operation = {
+        "parameters": [{"name": "id", "in": "query"}, {"name": "body", "in": "query"}],
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"properties": {"id": {}}}}},
+        },
+    }
+    (tool,) = read_tools(with_operation(operation)).tools
+    assert set(tool.input_schema["properties"]) == {"id", "body", "body_"}
+    assert tool.input_schema["required"] == ["body_"]
+
+
+def test_an_operation_overrides_the_parameters_of_its_path() -> None:
+    document = copy.deepcopy(PETS)
+    own = {"name": "id", "in": "path", "schema": {"type": "string"}}
+    document["paths"]["/pets/{id}"]["get"]["parameters"] = [own]
+    schema = Catalog.read(document).get("Pet Store/getPet").input_schema
+    assert schema == {"type": "object", "properties": {"id": {"type": "string"}}}
+
+
+def test_yaml_and_the_server_argument(tmp_path: Path) -> None:
+    path = tmp_path / "petstore.yaml"
+    path.write_text(
+        "openapi: 3.0.3\ninfo: {version: 1.0.0}\n"
+        "paths:\n  /now:\n    get: {summary: Time, responses: {200: {}}}\n"
+    )
+    assert read_tools(path).tools[0].id == "get_now"
+    assert read_tools(path, server="clock").tools[0].id == "clock/get_now"
+    assert read_tools(tmp_path).tools[0].id == "petstore/get_now"
+
+
+def test_a_path_item_may_stand_elsewhere() -> None:
+    document = {
+        "openapi": "3.1.0",
+        "paths": {"/a": {"$ref": "#/components/pathItems/A"}, "/b": {"$ref": "other.yaml"}},
+        "components": {"pathItems": {"A": {"get": {"operationId": "a"}}}},
+    }
+    result = read_tools(document, strict=False)
+    assert [tool.id for tool in result.tools] == ["a"]
+    assert [(r.where, r.field) for r in result.rejected] == [("paths./b", "definition")]
+
+
+def test_references_in_a_fan_stay_bounded() -> None:
+    schemas = {
+        f"s{i}": {"properties": {k: {"$ref": f"#/components/schemas/s{i + 1}"} for k in "abcdefgh"}}
+        for i in range(30)
+    }
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/s0"}}}
+    document = with_operation(
+        {"requestBody": {"content": content}}, components={"schemas": schemas}
+    )
+    result = read_tools(document, strict=False)
+    assert len(result.tools) == 1
+    deepest = max(p.path.count(".") for p in result.tools[0].parameters)
+    assert 1 <= deepest <= REFERENCE_DEPTH
+
+
+@pytest.mark.parametrize(
+    ("operation", "field"),
+    [
+        (3, "get"),
+        ({"parameters": 3}, "parameters"),
+        ({"parameters": [3]}, "parameters[0]"),
+        ({"parameters": [{"in": "query"}]}, "parameters[0].name"),
+        ({"parameters": [{"name": "a", "schema": 3}]}, "parameters[0].schema"),
+        ({"parameters": [{"$ref": "#/nowhere"}]}, "parameters[0].$ref"),
+        ({"parameters": [{"$ref": 3}]}, "parameters[0].$ref"),
+        ({"parameters": [{"$ref": "#/loop"}]}, "parameters[0]"),
+        ({"parameters": [{"$ref": "common.yaml#/Id"}]}, "parameters[0].$ref"),
+        (
+            {"parameters": [{"name": "a", "schema": {"items": [{"$ref": "#/no"}]}}]},
+            "parameters[0].schema.items[0].$ref",
+        ),
+        ({"requestBody": 3}, "requestBody"),
+        ({"operationId": 3}, "name"),
+        ({"tags": "x"}, "tags"),
+        ({"summary": 3}, "title"),
+    ],
+)
+def test_bad_operations_are_named(operation: Any, field: str) -> None:
+    document = with_operation(operation, loop={"$ref": "#/loop"})
+    with pytest.raises(ToolError) as caught:
+        read_tools(document)
+    assert (caught.value.where, caught.value.field) == ("paths./a.get", field)
+
+
+def test_a_schema_nested_past_the_bound_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(5000):
+        schema = {"items": schema}
+    with pytest.raises(ToolError, match="nested deeper"):
+        read_tools(with_operation({"parameters": [{"name": "a", "schema": schema}]}))
+
+
+def test_a_schema_past_the_budget_is_refused() -> None:
+    shared: list[Any] = ["x"]
+    for _ in range(40):
+        shared = [shared, shared]
+    with pytest.raises(ToolError, match="holds more than"):
+        read_tools(with_operation({"parameters": [{"name": "a", "schema": {"enum": shared}}]}))
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({"swagger": "2.0", "paths": {}}, "must be 3.x, got '2.0'"),
+        ({"openapi": 3.0, "paths": []}, "paths: must be an object, got list"),
+        ({"openapi": None}, "must be 3.x, got None"),
+    ],
+)
+def test_documents_of_another_kind_are_refused(document: Any, reason: str) -> None:
+    with pytest.raises(CatalogError, match=reason):
+        read_tools(document)
