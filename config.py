@@ -66,11 +66,12 @@ class FusionConfig(BaseModel):
     """The fusion of several retrievers.
 
     Args:
-        method: name of a fusion; every other key is an argument of it (`rrf`: k, weights).
+        method: name of a fusion; every other key is an argument of it (`linear`: weights;
+            `rrf`: k, weights).
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    method: str = "rrf"
+    method: str = "linear"
 
     def arguments(self) -> dict[str, Any]:
         """Arguments for the fusion's constructor."""
@@ -150,9 +151,13 @@ class Config(_Section):
                     f"there are: {', '.join(_BUILT_IN_TIERS)}"
                 )
             return {name: _BUILT_IN_TIERS[name] for name in tiers}
-        if isinstance(tiers, Mapping) and not any(isinstance(t, TierConfig) for t in tiers.values()):
+        if isinstance(tiers, Mapping) and not any(
+            isinstance(t, TierConfig) for t in tiers.values()
+        ):
             changed = {
-                name: {**_BUILT_IN_TIERS.get(name, {}), **tier} if isinstance(tier, Mapping) else tier
+                name: {**_BUILT_IN_TIERS.get(name, {}), **tier}
+                if isinstance(tier, Mapping)
+                else tier
                 for name, tier in tiers.items()
             }
             return {**_BUILT_IN_TIERS, **changed}
@@ -169,7 +174,9 @@ class Config(_Section):
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         if self.default_tier not in self.tiers:
-            raise ValueError(f"default_tier {self.default_tier!r} is not among the tiers: {_list(self.tiers)}")
+            raise ValueError(
+                f"default_tier {self.default_tier!r} is not among the tiers: {_list(self.tiers)}"
+            )
         for kind, name in [
             ("lexical", self.lexical.backend),
             ("dense", self.dense.backend),

@@ -23,7 +23,10 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "hnswlib": "shortlist.retrieval.hnsw:HnswIndex",
         "auto": "shortlist.retrieval.auto:AutoIndex",
     },
-    "fusion": {"rrf": "shortlist.retrieval.fusion:ReciprocalRankFusion"},
+    "fusion": {
+        "linear": "shortlist.retrieval.fusion:LinearFusion",
+        "rrf": "shortlist.retrieval.fusion:ReciprocalRankFusion",
+    },
     "strategy": {"pipeline": "shortlist.retrieval.strategy:Pipeline"},
 }
 

@@ -45,3 +45,33 @@ class ReciprocalRankFusion:
         distinct, position = np.unique(rows, return_inverse=True)
         scores = np.bincount(position, weights=credits_, minlength=len(distinct))
         return Ranking.best(distinct.astype(np.int64), scores.astype(np.float32), len(distinct))
+
+
+class LinearFusion:
+    """Score of a row = sum over rankings of weight * score, in the scores' own units.
+
+    Unlike ranks, scores tell a clear lead from a photo finish: BM25's sum of term weights is large
+    only where rare words of the request occur, and says little otherwise. Convex combination of
+    scores is compared with RRF in Bruch, Gai and Ingber, "An Analysis of Fusion Functions for
+    Hybrid Retrieval", TOIS 2023. A row that a ranking does not hold gets its lowest score.
+
+    Args:
+        weights: stage name to its weight, 1 where absent. By default a point of BM25 counts as
+            much as 0.02 of cosine, chosen on a development set of requests to real servers.
+    """
+
+    def __init__(self, weights: Mapping[str, float] | None = None) -> None:
+        self._weights = {"lexical": 0.02} if weights is None else dict(weights)
+        if any(weight < 0 for weight in self._weights.values()):
+            raise ConfigError(f"fusion: weights ({self._weights}) must not be negative")
+
+    def fuse(self, rankings: Mapping[str, Ranking]) -> Ranking:
+        """Every row of any ranking with its fused score, best first, ties by row."""
+        rows = np.unique(np.concatenate([ranking.rows for ranking in rankings.values()]))
+        total = np.zeros(len(rows), np.float32)
+        for name, ranking in rankings.items():
+            if len(ranking):
+                scores = np.full(len(rows), ranking.scores[-1], np.float32)
+                scores[np.searchsorted(rows, ranking.rows)] = ranking.scores
+                total += np.float32(self._weights.get(name, 1.0)) * scores
+        return Ranking.best(rows, total, len(rows))

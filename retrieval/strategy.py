@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .fusion import ReciprocalRankFusion
+from .fusion import LinearFusion
 from .protocols import Fusion
 from .query import Ranking
 from .run import Run
@@ -24,7 +24,7 @@ class Pipeline:
     """
 
     retrievers: tuple[str, ...]
-    fusion: Fusion = field(default_factory=ReciprocalRankFusion)
+    fusion: Fusion = field(default_factory=LinearFusion)
     reranker: str | None = None
     depth: int = 100
     candidates: int = 40
