@@ -1,0 +1,29 @@
+"""Ranking: the best of unordered rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shortlist.retrieval import Ranking
+
+SCORES = st.lists(st.sampled_from([0.0, 0.5, 0.5000001, 1.0, -1.0]), max_size=40)
+
+
+@settings(deadline=None, max_examples=300)
+@given(data=st.data(), scores=SCORES, depth=st.integers(1, 45))
+def test_best_is_the_head_of_the_sorted_rows(
+    data: st.DataObject, scores: list[float], depth: int
+) -> None:
+    rows = data.draw(st.permutations(range(len(scores))))
+    pairs = sorted(zip(np.float32(scores).tolist(), rows, strict=True), key=lambda p: (-p[0], p[1]))
+    best = Ranking.best(np.array(rows, np.int64), np.array(scores, np.float32), depth)
+    assert best.rows.tolist() == [row for _, row in pairs[:depth]]
+    assert best.scores.tolist() == [score for score, _ in pairs[:depth]]
+
+
+def test_head_and_empty() -> None:
+    ranking = Ranking(np.array([3, 1], np.int64), np.array([2, 1], np.float32))
+    assert ranking.head(1).rows.tolist() == [3]
+    assert len(ranking.head(9)) == 2
+    assert len(Ranking.empty()) == 0
