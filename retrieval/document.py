@@ -16,11 +16,15 @@ def _parameter_names(tool: Tool) -> str:
 
 
 def embedding_text(tool: Tool) -> str:
-    """The text that encoders and cross-encoders read: name, description, parameter names."""
-    parts = [f"{spaced(tool.title or tool.name)}: {tool.description[:MAX_TEXT_CHARS]}"]
-    if names := _parameter_names(tool):
-        parts.append(f"Parameters: {names}")
-    return " ".join(parts)
+    """The text that encoders and cross-encoders read.
+
+    Name, server, description and parameter names, in the form the bundled encoder was chosen and
+    trained with; the name comes first because a window cuts at the end.
+    """
+    server = f" ({spaced(tool.server)})" if tool.server else ""
+    text = f"{spaced(tool.name)}{server}: {tool.description[:MAX_TEXT_CHARS]}".rstrip(": ")
+    names = _parameter_names(tool)
+    return f"{text} Parameters: {names}" if names else text
 
 
 def _parameters(tool: Tool) -> str:
