@@ -40,18 +40,20 @@ class Mixture:
 
     Args:
         queries: requests in a batch.
-        sibling_group: most requests for tools of one server that a drawn request brings along.
-        neighbour_group: most requests for mined negatives that a drawn request brings along.
+        per_tool: most requests for one tool that are drawn together; they share its encoding.
+        sibling_group: most tools of the same server that a drawn request brings along.
+        neighbour_group: most tools mined as its negatives that a drawn request brings along.
         self_supervised: share of queries made from tools without a request.
         joined: share of queries that are two or three requests in one.
         extra_documents: tools put in as negatives only: siblings and mined ones.
     """
 
-    queries: int = 64
+    queries: int = 96
+    per_tool: int = 2
     sibling_group: int = 3
     neighbour_group: int = 2
     self_supervised: float = 0.15
-    joined: float = 0.06
+    joined: float = 0.05
     extra_documents: int = 16
 
 
@@ -95,17 +97,21 @@ class Batches:
     def __iter__(self) -> Iterator[Batch]:
         rng = random.Random(self._seed)
         queue: list[int] = []
+        seen: set[int] = set()
+        wanted = round(self._mixture.queries * (1 - self._mixture.self_supervised))
+        wanted = min(wanted, len(self._data.requests))
         while True:
             chosen: dict[int, None] = {}
-            wanted = round(self._mixture.queries * (1 - self._mixture.self_supervised))
-            while len(chosen) < min(wanted, len(self._data.requests)):
+            while len(chosen) < wanted:
                 if not queue:
-                    queue = list(range(len(self._data.requests)))
-                    rng.shuffle(queue)
+                    queue = rng.sample(range(len(self._data.requests)), len(self._data.requests))
+                    seen.clear()
                 seed = queue.pop()
-                for position in [seed, *self._companions(seed, rng)]:
-                    if len(chosen) < wanted:
-                        chosen.setdefault(position)
+                if seed in seen:
+                    continue
+                for position in self._group(seed, rng)[: wanted - len(chosen)]:
+                    chosen.setdefault(position)
+                seen.update(chosen)
             yield self._build(list(chosen), rng)
 
     def _siblings(self, tool: int) -> list[int]:
@@ -118,14 +124,18 @@ class Batches:
             if other != tool
         ]
 
-    def _companions(self, seed: int, rng: random.Random) -> list[int]:
-        """Requests for siblings of the drawn request's tool and for tools mined as negatives."""
+    def _group(self, seed: int, rng: random.Random) -> list[int]:
+        """A drawn request, and requests for its tool, its siblings and its hard negatives."""
         tool = rng.choice(self._data.requests[seed].relevant)
         siblings = [other for other in self._siblings(tool) if other in self._of_tool]
         neighbours = [other for other in self.mined[seed] if other in self._of_tool]
         tools = rng.sample(siblings, min(len(siblings), self._mixture.sibling_group))
         tools += rng.sample(neighbours, min(len(neighbours), self._mixture.neighbour_group))
-        return [rng.choice(self._of_tool[other]) for other in dict.fromkeys(tools)]
+        group = [seed]
+        for other in dict.fromkeys([tool, *tools]):
+            places = self._of_tool[other]
+            group += rng.sample(places, min(len(places), self._mixture.per_tool))
+        return list(dict.fromkeys(group))
 
     def _build(self, chosen: list[int], rng: random.Random) -> Batch:
         data, mixture = self._data, self._mixture

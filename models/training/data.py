@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ...catalog import Tool
 from ...errors import EvaluationError
 from ...retrieval.analysis import spaced
 
-#: Most requests taken of a set, where it would drown the others: metatool has 17,513 for 159 tools.
-DEFAULT_CAPS: Mapping[str, int] = {"metatool": 1600}
+#: Most requests taken of a set, where it would drown the others (metatool has 17,513 for 159 tools)
+#: or teaches less (the easy words of sealtools).
+DEFAULT_CAPS: Mapping[str, int] = {"metatool": 1200, "sealtools": 900}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class TrainingTool:
     @property
     def text(self) -> str:
         """What the encoder reads of this tool when it is deployed."""
-        return tool_text(self.name, self.description, self.parameters)
+        return tool_text(self.name, self.description, self.parameters, self.server)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,12 @@ class TrainingData:
         return table
 
 
-def tool_text(name: str, description: str, parameters: Iterable[str]) -> str:
-    """Name, description and parameter names as one text; any of them may be empty."""
-    head = ": ".join(part for part in (spaced(name), description.strip()) if part)
+def tool_text(
+    name: str, description: str, parameters: Iterable[str], server: str | None = None
+) -> str:
+    """Name, server, description and parameter names as one text; any of them may be empty."""
+    title = f"{spaced(name)} ({spaced(server)})" if server else spaced(name)
+    head = ": ".join(part for part in (title, description.strip()) if part)
     names = ", ".join(spaced(parameter) for parameter in parameters)
     return " ".join(part for part in (head, f"Parameters: {names}" if names else "") if part)
 
@@ -91,15 +96,19 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def read_tool(row: Mapping[str, Any], source: str) -> TrainingTool:
     """A tool row in the common form; its id gets the set's name in front."""
-    schema = row.get("input_schema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+    tool = Tool(
+        row["name"],
+        row.get("server"),
+        row.get("description") or "",
+        row.get("input_schema"),
+    )
     return TrainingTool(
         id=f"{source}:{row['id']}",
         source=source,
-        server=row.get("server"),
-        name=row["name"],
-        description=row.get("description") or "",
-        parameters=tuple(properties) if isinstance(properties, dict) else (),
+        server=tool.server,
+        name=tool.name,
+        description=tool.description,
+        parameters=tuple(parameter.name for parameter in tool.parameters),
     )
 
 

@@ -17,12 +17,14 @@ from ...retrieval.analysis import spaced, words
 from .data import Request, TrainingTool
 
 #: Cosine from which two texts are twins whatever their names, and that for tools of equal name.
-TWIN_COSINE = 0.92
-NAMESAKE_COSINE = 0.65
+TWIN_COSINE = 0.86
+NAMESAKE_COSINE = 0.78
 
-#: A mined tool nearer to the request than this share of the relevant tool's score is suspected to
-#: be an unlabelled answer and is left out (positive-aware mining, as in NV-Retriever).
+#: A mined tool of another server is suspected to be an unlabelled answer, and left out, if it
+#: scores above this share of the relevant tool's score (positive-aware mining, as in NV-Retriever)
+#: and is nearer to a relevant tool than this cosine.
 POSITIVE_SHARE = 0.97
+SUSPECT_COSINE = 0.75
 
 
 class Twins:
@@ -37,10 +39,7 @@ class Twins:
         self._twins: list[frozenset[int]] = []
         names = np.unique([spaced(tool.name).lower() for tool in tools], return_inverse=True)[1]
         servers = np.unique(
-            [
-                f"{tool.source}/{tool.server}" if tool.server else f"{tool.id}\0"
-                for tool in tools
-            ],
+            [f"{tool.source}/{tool.server}" if tool.server else f"{tool.id}\0" for tool in tools],
             return_inverse=True,
         )[1]
         for start in range(0, len(tools), 1024):
@@ -116,22 +115,35 @@ def mine(
     lexical = LexicalIndex([tool.text for tool in tools])
     depth = min(4 * each, len(tools))
     mined: list[tuple[int, ...]] = []
-    for row, request in enumerate(requests):
-        dense = tool_vectors @ request_vectors[row]
-        ceiling = POSITIVE_SHARE * max(float(dense[tool]) for tool in request.relevant)
-        arms = []
-        for scores in (dense, lexical.scores(request.text)):
-            top = np.argpartition(-scores, depth - 1)[:depth]
-            arms.append(top[np.argsort(-scores[top], kind="stable")].tolist())
-        answers = twins.answers(request.relevant)
-        own = {tools[tool].server for tool in request.relevant} - {None}
-        chosen: dict[int, None] = {}
-        for candidate in (tool for pair in zip(*arms, strict=True) for tool in pair):
-            # A sibling on the same server is another tool by definition, however near it is.
-            sibling = tools[candidate].server in own
-            if candidate not in answers and (sibling or float(dense[candidate]) <= ceiling):
-                chosen.setdefault(candidate)
-            if len(chosen) == each:
-                break
-        mined.append(tuple(chosen))
+    for start in range(0, len(requests), 256):
+        dense = request_vectors[start : start + 256] @ tool_vectors.T
+        for request, scores in zip(requests[start : start + 256], dense, strict=True):
+            arms = (_top(scores, depth), _top(lexical.scores(request.text), depth))
+            candidates = list(
+                dict.fromkeys(tool for pair in zip(*arms, strict=True) for tool in pair)
+            )
+            relevant = list(request.relevant)
+            likeness = (tool_vectors[candidates] @ tool_vectors[relevant].T).max(axis=1)
+            ceiling = POSITIVE_SHARE * float(scores[relevant].max())
+            answers = twins.answers(relevant)
+            own = {tools[tool].server for tool in relevant} - {None}
+            chosen = [
+                candidate
+                for candidate, like in zip(candidates, likeness, strict=True)
+                # A sibling on the same server is another tool by definition, however near it is.
+                if candidate not in answers
+                and (
+                    tools[candidate].server in own
+                    or like <= SUSPECT_COSINE
+                    or scores[candidate] <= ceiling
+                )
+            ]
+            mined.append(tuple(chosen[:each]))
     return mined
+
+
+def _top(scores: NDArray[np.float32], depth: int) -> list[int]:
+    """Positions of the `depth` highest scores, highest first."""
+    top = np.argpartition(-scores, depth - 1)[:depth]
+    ranked: list[int] = top[np.argsort(-scores[top], kind="stable")].tolist()
+    return ranked

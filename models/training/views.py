@@ -20,15 +20,16 @@ def sentences(text: str) -> list[str]:
 
 
 def shown(tool: TrainingTool, rng: random.Random) -> str:
-    """A tool's text, most often whole, sometimes with a part missing as in poorer catalogs."""
+    """A tool's text, most often whole, else with a part missing as in poorer catalogs."""
+    server = tool.server if rng.random() < 0.65 else None
     draw = rng.random()
     if draw < 0.12:
-        return tool_text(tool.name, tool.description, ())
+        return tool_text(tool.name, tool.description, (), server)
     if draw < 0.24 and (parts := sentences(tool.description)):
-        return tool_text(tool.name, parts[0], tool.parameters)
+        return tool_text(tool.name, parts[0], tool.parameters, server)
     if draw < 0.28 and len(tool.description) > 20:
         return tool_text("", tool.description, tool.parameters)
-    return tool.text
+    return tool_text(tool.name, tool.description, tool.parameters, server)
 
 
 def self_supervised(tool: TrainingTool, rng: random.Random) -> tuple[str, str]:
@@ -41,10 +42,11 @@ def self_supervised(tool: TrainingTool, rng: random.Random) -> tuple[str, str]:
     if len(parts) > 1 and rng.random() < 0.5:
         chosen = rng.randrange(min(len(parts), 4))
         rest = " ".join(part for index, part in enumerate(parts) if index != chosen)
-        return parts[chosen], tool_text(tool.name, rest, tool.parameters)
+        return parts[chosen], tool_text(tool.name, rest, tool.parameters, tool.server)
     if parts and rng.random() < 0.5:
-        return parts[0], tool_text(tool.name, " ".join(parts[1:]), tool.parameters)
-    return spaced(tool.name), tool_text("", tool.description, tool.parameters) or tool.text
+        return parts[0], tool_text(tool.name, " ".join(parts[1:]), tool.parameters, tool.server)
+    rest = tool_text("", tool.description, tool.parameters)
+    return spaced(f"{tool.name} {tool.server or ''}"), rest or tool.text
 
 
 def joined(texts: list[str], rng: random.Random) -> str:

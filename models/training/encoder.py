@@ -1,0 +1,67 @@
+"""Fine-tune a sentence encoder so that a request lands near the tools that serve it.
+
+`python -m shortlist.models.training.encoder --help` lists the options. A run writes into its
+folder: `best/` (Hugging Face layout), `record.json` (configuration, data counts, curve) and
+`state.pt`, from which the same command continues an interrupted run.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from rich import print_json
+
+from .data import read_training_data
+from .evaluate import LabelledSet
+from .recipe import Recipe
+from .run import Training
+
+_DEFAULT = Recipe()
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="Folder of sets in the common form to train on.")],
+    development: Annotated[
+        Path,
+        typer.Option(
+            help="Folder with judged_tools.jsonl and queries.jsonl; chooses the checkpoint."
+        ),
+    ],
+    start: Annotated[Path, typer.Option(help="Encoder to start from, Hugging Face layout.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; an interrupted one continues.")],
+    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = _DEFAULT.seed,
+    steps: Annotated[int, typer.Option(help="Optimiser steps.")] = _DEFAULT.steps,
+    minutes: Annotated[float | None, typer.Option(help="Wall-clock limit.")] = None,
+    learning_rate: Annotated[float, typer.Option(help="Peak.")] = _DEFAULT.learning_rate,
+    mine_after: Annotated[
+        list[int], typer.Option(help="Steps at which hard negatives are mined; repeatable.")
+    ] = list(_DEFAULT.mine_after),  # noqa: B006 - never changed
+    threads: Annotated[int, typer.Option(help="CPU threads.")] = os.cpu_count() or 1,
+) -> None:
+    """Train on CUDA where there is one, else on the CPU; the result is the same recipe."""
+    torch.set_num_threads(threads)
+    training = Training(
+        Recipe(
+            seed=seed,
+            steps=steps,
+            minutes=minutes,
+            learning_rate=learning_rate,
+            mine_after=tuple(mine_after),
+        ),
+        read_training_data(data, seed=seed),
+        LabelledSet.read(development / "judged_tools.jsonl", development / "queries.jsonl"),
+        start=start,
+        out=out,
+        device=torch.device("cuda" if torch.cuda.is_available() else "cpu"),
+    )
+    record = training.run()
+    best = next(point for point in record.curve if point["step"] == record.best_step)
+    print_json(data=best)
+
+
+if __name__ == "__main__":
+    typer.run(main)

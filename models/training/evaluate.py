@@ -1,0 +1,85 @@
+"""Quick ranking figures of an encoder on a labelled set, for choosing a checkpoint."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .data import TrainingTool, read_rows, read_tool
+
+
+class _Encodes(Protocol):
+    def encode(self, texts: Sequence[str], max_length: int) -> NDArray[np.float32]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """Tools and requests with the positions of the tools that serve them."""
+
+    tools: tuple[TrainingTool, ...]
+    queries: tuple[str, ...]
+    relevant: tuple[frozenset[int], ...]
+    styles: tuple[str, ...]
+
+    @classmethod
+    def read(cls, tools: Path, queries: Path) -> LabelledSet:
+        """Read two files in the common form; requests that no tool serves are left out."""
+        catalog = tuple(read_tool(row, tools.parent.name) for row in read_rows(tools))
+        place = {tool.id: index for index, tool in enumerate(catalog)}
+        rows = [row for row in read_rows(queries) if row["relevant"]]
+        return cls(
+            catalog,
+            tuple(row["query"] for row in rows),
+            tuple(
+                frozenset(place[f"{queries.parent.name}:{name}"] for name in row["relevant"])
+                for row in rows
+            ),
+            tuple(row.get("style") or "" for row in rows),
+        )
+
+
+def ranking_figures(
+    scores: NDArray[np.float32], relevant: Sequence[frozenset[int]], styles: Sequence[str]
+) -> dict[str, dict[str, float]]:
+    """Percentages hit@1, hit@3, recall@5 and recall@10, over all requests and by style.
+
+    Args:
+        scores: (n, m) of n requests against m tools; ties go to the earlier tool.
+        relevant: n sets of positions of tools.
+        styles: n names of groups; "" is counted under `all` only.
+    """
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :10]
+    rows: defaultdict[str, list[tuple[float, float, float, float]]] = defaultdict(list)
+    for ranked, wanted, style in zip(order, relevant, styles, strict=True):
+        hits = np.array([tool in wanted for tool in ranked])
+        row = (
+            float(hits[0]),
+            float(hits[:3].any()),
+            float(hits[:5].sum()) / len(wanted),
+            float(hits.sum()) / len(wanted),
+        )
+        rows["all"].append(row)
+        if style:
+            rows[style].append(row)
+    names = ("hit@1", "hit@3", "recall@5", "recall@10")
+    return {
+        group: dict(
+            zip(names, (round(100 * float(value), 2) for value in np.mean(values, 0)), strict=True)
+        )
+        for group, values in rows.items()
+    }
+
+
+def evaluate(
+    encoder: _Encodes, labelled: LabelledSet, *, query_length: int, tool_length: int
+) -> dict[str, dict[str, float]]:
+    """Encode a labelled set and rank all its tools for each request."""
+    tools = encoder.encode([tool.text for tool in labelled.tools], tool_length)
+    queries = encoder.encode(labelled.queries, query_length)
+    return ranking_figures(queries @ tools.T, labelled.relevant, labelled.styles)

@@ -1,0 +1,207 @@
+"""A training run of the encoder: steps, mining, evaluation, and where it continues."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.progress import Progress
+
+from .batches import Batch, Batches
+from .data import TrainingData
+from .evaluate import LabelledSet, evaluate
+from .loss import contrastive_loss
+from .model import TextEncoder
+from .negatives import Twins, mine
+from .recipe import Recipe, Record, learning_rate_share
+
+
+class Training:
+    """A run of a recipe, from a start or from where it was interrupted.
+
+    Args:
+        recipe: the settings.
+        data: tools and requests.
+        development: labelled set that chooses the best checkpoint; never trained on.
+        start: folder of the encoder to start from.
+        out: folder of the run.
+        device: where to train.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: TrainingData,
+        development: LabelledSet,
+        *,
+        start: Path,
+        out: Path,
+        device: torch.device,
+    ) -> None:
+        torch.manual_seed(recipe.seed)
+        self._recipe = recipe
+        self._data = data
+        self._development = development
+        self._out = out
+        self._record = Record(asdict(recipe), start.name, data.counts())
+        self._encoder = TextEncoder(start, device)
+        self._average = torch.optim.swa_utils.AveragedModel(
+            self._encoder.transformer,
+            multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(recipe.averaging),
+            use_buffers=False,
+        )
+        self._optimizer = torch.optim.AdamW(
+            self._encoder.transformer.parameters(),
+            lr=0.0,
+            weight_decay=recipe.weight_decay,
+            fused=True,
+        )
+        self._step = 0
+        self._stream_began = 0
+        self._seconds = 0.0
+        self._mined: list[tuple[int, ...]] | None = None
+        out.mkdir(parents=True, exist_ok=True)
+        self._twins = Twins(data.tools, self._start_vectors())
+
+    def run(self) -> Record:
+        """Train until the recipe's last step or minute; returns the record, also written."""
+        if (self._out / "state.pt").exists():
+            self._resume()
+        recipe = self._recipe
+        stream: Iterator[Batch] = islice(self._stream(), self._step - self._stream_began, None)
+        with Progress() as progress:
+            bar = progress.add_task("training", total=recipe.steps, completed=self._step)
+            while self._progress() < 1:
+                if self._step in recipe.mine_after:
+                    progress.update(bar, description="mining")
+                    self._mined = self._mine()
+                    self._stream_began = self._step
+                    stream = self._stream()
+                began = time.monotonic()
+                loss = self._update(next(stream))
+                self._seconds += time.monotonic() - began
+                progress.update(bar, completed=self._step, description=f"loss {loss:.3f}")
+                if self._step % recipe.evaluate_every == 0 or self._progress() >= 1:
+                    self._evaluate(loss)
+        return self._record
+
+    def _progress(self) -> float:
+        """How much of the run is done, 0 to 1."""
+        share = self._step / self._recipe.steps
+        if self._recipe.minutes:
+            share = max(share, self._seconds / (60 * self._recipe.minutes))
+        return share
+
+    def _stream(self) -> Iterator[Batch]:
+        """Batches from the step of the last mining on, which is also part of their seed."""
+        batches = Batches(
+            self._data,
+            self._twins,
+            self._recipe.mixture,
+            seed=self._recipe.seed * 1_000_003 + self._stream_began,
+            mined=self._mined,
+        )
+        return iter(batches)
+
+    def _update(self, batch: Batch) -> float:
+        recipe, device = self._recipe, self._encoder.device
+        rate = recipe.learning_rate * learning_rate_share(self._progress(), recipe.warmup)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        loss = contrastive_loss(
+            self._encoder(batch.queries, recipe.query_length),
+            self._encoder(batch.documents, recipe.tool_length),
+            torch.from_numpy(batch.positive).to(device),
+            torch.from_numpy(batch.ignored).to(device),
+            recipe.temperature,
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self._encoder.transformer.parameters(), 1.0)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        self._average.update_parameters(self._encoder.transformer)
+        self._step += 1
+        return loss.item()
+
+    def _evaluate(self, loss: float) -> None:
+        """Score the averaged weights on the development set; keep them if they are the best."""
+        trained = self._encoder.transformer
+        self._encoder.transformer = self._average.module
+        try:
+            figures = evaluate(
+                self._encoder,
+                self._development,
+                query_length=96,
+                tool_length=128,
+            )
+            score = figures["all"]["hit@1"] + figures["all"]["recall@10"]
+            record.curve.append(
+                {"step": self._step, "seconds": round(self._seconds), "loss": loss, **figures}
+            )
+            record.seconds = self._seconds
+            if score > record.best_score:
+                record.best_score, record.best_step = score, self._step
+                self._encoder.save(self._out / "best")
+        finally:
+            self._encoder.transformer = trained
+        record.write(self._out / "record.json")
+        self._save_state()
+
+    def _start_vectors(self) -> NDArray[np.float32]:
+        """Tool vectors of the start, before training: what twins are found with."""
+        path = self._out / "start-vectors.npy"
+        if not path.exists():
+            np.save(path, self._encode([tool.text for tool in self._data.tools], "reading tools"))
+        vectors: NDArray[np.float32] = np.load(path)
+        return vectors
+
+    def _encode(self, texts: Sequence[str], what: str) -> NDArray[np.float32]:
+        with Progress() as progress:
+            bar = progress.add_task(what, total=len(texts))
+            return self._encoder.encode(
+                texts, self._recipe.tool_length, lambda done: progress.update(bar, completed=done)
+            )
+
+    def _mine(self) -> list[tuple[int, ...]]:
+        tools, requests = self._data.tools, self._data.requests
+        started = self._step > 0
+        return mine(
+            requests,
+            tools,
+            self._twins,
+            self._encode([request.text for request in requests], "mining: requests"),
+            self._encode([tool.text for tool in tools], "mining: tools")
+            if started
+            else self._start_vectors(),
+        )
+
+    def _save_state(self) -> None:
+        state = {
+            "model": self._encoder.transformer.state_dict(),
+            "average": self._average.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "mined": self._mined,
+            "step": self._step,
+            "stream_began": self._stream_began,
+            "record": asdict(self._record),
+        }
+        part = self._out / "state.part"
+        torch.save(state, part)
+        part.replace(self._out / "state.pt")
+
+    def _resume(self) -> None:
+        state = torch.load(self._out / "state.pt", weights_only=True)
+        self._encoder.transformer.load_state_dict(state["model"])
+        self._average.load_state_dict(state["average"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._mined = state["mined"]
+        self._step = state["step"]
+        self._stream_began = state["stream_began"]
+        self._record = Record(**state["record"])
+        self._seconds = self._record.seconds

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shortlist.models.training.batches import Batches, Mixture
+from shortlist.models.training.data import TrainingData, read_training_data
+from shortlist.models.training.negatives import Twins
+
+
+@pytest.fixture(scope="module")
+def data(toy_sets: Path) -> TrainingData:
+    return read_training_data(toy_sets, caps={"plain": 10})
+
+
+def _twins(data: TrainingData) -> Twins:
+    return Twins(data.tools, np.eye(len(data.tools), dtype=np.float32))
+
+
+def test_every_query_has_its_document_and_labels_agree(data: TrainingData) -> None:
+    mixture = Mixture(queries=16, self_supervised=0.25, joined=0.3, extra_documents=4)
+    for batch in islice(Batches(data, _twins(data), mixture, seed=1), 40):
+        shape = (len(batch.queries), len(batch.documents))
+        assert shape[0] == 16
+        assert batch.positive.shape == batch.ignored.shape == shape
+        assert batch.positive.any(1).all()
+        assert not (batch.positive & batch.ignored).any()
+        assert len(set(batch.documents)) == shape[1]
+
+
+def test_a_request_points_at_its_own_tool(data: TrainingData) -> None:
+    mixture = Mixture(queries=12, self_supervised=0.0, joined=0.0, extra_documents=0)
+    answer = {
+        request.text: {data.tools[tool].description for tool in request.relevant}
+        for request in data.requests
+        if request.source == "toy"
+    }
+    seen = 0
+    for batch in islice(Batches(data, _twins(data), mixture, seed=2), 20):
+        for query, row in zip(batch.queries, batch.positive, strict=True):
+            if query in answer:
+                seen += 1
+                (document,) = (batch.documents[place] for place in np.flatnonzero(row))
+                assert any(text.split(".")[0] in document for text in answer[query])
+    assert seen > 50
+
+
+def test_siblings_come_along(data: TrainingData) -> None:
+    alone = Mixture(queries=4, sibling_group=0, neighbour_group=0, self_supervised=0)
+    grouped = Mixture(queries=4, sibling_group=3, neighbour_group=0, self_supervised=0)
+
+    def servers(mixture: Mixture) -> float:
+        found = []
+        for batch in islice(Batches(data, _twins(data), mixture, seed=3), 60):
+            words = [word for text in batch.documents for word in ("mail", "music") if word in text]
+            found.append(len(set(words)) / max(len(words), 1))
+        return float(np.mean(found))
+
+    assert servers(grouped) < servers(alone)
+
+
+def test_twins_of_the_answer_are_no_negatives(data: TrainingData) -> None:
+    vectors = np.ones((len(data.tools), 2), dtype=np.float32) / np.sqrt(2)
+    batch = next(iter(Batches(data, Twins(data.tools, vectors), Mixture(queries=16), seed=0)))
+    servers = np.array(
+        [
+            next((s for s in ("mail", "calendar", "files", "music") if s in d), "")
+            for d in batch.documents
+        ]
+    )
+    negative = ~(batch.positive | batch.ignored)
+    for row in range(len(batch.queries)):
+        own = set(servers[batch.positive[row]])
+        if own and "" not in own and len(own) == 1:
+            assert set(servers[negative[row]]) <= own | {""}
+
+
+def test_the_stream_is_its_seed(data: TrainingData) -> None:
+    def texts(seed: int) -> list[tuple[str, ...]]:
+        stream = Batches(data, _twins(data), Mixture(queries=8), seed=seed)
+        return [batch.queries + batch.documents for batch in islice(stream, 5)]
+
+    assert texts(4) == texts(4)
+    assert texts(4) != texts(5)
+
+
+def test_an_epoch_sees_every_request(data: TrainingData) -> None:
+    mixture = Mixture(queries=8, self_supervised=0.0, joined=0.0)
+    stream = Batches(data, _twins(data), mixture, seed=0)
+    seen = {query for batch in islice(stream, 40) for query in batch.queries}
+    assert {request.text for request in data.requests} <= seen

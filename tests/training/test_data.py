@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shortlist.errors import EvaluationError
+from shortlist.models.training.data import (
+    Request,
+    TrainingData,
+    TrainingTool,
+    capped,
+    hold_out,
+    read_rows,
+    read_training_data,
+    tool_text,
+)
+
+
+def test_reads_all_sets_and_drops_requests_without_a_tool(toy_sets: Path) -> None:
+    data = read_training_data(toy_sets, caps={})
+    assert data.counts() == {
+        "plain": {"tools": 5, "requests": 50, "tools_requested": 5},
+        "toy": {"tools": 32, "requests": 25, "tools_requested": 24},
+    }
+    asked = next(request for request in data.requests if request.text == "where is my song")
+    (tool,) = (data.tools[index] for index in asked.relevant)
+    assert tool.id == "toy:music/find_song"
+    assert tool.text == (
+        "find song (music): Find one song. Works in the music app. Parameters: song id"
+    )
+
+
+def test_cap_keeps_every_tool_in_turn(toy_sets: Path) -> None:
+    data = read_training_data(toy_sets, caps={"plain": 12}, seed=3)
+    kept = Counter(request.relevant[0] for request in data.requests if request.source == "plain")
+    assert sum(kept.values()) == 12
+    assert set(kept.values()) == {2, 3}
+
+
+def test_cap_depends_on_its_seed_alone(toy_sets: Path) -> None:
+    first = read_training_data(toy_sets, caps={"plain": 12}, seed=1)
+    assert first == read_training_data(toy_sets, caps={"plain": 12}, seed=1)
+    assert first != read_training_data(toy_sets, caps={"plain": 12}, seed=2)
+
+
+@given(st.lists(st.integers(0, 6), max_size=60), st.integers(0, 80))
+def test_capped_takes_what_it_says(tools: list[int], limit: int) -> None:
+    requests = [Request(str(i), (tool,), "", "s") for i, tool in enumerate(tools)]
+    kept = capped(requests, limit, seed=0)
+    assert len(kept) == min(limit, len(requests))
+    assert len(set(kept)) == len(kept)
+    assert set(kept) <= set(requests)
+
+
+def test_missing_tool_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "tools.jsonl").write_text(json.dumps({"id": "a", "name": "a"}) + "\n")
+    (tmp_path / "s" / "queries.jsonl").write_text(
+        json.dumps({"query": "x", "relevant": ["a"]})
+        + "\n"
+        + json.dumps({"query": "y", "relevant": ["b"]})
+        + "\n"
+    )
+    with pytest.raises(EvaluationError, match=r"queries\.jsonl:2.*s:b"):
+        read_training_data(tmp_path)
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", "3"])
+def test_bad_line_is_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n' + line + "\n")
+    with pytest.raises(EvaluationError, match=r"rows\.jsonl:2"):
+        list(read_rows(path))
+
+
+def test_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match="no set"):
+        read_training_data(tmp_path)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> TrainingData:
+    servers = draw(st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=1, max_size=12))
+    tools = tuple(
+        TrainingTool(f"s:{i}", "s", server, f"t{i}", "") for i, server in enumerate(servers)
+    )
+    relevant = st.lists(st.integers(0, len(tools) - 1), min_size=1, max_size=3, unique=True)
+    rows = draw(st.lists(relevant, max_size=20))
+    requests = tuple(Request(f"q{i}", tuple(row), "", "s") for i, row in enumerate(rows))
+    return TrainingData(tools, requests)
+
+
+@given(worlds(), st.floats(0, 1), st.sampled_from(["tool", "server"]), st.integers(0, 5))
+def test_hold_out_shares_nothing(data: TrainingData, share: float, by: str, seed: int) -> None:
+    kept, held = hold_out(data, share, by=by, seed=seed)  # type: ignore[arg-type]
+
+    def keys(part: TrainingData) -> set[str]:
+        tools = {data.tools[index] for request in part.requests for index in request.relevant}
+        return {(t.server if by == "server" and t.server else t.id) for t in tools}
+
+    assert not keys(kept) & keys(held)
+    assert set(kept.requests) | set(held.requests) <= set(data.requests)
+    if share == 0:
+        assert kept == data
+    if share == 1:
+        assert held == data
+
+
+def test_text_leaves_no_trace_of_what_is_absent() -> None:
+    assert tool_text("getUser", "", ()) == "get User"
+    assert tool_text("", "Reads.", ("userId",)) == "Reads. Parameters: user Id"

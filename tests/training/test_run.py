@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from shortlist.models.training.batches import Mixture  # noqa: E402
+from shortlist.models.training.data import read_training_data  # noqa: E402
+from shortlist.models.training.evaluate import LabelledSet  # noqa: E402
+from shortlist.models.training.model import TextEncoder  # noqa: E402
+from shortlist.models.training.recipe import Recipe, learning_rate_share  # noqa: E402
+from shortlist.models.training.run import Training  # noqa: E402
+from tokenizers import Tokenizer  # noqa: E402
+from tokenizers.models import WordLevel  # noqa: E402
+from tokenizers.pre_tokenizers import BertPreTokenizer  # noqa: E402
+from tokenizers.processors import TemplateProcessing  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory, toy_sets: Path) -> Path:
+    """An untrained two-layer encoder that knows the words of the toy sets."""
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    data = read_training_data(toy_sets)
+    splitter = BertPreTokenizer()
+    texts = [tool.text for tool in data.tools] + [request.text for request in data.requests]
+    words = sorted({word for text in texts for word, _ in splitter.pre_tokenize_str(text)})
+    vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = splitter
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    folder = tmp_path_factory.mktemp("start")
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]"
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def _training(toy_sets: Path, start: Path, out: Path, steps: int = 30) -> Training:
+    recipe = Recipe(
+        steps=steps,
+        learning_rate=3e-3,
+        averaging=0.8,
+        mine_after=(0, 10),
+        evaluate_every=10,
+        mixture=Mixture(queries=24, self_supervised=0.3),
+    )
+    toy = toy_sets / "toy"
+    return Training(
+        recipe,
+        read_training_data(toy_sets, caps={"plain": 10}),
+        LabelledSet.read(toy / "judged_tools.jsonl", toy / "queries.jsonl"),
+        start=start,
+        out=out,
+        device=torch.device("cpu"),
+    )
+
+
+def test_bucketing_does_not_change_a_vector(start: Path) -> None:
+    encoder = TextEncoder(start, torch.device("cpu"))
+    texts = [" ".join(["song"] * (1 + i % 7)) + " folder" for i in range(70)]
+    together = encoder.encode(texts, 32)
+    alone = np.concatenate([encoder.encode([text], 32) for text in texts])
+    np.testing.assert_allclose(together, alone, atol=2e-2)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-5)
+
+
+def test_training_learns_and_keeps_the_best(toy_sets: Path, start: Path, tmp_path: Path) -> None:
+    record = _training(toy_sets, start, tmp_path).run()
+    curve = [point["all"]["hit@1"] for point in record.curve]
+    assert [point["step"] for point in record.curve] == [10, 20, 30]
+    assert curve[-1] > curve[0]
+    assert max(curve) > 60
+    assert (tmp_path / "best" / "model.safetensors").exists()
+    written = json.loads((tmp_path / "record.json").read_text())
+    assert written["best_step"] == record.best_step
+    assert written["data"]["toy"]["requests"] == 25
+    assert written["recipe"]["mixture"]["queries"] == 24
+
+
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(
+    toy_sets: Path, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = _training(toy_sets, start, tmp_path / "whole").run()
+
+    class Interrupted(Exception):
+        pass
+
+    broken = _training(toy_sets, start, tmp_path / "broken")
+    update = broken._update
+
+    def stop_at_twenty(batch: object) -> float:
+        if broken._step == 20:
+            raise Interrupted
+        return update(batch)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(broken, "_update", stop_at_twenty)
+    with pytest.raises(Interrupted):
+        broken.run()
+    resumed = _training(toy_sets, start, tmp_path / "broken").run()
+
+    def without_times(curve: list[dict[str, object]]) -> list[dict[str, object]]:
+        return [{k: v for k, v in point.items() if k != "seconds"} for point in curve]
+
+    assert without_times(resumed.curve) == without_times(whole.curve)
+
+
+def test_learning_rate_warms_up_and_falls_to_zero() -> None:
+    shares = [learning_rate_share(step / 100, 0.1) for step in range(101)]
+    assert shares[0] == 0
+    assert max(shares) == pytest.approx(1)
+    assert shares.index(max(shares)) == 10
+    assert shares[10:] == sorted(shares[10:], reverse=True)
+    assert shares[-1] == pytest.approx(0)
