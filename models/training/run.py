@@ -16,7 +16,7 @@ from rich.progress import Progress
 from .batches import Batch, Batches
 from .data import TrainingData
 from .evaluate import LabelledSet, evaluate
-from .loss import contrastive_loss
+from .contrastive import contrastive_loss
 from .model import TextEncoder
 from .negatives import Twins, mine
 from .recipe import Recipe, Record, learning_rate_share

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from shortlist.models.training.loss import contrastive_loss  # noqa: E402
+from shortlist.models.training.contrastive import contrastive_loss  # noqa: E402
 
 
 def _masks(n: int, m: int):

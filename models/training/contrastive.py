@@ -1,0 +1,42 @@
+"""The contrastive loss: InfoNCE in both directions over all pairs of a batch."""
+
+from __future__ import annotations
+
+import torch
+
+#: Scores of what is neither positive nor negative, low enough to vanish in a softmax.
+_OUT = -1e4
+
+
+def _one_way(scores: torch.Tensor, positive: torch.Tensor) -> torch.Tensor:
+    """Mean over positive pairs of their log-probability against the negatives of their row.
+
+    Other positives of the row stay out of the denominator: they do not compete with each other.
+    """
+    negatives = torch.logsumexp(scores.masked_fill(positive, _OUT), dim=1, keepdim=True)
+    losses = torch.nn.functional.softplus(negatives - scores)
+    weights = positive.float() / positive.sum(1, keepdim=True).clamp(min=1)
+    return (losses * weights).sum() / positive.any(1).sum().clamp(min=1)
+
+
+def contrastive_loss(
+    queries: torch.Tensor,
+    documents: torch.Tensor,
+    positive: torch.Tensor,
+    ignored: torch.Tensor,
+    temperature: float,
+) -> torch.Tensor:
+    """Symmetric InfoNCE (van den Oord et al. 2018) with several positives a query.
+
+    Args:
+        queries: (n, dim), L2-normalised.
+        documents: (m, dim), L2-normalised.
+        positive: (n, m) bool, pairs that belong together.
+        ignored: (n, m) bool, pairs that count neither way.
+        temperature: divides the cosine; 0.05 as in the stock encoder's training.
+
+    Returns:
+        A scalar, the mean of the query-to-document and document-to-query losses.
+    """
+    scores = (queries @ documents.T / temperature).masked_fill(ignored, _OUT)
+    return (_one_way(scores, positive) + _one_way(scores.T, positive.T)) / 2
