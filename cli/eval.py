@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import RequestError
+from .console import note, plain_table, progress, show, write_json
+from .options import ConfigOption, JsonOption, ToolsOption
+from .source import catalog_of, read_config
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -36,10 +38,6 @@ TierOption = Annotated[
     list[str] | None, typer.Option("--tier", help="Tier to measure; repeatable. All by default.")
 ]
 KOption = Annotated[int, typer.Option("--k", min=1, help="Tools asked for per query.")]
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="Engine configuration, TOML or JSON.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON to stdout.")]
 RecordOption = Annotated[
     Path | None,
     typer.Option(
@@ -59,7 +57,7 @@ def register(app: typer.Typer) -> None:
 @_app.callback(invoke_without_command=True)
 def evaluate(
     context: typer.Context,
-    tools: Annotated[Path | None, typer.Option(help="Tools, in any form that can be read.")] = None,
+    tools: ToolsOption = None,
     queries: Annotated[
         list[Path] | None, typer.Option(help="Labelled queries, JSONL; repeatable.")
     ] = None,
@@ -90,11 +88,10 @@ def evaluate(
     """Measure tiers on labelled queries: --tools T.jsonl --queries Q.jsonl."""
     if context.invoked_subcommand is not None:
         return
-    if tools is None or not queries:
+    if not tools or not queries:
         raise typer.BadParameter("give both --tools and --queries, or a command such as xlam")
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
-    from ..catalog import Catalog
     from ..evals import dataset, gate, report, runner
 
     try:
@@ -102,7 +99,7 @@ def evaluate(
     except RequestError as error:
         raise typer.BadParameter(str(error)) from error
     before = None if baseline is None else gate.read_figures(baseline)
-    catalog, pooled = Catalog.read(tools), pool == "queries"
+    catalog, pooled = catalog_of(tools), pool == "queries"
     read = dataset.read_queries(queries, catalog, pooled=pooled)
     if by is not None and not any(by in query.fields for query in read.queries):
         there = ", ".join(sorted({name for query in read.queries for name in query.fields}))
@@ -112,7 +109,7 @@ def evaluate(
     outcomes = {}
     for name in _tiers(engine, tier):
         method = runner.tier_method(engine, name, k=k, pooled=pooled)
-        with _progress(f"asking {name}", len(read.queries)) as advance:
+        with _steps(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     found = report.evaluation(engine, outcomes, malformed=read.malformed, by=by)
     failed = _missed(engine, outcomes, k, pooled) if misses else None
@@ -127,15 +124,16 @@ def evaluate(
     if before is not None:
         changes = gate.compare(before["tiers"], held["tiers"])
         failures += gate.regressions(changes, tolerance=max_drop)
-        _tell_difference(before, held, changes, err=as_json)
+        held["difference"] = report.differences(changes)
+        _tell_difference(before, held, changes, quiet=as_json)
     if floors or before is not None:
-        held["gate"] = {"passed": not failures, "failures": failures}
+        held["failures"] = failures
     if record is not None:
         _record(record, title, report.quality_table(found.summaries, intervals=False), held)
     if as_json:
-        typer.echo(json.dumps(held, indent=1))
+        write_json(held)
     for failure in failures:
-        typer.echo(f"below the gate: {failure}", err=True)
+        note(f"below the gate: {failure}")
     if failures:
         raise typer.Exit(GATE_FAILED)
 
@@ -161,14 +159,14 @@ def evaluate_xlam(
     from ..evals import report, xlam, xlam_rows
 
     path = data if data is not None else xlam_rows.download(token)
-    with _progress("reading rows", None) as advance:
+    with _steps("reading rows", 0) as advance:
         rows = _counted(xlam_rows.stream_rows(path), advance)
         drawn = xlam.prepare(rows, sample=sample, seed=seed)
     _tell_malformed(drawn.malformed)
     engine = _indexed(drawn.catalog, config)
     names = _tiers(engine, tier)
     total = len(names) * sum(len(pool.queries) for pool in drawn.pools)
-    with _progress("asking", total) as advance:
+    with _steps("asking", total) as advance:
         outcomes = xlam.run(drawn, engine, names, k=k, progress=advance)
     found = {name: xlam.summaries(pools) for name, pools in outcomes.items()}
     held = xlam.to_json(drawn, found)
@@ -180,10 +178,12 @@ def evaluate_xlam(
     if record is not None:
         _record(record, title, table, held)
     if as_json:
-        typer.echo(json.dumps(held, indent=1))
+        write_json(held)
         return
     size = f"{drawn.rows} rows, {len(drawn.catalog)} functions"
-    _show(f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table)
+    _show(
+        f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table.transposed()
+    )
     _tell_ran_as(another)
 
 
@@ -205,25 +205,16 @@ def write_tables(
     if filled == text:
         return
     if check:
-        typer.echo(f"{page}: its tables differ from the recorded results", err=True)
+        note(f"{page}: its tables differ from the recorded results")
         raise typer.Exit(GATE_FAILED)
     page.write_text(filled, encoding="utf-8")
 
 
 def _indexed(catalog: Catalog, config: Path | None) -> Engine:
-    from ..config import Config
     from ..engine import Engine
 
-    settings = Config() if config is None else Config.read(config)
-    with _progress("encoding tools", len(catalog)) as advance:
-        done = 0
-
-        def report(encoded: int, _: int) -> None:
-            nonlocal done
-            advance(encoded - done)
-            done = encoded
-
-        return Engine.from_tools(catalog, settings, progress=report)
+    with progress("encoding tools") as bar:
+        return Engine.from_tools(catalog, read_config(config), progress=bar)
 
 
 def _tiers(engine: Engine, asked: Sequence[str] | None) -> Sequence[str]:
@@ -241,14 +232,17 @@ def _counted(rows: Iterator[Any], advance: Callable[[int], None]) -> Iterator[An
 
 
 @contextmanager
-def _progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr that goes away when done."""
-    from rich.console import Console
-    from rich.progress import Progress
+def _steps(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar; yields what to call with the number of steps done since."""
+    done = 0
+    with progress(what) as bar:
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda steps: bar.advance(task, steps)
+        def advance(steps: int) -> None:
+            nonlocal done
+            done += steps
+            bar(done, max(done, total))
+
+        yield advance
 
 
 def _missed(
@@ -256,18 +250,14 @@ def _missed(
 ) -> dict[str, list[Miss]]:
     from ..evals.misses import misses
 
-    found = {}
-    for name, ran in outcomes.items():
-        with _progress(f"explaining {name}", None):
-            found[name] = misses(engine, name, ran, k=k, pooled=pooled)
-    return found
+    return {name: misses(engine, name, ran, k=k, pooled=pooled) for name, ran in outcomes.items()}
 
 
 def _tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> None:
     from ..evals import report
 
-    size = f"{found.tools} tools, {found.queries} queries"
-    _show(f"{size}; per cent [95 % interval]", report.quality_table(found.summaries))
+    size = f"{found.tools:,} tools, {found.queries:,} queries"
+    _show(f"{size}; per cent [95 % interval]", report.quality_table(found.summaries).transposed())
     if found.by is not None:
         _show(f"by {found.by}", report.breakdown_table(found.outcomes, found.by))
     _tell_ran_as(report.ran_as(found.outcomes))
@@ -280,50 +270,43 @@ def _tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> Non
 def _tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
     for name, instead in another.items():
         for what, count in instead.items():
-            typer.echo(f"{name}: {count} queries ran otherwise: {what}", err=True)
+            note(f"{name}: {count} queries ran otherwise: {what}")
 
 
 def _tell_difference(
-    before: Mapping[str, Any], now: Mapping[str, Any], changes: Sequence[Change], *, err: bool
+    before: Mapping[str, Any], now: Mapping[str, Any], changes: Sequence[Change], *, quiet: bool
 ) -> None:
     from ..evals.report import difference_table
 
     for side in ("tools", "queries"):
         if before.get(side) != now[side]:
-            note = f"note: the baseline is of {before.get(side)} {side}, this run of {now[side]}"
-            typer.echo(note, err=True)
-    _show("against the baseline", difference_table(changes), err=err)
+            note(f"note: the baseline is of {before.get(side)} {side}, this run of {now[side]}")
+    if not quiet:
+        _show("against the baseline", difference_table(changes))
 
 
-def _show(title: str, table: Table, *, err: bool = False) -> None:
-    from rich.console import Console
-    from rich.table import Table as RichTable
-
-    console = Console(stderr=err)
-    shown = RichTable(title=title, title_justify="left")
-    for at, column in enumerate(table.columns):
-        shown.add_column(column, justify="right" if at else "left", overflow="fold")
+def _show(title: str, table: Table) -> None:
+    shown = plain_table(*table.columns, right=frozenset(table.columns[1:]))
+    for column in shown.columns:
+        column.no_wrap, column.overflow = False, "fold"
     for row in table.rows:
         shown.add_row(*("–" if cell is None else str(cell) for cell in row))
-    if not console.is_terminal:
-        console.width = max(console.width, console.measure(shown).maximum)
-    console.print(shown)
+    show("", title, shown)
 
 
 def _tell_malformed(malformed: Sequence[Malformed]) -> None:
     if not malformed:
         return
     dropped = sum(one.dropped for one in malformed)
-    typer.echo(f"{len(malformed)} malformed rows, {dropped} left out:", err=True)
+    note(f"{len(malformed)} malformed rows, {dropped} left out:")
     for one in malformed[:_SHOWN]:
-        typer.echo(f"  {one}", err=True)
+        note(f"  {one}")
     if len(malformed) > _SHOWN:
-        typer.echo(f"  and {len(malformed) - _SHOWN} more; --json names all", err=True)
+        note(f"  and {len(malformed) - _SHOWN} more; --json names all")
 
 
 def _record(path: Path, title: str | None, table: Table, held: dict[str, Any]) -> None:
     from ..evals.record import Record, provenance, running_command, write_record
 
-    name = path.stem
-    origin = provenance(running_command())
+    name, origin = path.stem, provenance(running_command())
     write_record(Record(name, title or name, table, held, origin), path.parent)

@@ -41,6 +41,11 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
+    def transposed(self) -> Table:
+        """The same with rows as columns."""
+        head, *rows = zip(self.columns, *self.rows, strict=True)
+        return Table(tuple(map(str, head)), tuple(rows))
+
 
 @dataclass(frozen=True, slots=True)
 class Record:

@@ -136,21 +136,38 @@ def quality_table(summaries: Mapping[str, Summary], *, intervals: bool = True) -
         )
         cells.extend(_milliseconds(summary.values[f"p{share}_ms"]) for share in (50, 95))
         rows.append(tuple(cells))
-    columns = ("tier", *QUALITY, "abstain prec.", "abstain rec.", "p50 ms", "p95 ms")
+    columns = ("tier", *QUALITY, "abst. P", "abst. R", "p50 ms", "p95 ms")
     return Table(columns, tuple(rows))
 
 
+_BROKEN_DOWN = ("hit@1", "hit@3", "recall@10", "complete@10", "ndcg@10")
+
+
 def breakdown_table(outcomes: Outcomes, by: str, *, seed: int = 0) -> Table:
-    """Metrics in per cent for each value of a field, tiers side by side below each other."""
+    """Some metrics in per cent for each value of a field; the JSON form has all.
+
+    For queries that no tool serves, the share that was abstained on.
+    """
     rows: list[tuple[Cell, ...]] = []
     for tier, ran in outcomes.items():
         for value, group in group_by(ran, by).items():
-            summary = summarise(group, seed=seed)
-            cells = [_percent(summary.values[metric]) for metric in QUALITY]
-            abstained = _percent(summary.values["abstain_recall"])
-            rows.append((f"{value}, {tier}", len(group), *cells, abstained))
-    rows.sort(key=lambda row: str(row[0]).rpartition(", ")[0])
-    return Table((by, "queries", *QUALITY, "abstain rec."), tuple(rows))
+            values = summarise(group, seed=seed).values
+            cells = (_percent(values[metric]) for metric in (*_BROKEN_DOWN, "abstain_recall"))
+            rows.append((f"{value} ({len(group)})", tier, *cells))
+    rows.sort(key=lambda row: str(row[0]))
+    return Table((by, "tier", *_BROKEN_DOWN, "abst. R"), tuple(rows))
+
+
+def differences(changes: Sequence[Change]) -> dict[str, dict[str, float | None]]:
+    """Tier -> metric -> difference as a fraction, None where one side has no value."""
+    held: dict[str, dict[str, float | None]] = {}
+    for change in changes:
+        if change.before is not None or change.now is not None:
+            moved = change.difference
+            held.setdefault(change.tier, {})[change.metric] = (
+                None if moved is None else round(moved, _DIGITS)
+            )
+    return held
 
 
 def difference_table(changes: Sequence[Change]) -> Table:

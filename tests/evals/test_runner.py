@@ -102,8 +102,13 @@ def test_tables_show_every_tier_and_value(engine: Any) -> None:
     table = quality_table(found.summaries)
     assert table.rows[0][:2] == ("lexical", "66.7 [0-100]")
     assert table.rows[0][-4:-2] == ("100.0", "50.0")
+    turned = table.transposed()
+    assert turned.columns == ("tier", "lexical")
+    assert turned.rows[0] == ("hit@1", "66.7 [0-100]")
     shown = breakdown_table(outcomes, "style")
     assert [row[:3] for row in shown.rows] == [
-        ("-, lexical", 3, "100.0"), ("natural, lexical", 1, "100.0"), ("terse, lexical", 1, "0.0")
-    ]  # fmt: skip
+        ("- (3)", "lexical", "100.0"),
+        ("natural (1)", "lexical", "100.0"),
+        ("terse (1)", "lexical", "0.0"),
+    ]
     assert list(group_by(outcomes["lexical"], "absent")) == ["-"]
