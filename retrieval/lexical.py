@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import weakref
@@ -114,13 +115,11 @@ class TantivyIndex:
                 return Ranking(found.rows[inside], found.scores[inside]).head(depth)
             limit = min(total, limit * 4)
 
-    def matched_terms(self, text: str) -> tuple[str, ...]:
-        """The distinct terms of `text` that some document holds, in order."""
-        return tuple(
-            term
-            for term in dict.fromkeys(terms(text))
-            if any(self._searcher.doc_freq(field, term) for field in self._boosts)
-        )
+    def weight(self, term: str) -> float:
+        """BM25's inverse document frequency of an analysed term, over the widest field."""
+        total = self._searcher.num_docs
+        found = max(self._searcher.doc_freq(field, term) for field in self._boosts)
+        return math.log(1 + (total - found + 0.5) / (found + 0.5))
 
     def _query(self, text: str) -> tantivy.Query | None:
         clauses = [

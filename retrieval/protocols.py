@@ -19,13 +19,15 @@ class LexicalIndex(Protocol):
     """Ranks documents by the terms they share with a query.
 
     `build` takes field name to raw text for each row and writes nothing outside a folder of its
-    own; `save` and `load` write and open a folder; `search` stays inside the mask, shape (n,).
+    own; `save` and `load` write and open a folder; `search` stays inside the mask, shape (n,);
+    `weight` is the inverse document frequency of an analysed term.
     """
 
     @classmethod
     def build(cls, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]) -> Self: ...
     @classmethod
     def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self: ...
+    def weight(self, term: str) -> float: ...
     def save(self, folder: Path) -> None: ...
     def search(
         self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None

@@ -1,0 +1,47 @@
+# One virtual environment in .venv; `demo` needs the core install only, the rest the development one.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: demo test lint fix bench tables clean
+
+demo: $(VENV)/.core
+	$(BIN)/shortlist demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90
+
+lint: $(VENV)/.dev $(VENV)/lint/shortlist
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	MYPYPATH=$(VENV)/lint $(BIN)/mypy -p shortlist
+
+fix: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	$(BIN)/shortlist bench --quick --bars
+
+tables: $(VENV)/.dev
+	$(BIN)/shortlist eval tables
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/.core
+
+# mypy finds packages by folder name; the checkout may be called anything.
+$(VENV)/lint/shortlist: | $(BIN)/python
+	mkdir -p $(VENV)/lint
+	ln -sfn ../.. $@
