@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -15,13 +16,17 @@ from .catalog import Catalog, Tool
 from .config import Config, FusionConfig, TierConfig
 from .errors import ConfigError
 from .models import Encoder, Reranker, load_encoder, load_reranker
-from .retrieval import CandidateScorer, Fusion, Strategy
+from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
 from .retrieval.document import embedding_text
+from .retrieval.features import FeatureExtractor, FeatureScorer, Network
 from .retrieval.index import Index, Vectors, build_lexical, encode_tools, rows_of
 from .retrieval.rerank import RerankStage, TextScorer
 from .retrieval.store import read, save
 
 Progress = Callable[[int, int], None]
+#: Name of the reranker that reads the stages' measurements instead of texts.
+FEATURES = "features"
+FEATURES_FILE = Path(__file__).parent / "models" / "weights" / "features.json"
 
 
 class Builder:
@@ -59,11 +64,11 @@ class Builder:
             else None
         )
         if self._dense is None:
-            return Index(catalog, tools, lexical, None, self._rerankers(tools))
+            return self._index(catalog, tools, lexical, None)
         encoder = self._encoder()
         vectors, encoded = encode_tools(encoder, tools, known, progress)
         dense = (self._dense.build(vectors.values), vectors, encoder)
-        return Index(catalog, tools, lexical, dense, self._rerankers(tools), encoded)
+        return self._index(catalog, tools, lexical, dense, encoded)
 
     def open(
         self, folder: Path, catalog: Catalog | None = None, *, progress: Progress | None = None
@@ -81,7 +86,7 @@ class Builder:
             else:
                 lexical = build_lexical(self._lexical, tools, self.config.lexical.boosts)
         if self._dense is None:
-            return Index(saved.catalog, tools, lexical, None, self._rerankers(tools))
+            return self._index(saved.catalog, tools, lexical, None)
         encoder = self._encoder()
         vectors, encoded = saved.vectors, 0
         if vectors is None or vectors.model != encoder.fingerprint:
@@ -91,7 +96,7 @@ class Builder:
         else:
             index = self._dense.build(vectors.values)
         dense = (index, vectors, encoder)
-        return Index(saved.catalog, tools, lexical, dense, self._rerankers(tools), encoded)
+        return self._index(saved.catalog, tools, lexical, dense, encoded)
 
     def save(self, index: Index, folder: Path) -> None:
         """Write an index as the new current version of a folder."""
@@ -123,22 +128,35 @@ class Builder:
         factory = registry.load("fusion", settings.method)
         try:
             fusion: Fusion = factory(**settings.arguments())
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise ConfigError(f"fusion {settings.method!r}: {error}") from error
         return fusion
 
     def _spec(self, reranker: str) -> str:
         return self.config.reranker if reranker == "default" else reranker
 
-    def _rerankers(self, tools: tuple[Tool, ...]) -> Mapping[str, RerankStage]:
+    def _index(
+        self,
+        catalog: Catalog,
+        tools: tuple[Tool, ...],
+        lexical: LexicalIndex | None,
+        dense: tuple[DenseIndex, Vectors, Encoder] | None,
+        encoded: int = 0,
+    ) -> Index:
+        vectors = dense[1].values if dense else None
+
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
-        def loader(spec: str) -> Callable[[], CandidateScorer]:
-            return lambda: TextScorer(self._reranker(spec), texts)
+        def scorer(spec: str) -> CandidateScorer:
+            if spec == FEATURES:
+                network = self._model(FEATURES, lambda: Network.read(FEATURES_FILE))
+                return FeatureScorer(FeatureExtractor(tools, vectors, lexical), network)
+            return TextScorer(self._reranker(spec), texts)
 
         specs = {self._spec(tier.reranker) for tier in self.config.tiers.values() if tier.reranker}
-        return {spec: RerankStage(loader(spec)) for spec in sorted(specs)}
+        rerankers = {spec: RerankStage(partial(scorer, spec)) for spec in sorted(specs)}
+        return Index(catalog, tools, lexical, dense, rerankers, encoded)
 
     def _encoder(self) -> Encoder:
         encoder: Encoder = self._model(

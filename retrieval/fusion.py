@@ -29,12 +29,7 @@ class ReciprocalRankFusion:
 
     def fuse(self, rankings: Mapping[str, Ranking]) -> Ranking:
         """Every row of any ranking with its fused score, best first, ties by row."""
-        unknown = set(self._weights) - set(rankings)
-        if unknown:
-            raise ConfigError(
-                f"fusion.weights: no stage {', '.join(sorted(unknown))}; "
-                f"fused here: {', '.join(rankings)}"
-            )
+        _check_stages(self._weights, rankings)
         rows = np.concatenate([ranking.rows for ranking in rankings.values()])
         credits_ = np.concatenate(
             [
@@ -61,12 +56,14 @@ class LinearFusion:
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
-        self._weights = {"lexical": 0.02} if weights is None else dict(weights)
+        self._given = dict(weights or {})
+        self._weights = {"lexical": 0.02} if weights is None else self._given
         if any(weight < 0 for weight in self._weights.values()):
             raise ConfigError(f"fusion: weights ({self._weights}) must not be negative")
 
     def fuse(self, rankings: Mapping[str, Ranking]) -> Ranking:
         """Every row of any ranking with its fused score, best first, ties by row."""
+        _check_stages(self._given, rankings)
         rows = np.unique(np.concatenate([ranking.rows for ranking in rankings.values()]))
         total = np.zeros(len(rows), np.float32)
         for name, ranking in rankings.items():
@@ -75,3 +72,11 @@ class LinearFusion:
                 scores[np.searchsorted(rows, ranking.rows)] = ranking.scores
                 total += np.float32(self._weights.get(name, 1.0)) * scores
         return Ranking.best(rows, total, len(rows))
+
+
+def _check_stages(weights: Mapping[str, float], rankings: Mapping[str, Ranking]) -> None:
+    if unknown := set(weights) - set(rankings):
+        raise ConfigError(
+            f"fusion.weights: no stage {', '.join(sorted(unknown))}; "
+            f"fused here: {', '.join(rankings)}"
+        )
