@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shortlist.errors import ConfigError
 from shortlist.retrieval import Ranking
-from shortlist.retrieval.fusion import ReciprocalRankFusion
+from shortlist.retrieval.fusion import LinearFusion, ReciprocalRankFusion
 
 from .vectors import assert_ranked
 
@@ -65,6 +65,47 @@ def test_scores_are_weighted_reciprocal_ranks(
     np.testing.assert_allclose(fused.scores, [score for _, score in expected], rtol=1e-6)
 
 
+@settings(deadline=None, max_examples=100)
+@given(rankings=RANKINGS)
+def test_a_stage_that_agrees_with_itself_keeps_its_order(
+    fusion_method: Any, rankings: dict[str, Ranking]
+) -> None:
+    found = next(iter(rankings.values()))
+    assert fusion_method().fuse({"dense": found}).rows.tolist() == found.rows.tolist()
+
+
+def test_every_fusion_refuses_an_unknown_weight(fusion_method: Any) -> None:
+    with pytest.raises(ConfigError, match=r"lexicla.*lexical, dense"):
+        fusion_method(weights={"lexicla": 2.0}).fuse(
+            {"lexical": ranking([1]), "dense": ranking([2])}
+        )
+
+
+def test_every_fusion_refuses_negative_weights(fusion_method: Any) -> None:
+    with pytest.raises(ConfigError, match="negative"):
+        fusion_method(weights={"dense": -0.1})
+
+
+class TestLinear:
+    def test_scores_are_weighted_sums(self) -> None:
+        lexical = Ranking(np.array([4, 2]), np.array([10, 5], np.float32))
+        dense = Ranking(np.array([2, 4]), np.array([0.5, 0.25], np.float32))
+        fused = LinearFusion({"lexical": 0.1}).fuse({"lexical": lexical, "dense": dense})
+        assert fused.rows.tolist() == [4, 2]
+        assert fused.scores.tolist() == pytest.approx([1.25, 1.0])
+
+    def test_a_lead_counts_where_ranks_would_not_tell(self) -> None:
+        clear = Ranking(np.array([4, 2]), np.array([10, 1], np.float32))
+        photo = Ranking(np.array([2, 4]), np.array([0.5, 0.49], np.float32))
+        fused = LinearFusion({"lexical": 1.0}).fuse({"lexical": clear, "dense": photo})
+        assert fused.rows.tolist() == [4, 2]
+
+    def test_a_stage_that_found_nothing_adds_nothing(self) -> None:
+        dense = Ranking(np.array([2, 4]), np.array([0.5, 0.25], np.float32))
+        fused = LinearFusion().fuse({"lexical": Ranking.empty(), "dense": dense})
+        assert fused.scores.tolist() == [0.5, 0.25]
+
+
 def test_the_default_is_sixty() -> None:
     fused = ReciprocalRankFusion().fuse({"lexical": ranking([4])})
     assert fused.scores[0] == pytest.approx(1 / 61)
@@ -92,13 +133,6 @@ def test_rankings_without_rows_fuse_to_none() -> None:
     assert len(ReciprocalRankFusion().fuse({"lexical": Ranking.empty()})) == 0
 
 
-def test_an_unknown_weight_names_the_stages() -> None:
-    fusion = ReciprocalRankFusion(weights={"lexicla": 2.0})
-    with pytest.raises(ConfigError, match=r"lexicla.*lexical, dense"):
-        fusion.fuse({"lexical": ranking([1]), "dense": ranking([2])})
-
-
-@pytest.mark.parametrize("arguments", [{"k": -1}, {"weights": {"dense": -0.1}}])
-def test_negative_arguments_are_refused(arguments: dict[str, Any]) -> None:
+def test_a_negative_k_is_refused() -> None:
     with pytest.raises(ConfigError, match="negative"):
-        ReciprocalRankFusion(**arguments)
+        ReciprocalRankFusion(k=-1)

@@ -1,0 +1,198 @@
+"""The rerank stage and a run's bookkeeping, with scorers whose cost and answers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter, sleep
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from shortlist.errors import ConfigError, ModelError
+from shortlist.retrieval import Pipeline, Query, Ranking, Run
+from shortlist.retrieval.fusion import ReciprocalRankFusion
+from shortlist.retrieval.rerank import RerankStage, TextScorer
+from shortlist.retrieval.run import BudgetExceeded
+
+Rows = NDArray[np.int64]
+Scores = NDArray[np.float32]
+
+
+class FixedRetriever:
+    """Always the same ranking; counts what it is asked."""
+
+    def __init__(self, rows: Sequence[int]) -> None:
+        self.rows = np.array(rows, np.int64)
+        self.depths: list[int] = []
+
+    def prepare(self, query: Query) -> Query:
+        return query
+
+    def search(self, query: Query, depth: int) -> Ranking:
+        self.depths.append(depth)
+        scores = np.linspace(1, 0, len(self.rows), dtype=np.float32)
+        return Ranking(self.rows, scores).head(depth)
+
+
+class RowScorer:
+    """Scores a row by a function of it, in so many milliseconds each."""
+
+    def __init__(self, score: Callable[[Rows], Rows], ms_each: float = 0.0) -> None:
+        self._score = score
+        self._ms_each = ms_each
+        self.seen: list[list[int]] = []
+
+    def score(self, run: Run, rows: Rows) -> Scores:
+        self.seen.append(rows.tolist())
+        sleep(self._ms_each * len(rows) / 1e3)
+        return self._score(rows).astype(np.float32)
+
+
+def descending(rows: Rows) -> Rows:
+    return rows
+
+
+def ranking(count: int) -> Ranking:
+    return Ranking(np.arange(count), np.linspace(1, 0, count, dtype=np.float32))
+
+
+def run_with(scorer: RowScorer, budget_ms: float | None = None) -> Run:
+    deadline = None if budget_ms is None else perf_counter() + budget_ms / 1e3
+    return Run(Query("q"), 5, {}, {"model": RerankStage(lambda: scorer)}, deadline)
+
+
+def test_candidates_are_reordered_and_the_rest_keeps_its_order() -> None:
+    scorer = RowScorer(descending)
+    found = run_with(scorer).rerank("model", ranking(8), candidates=5)
+    assert found.rows.tolist() == [4, 3, 2, 1, 0, 5, 6, 7]
+    assert scorer.seen == [[0, 1, 2, 3, 4]]
+
+
+def test_fewer_rows_than_candidates() -> None:
+    assert run_with(RowScorer(descending)).rerank("model", ranking(2), 40).rows.tolist() == [1, 0]
+
+
+def test_nothing_to_rerank_loads_nothing() -> None:
+    def load() -> RowScorer:
+        raise AssertionError
+
+    run = Run(Query("q"), 5, {}, {"model": RerankStage(load)})
+    assert len(run.rerank("model", Ranking.empty(), 40)) == 0
+
+
+def test_equal_scores_rank_by_row() -> None:
+    shuffled = Ranking(np.array([7, 2, 9, 0]), np.array([4, 3, 2, 1], np.float32))
+    found = run_with(RowScorer(np.zeros_like)).rerank("model", shuffled, 40)
+    assert found.rows.tolist() == [0, 2, 7, 9]
+
+
+def test_a_scorer_is_loaded_once_and_again_only_after_it_failed() -> None:
+    attempts: list[str] = []
+
+    def load() -> RowScorer:
+        attempts.append("load")
+        if len(attempts) == 1:
+            raise ModelError("weights are missing")
+        return RowScorer(descending)
+
+    run = Run(Query("q"), 5, {}, {"model": RerankStage(load)})
+    with pytest.raises(ModelError, match="weights are missing"):
+        run.rerank("model", ranking(3), 3)
+    for _ in range(3):
+        run.rerank("model", ranking(3), 3)
+    assert len(attempts) == 2
+
+
+def test_an_unknown_reranker_lists_what_there_is() -> None:
+    with pytest.raises(ConfigError, match="no reranker 'other'; there are: model"):
+        run_with(RowScorer(descending)).rerank("other", ranking(3), 3)
+
+
+def test_an_unknown_retriever_lists_what_there_is() -> None:
+    run = Run(Query("q"), 5, {"lexical": FixedRetriever([1])}, {})
+    with pytest.raises(ConfigError, match="no retriever 'dense'; there are: lexical"):
+        run.retrieve("dense", 10)
+
+
+def test_a_budget_bounds_the_candidates() -> None:
+    scorer = RowScorer(descending, ms_each=5)
+    stage = RerankStage(lambda: scorer)
+    stage.rank(Run(Query("q"), 5, {}, {}), np.arange(10))  # learns the cost of one
+    run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.1)
+    found = run.rerank("model", ranking(100), 100)
+    scored = len(scorer.seen[-1])
+    assert 2 <= scored <= 20
+    assert found.rows.tolist() == [*range(scored - 1, -1, -1), *range(scored, 100)]
+
+
+def test_a_budget_set_before_anything_was_measured_is_probed() -> None:
+    scorer = RowScorer(descending, ms_each=5)
+    run_with(scorer, budget_ms=120).rerank("model", ranking(100), 100)
+    assert len(scorer.seen) == 2
+    assert len(scorer.seen[0]) <= 4
+    assert 2 <= len(scorer.seen[1]) <= 20
+
+
+def test_a_budget_too_short_for_two_candidates_is_exceeded() -> None:
+    with pytest.raises(BudgetExceeded, match="'model'"):
+        run_with(RowScorer(descending, ms_each=20), budget_ms=1).rerank("model", ranking(50), 50)
+
+
+def test_a_generous_budget_takes_every_candidate() -> None:
+    scorer = RowScorer(descending)
+    run_with(scorer, budget_ms=60_000).rerank("model", ranking(50), 40)
+    assert len(scorer.seen[-1]) == 40
+
+
+def test_a_text_scorer_reads_the_request_and_the_texts_of_the_rows() -> None:
+    class Model:
+        name = fingerprint = "lengths"
+
+        def score(self, query: str, texts: Sequence[str]) -> Scores:
+            return np.array([len(query) * len(text) for text in texts], np.float32)
+
+    scorer = TextScorer(Model(), lambda rows: ["x" * row for row in rows.tolist()])
+    run = Run(Query("qq"), 5, {}, {"model": RerankStage(lambda: scorer)})
+    found = run.rerank("model", ranking(4), 4)
+    assert found.rows.tolist() == [3, 2, 1, 0]
+    assert found.scores.tolist() == [6, 4, 2, 0]
+
+
+class TestRun:
+    def test_a_stage_is_searched_once_however_often_it_is_asked(self) -> None:
+        retriever = FixedRetriever(range(300))
+        run = Run(Query("q"), 10, {"lexical": retriever}, {})
+        first = run.retrieve("lexical", 100)
+        assert run.retrieve("lexical", 50) is first
+        assert retriever.depths == [100]
+        assert len(run.retrieve("lexical", 200)) == 200
+        assert retriever.depths == [100, 200]
+
+    def test_more_hits_than_the_depth_are_retrieved(self) -> None:
+        retriever = FixedRetriever(range(300))
+        run = Run(Query("q"), 150, {"lexical": retriever}, {})
+        assert len(run.retrieve("lexical", 100)) == 150
+
+    def test_placements_are_ranks_from_one_of_every_stage_that_saw_the_row(self) -> None:
+        run = Run(
+            Query("q"),
+            3,
+            {"lexical": FixedRetriever([5, 6]), "dense": FixedRetriever([6, 7])},
+            {"model": RerankStage(lambda: RowScorer(descending))},
+        )
+        pipeline = Pipeline(
+            ("lexical", "dense"), fusion=ReciprocalRankFusion(), reranker="model", candidates=2
+        )
+        assert pipeline.rank(run).rows.tolist() == [6, 5, 7]
+        places = {
+            row: {stage: place.rank for stage, place in stages.items()}
+            for row, stages in run.placements([5, 6, 7, 8]).items()
+        }
+        assert places == {
+            5: {"lexical": 1, "fusion": 2, "rerank": 2},
+            6: {"lexical": 2, "dense": 1, "fusion": 1, "rerank": 1},
+            7: {"dense": 2, "fusion": 3},
+            8: {},
+        }
+        assert set(run.timings) == {"lexical", "dense", "fusion", "rerank"}
+        assert all(ms >= 0 for ms in run.timings.values())
