@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shortlist.cli.app import app
+from shortlist.evals.record import Record, Table, write_record
+from typer.testing import CliRunner, Result
+
+QUERIES = [
+    {"query": "create an issue", "relevant": ["create_issue"], "style": "natural"},
+    {"query": "what lies in this document", "relevant": ["read_file"], "style": "natural"},
+    {"query": "tell the team", "relevant": ["slack/send_message"], "style": "terse"},
+    {"query": "zzz", "relevant": [], "style": "none"},
+    {"query": "x", "relevant": ["absent"]},
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path, catalog: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with tools, queries and a configuration that needs no model."""
+    lines = {"tools.jsonl": [tool.to_dict() for tool in catalog], "queries.jsonl": QUERIES}
+    for name, rows in lines.items():
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "lexical.toml").write_text('tiers = ["lexical"]\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["eval", *arguments])
+
+
+COMMON = ("--tools", "tools.jsonl", "--queries", "queries.jsonl", "--config", "lexical.toml")
+
+
+def test_json_alone_on_stdout(files: Path) -> None:
+    result = run(*COMMON, "--json")
+    assert result.exit_code == 0
+    held = json.loads(result.stdout)
+    assert (held["tools"], held["queries"]) == (5, 4)
+    assert held["tiers"]["lexical"]["hit@1"] == pytest.approx(1 / 3, abs=1e-6)
+    assert held["tiers"]["lexical"]["abstain_recall"] == 1.0
+    assert [row["row"] for row in held["malformed"]] == [5]
+    assert "row 5: relevant: no tool has the id or name 'absent'" in result.stderr
+
+
+def test_tables_and_misses_for_people(files: Path) -> None:
+    result = run(*COMMON, "--by", "style", "--misses")
+    assert result.exit_code == 0
+    for part in ("5 tools, 4 queries", "hit@1", "33.3", "natural (2)", "2 of 4 queries failed"):
+        assert part in result.stdout
+    assert "missing disk/read_file (lexical unmatched): no stage proposed it" in result.stdout
+    listed = json.loads(run(*COMMON, "--misses", "--json").stdout)["misses"]["lexical"]
+    assert [miss["row"] for miss in listed] == [2, 3]
+    assert listed[0]["missing"][0]["stages"] == {"lexical": None}
+
+
+def test_floors_have_their_own_exit_code(files: Path) -> None:
+    assert run(*COMMON, "--min", "hit@1=0.3", "--min", "mrr=0.3").exit_code == 0
+    result = run(*COMMON, "--min", "hit@1=0.9", "--json")
+    assert result.exit_code == 3
+    assert "lexical: hit@1 is 0.3333, 0.9 asked" in result.stderr
+    assert json.loads(result.stdout)["failures"] == ["lexical: hit@1 is 0.3333, 0.9 asked"]
+
+
+def test_a_baseline_is_compared_and_gated(files: Path) -> None:
+    old = run(*COMMON, "--json").stdout
+    (files / "old.json").write_text(old)
+    same = run(*COMMON, "--baseline", "old.json")
+    assert same.exit_code == 0
+    assert "against the baseline" in same.stdout
+    assert "+0.00" in same.stdout
+    better = json.loads(old)
+    better["tiers"]["lexical"]["mrr"] += 0.1
+    better["queries"] = 99
+    (files / "old.json").write_text(json.dumps(better))
+    worse = run(*COMMON, "--baseline", "old.json", "--json")
+    assert worse.exit_code == 3
+    assert "mrr fell" in worse.stderr
+    assert "the baseline is of 99 queries, this run of 4" in worse.stderr
+    assert json.loads(worse.stdout)["difference"]["lexical"]["mrr"] == pytest.approx(-0.1)
+    assert run(*COMMON, "--baseline", "old.json", "--max-drop", "0.1").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--tools", "tools.jsonl"),
+        (*COMMON, "--min", "nonsense"),
+        (*COMMON, "--tier", "none"),
+        (*COMMON, "--by", "nothing"),
+        (*COMMON, "--pool", "x"),
+        (*COMMON, "--k", "0"),
+    ],
+)
+def test_wrong_usage(files: Path, arguments: tuple[str, ...]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_what_cannot_be_read_is_an_error(files: Path) -> None:
+    assert run(*COMMON, "--baseline", "absent.json").exit_code == 1
+    (files / "queries.jsonl").write_text("{")
+    result = run(*COMMON)
+    assert result.exit_code == 1
+    assert "no usable query" in result.stderr
+
+
+def test_pools_of_the_queries(files: Path) -> None:
+    rows = [QUERIES[0] | {"pool": ["create_issue", "close_issue"]}, QUERIES[1]]
+    (files / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    held = json.loads(run(*COMMON, "--pool", "queries", "--json").stdout)
+    assert held["queries"] == 1
+    assert held["malformed"][0]["row"] == 2
+
+
+def test_records_and_the_tables_made_of_them(files: Path) -> None:
+    run(*COMMON, "--record", "results/mine.json", "--title", "Mine", "--json")
+    held = json.loads((files / "results/mine.json").read_text())
+    assert held["title"] == "Mine"
+    assert held["table"]["rows"][0][:2] == ["lexical", "33.3"]
+    page = files / "page.md"
+    page.write_text("<!-- table:mine -->\n<!-- /table -->\n")
+    assert run("tables", "page.md", "--results", "results", "--check").exit_code == 3
+    assert page.read_text() == "<!-- table:mine -->\n<!-- /table -->\n"
+    assert run("tables", "page.md", "--results", "results").exit_code == 0
+    assert "| lexical | 33.3 |" in page.read_text()
+    assert run("tables", "page.md", "--results", "results", "--check").exit_code == 0
+    write_record(
+        Record("mine", "Mine", Table(("a",), (("b",),)), {}, held["origin"]), files / "results"
+    )
+    assert run("tables", "page.md", "--results", "results", "--check").exit_code == 3
+    assert (
+        run("--tools", "tools.jsonl", *COMMON[2:], "--baseline", "results/mine.json").exit_code == 1
+    )
+
+
+def test_xlam(files: Path) -> None:
+    rows = [
+        {
+            "id": n,
+            "query": f"please verb{n}",
+            "answers": json.dumps([{"name": f"verb{n}"}]),
+            "tools": json.dumps([{"name": f"verb{n}"}, {"name": f"noun{n}"}]),
+        }
+        for n in range(60)
+    ]
+    (files / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {}]))
+    common = ("xlam", "--data", "rows.jsonl", "--config", "lexical.toml", "--n", "20")
+    result = run(*common, "--json", "--record", "xlam.json")
+    held = json.loads(result.stdout)
+    assert (held["tools"], held["rows"], held["sample"], held["seed"]) == (120, 61, 20, 0)
+    assert list(held["pools"]) == ["2-5", "50", "100", "all", "50-200"]
+    assert held["pools"]["50"]["tiers"]["lexical"]["hit@1"] == 1.0
+    assert held["published"]["BM25"]["200+"] == {"hit@1": 0.8, "hit@3": 0.875}
+    assert held["malformed"][0]["row"] == 61
+    assert "row 61" in result.stderr
+    shown = run(*common).stdout
+    assert "100.0 / 100.0" in shown
+    assert json.loads((files / "xlam.json").read_text())["table"]["columns"][0] == "hit@1 / hit@3"
+
+
+def test_xlam_from_the_hub_without_access(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(hub, "hf_hub_download", refuse)
+    result = run("xlam", "--token", "t")
+    assert result.exit_code == 1
+    assert "--data" in result.stderr
