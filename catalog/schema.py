@@ -71,7 +71,7 @@ def _check(root: dict[Any, Any], field: str) -> bool:
             if type(key) is str:
                 size += len(key)
             elif not isinstance(key, str) and isinstance(container, dict):
-                reason = f"has the key {key!r:.80}, and JSON keys are strings"
+                reason = f"has a key of type {_kind(key)}, and JSON keys are strings"
                 raise ToolError(field=_place(field, link), reason=reason)
             if kind is dict or kind is list:
                 stack.append((child, (link, key), depth + 1))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object
+from .protocol import Document, Entry, fields_of, first_object, shown
 
 
 class AnthropicReader:
@@ -41,7 +41,7 @@ class AnthropicReader:
         value = fields_of(entry)
         kind = value.get("type", "custom")
         if kind not in ("custom", None):
-            raise ToolError(field="type", reason=f"must be 'custom', got {kind!r:.80}")
+            raise ToolError(field="type", reason=f"must be 'custom', got {shown(kind)}")
         if "input_schema" not in value:
             raise ToolError(field="input_schema", reason="is missing", tool=_name(value))
         row = {key: value[key] for key in ("name", "description", "input_schema") if key in value}

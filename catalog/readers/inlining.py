@@ -6,6 +6,7 @@ from typing import Any
 
 from ...errors import ToolError
 from ..reference import References
+from .protocol import shown
 
 REFERENCE_DEPTH = 5
 """References followed inside one another; what lies deeper is left unrestricted."""
@@ -87,13 +88,19 @@ class Inlining:
             inlined = self._copy(inner, field, (*followed, reference), depth + 1)
             return inlined | copy if isinstance(inlined, dict) else copy
         return {
-            key: self._copy(child, f"{field}.{key!s:.80}", followed, depth + 1)
+            key: self._copy(child, f"{field}.{_step(key, field):.80}", followed, depth + 1)
             for key, child in value.items()
         }
 
     def _look_up(self, reference: Any, field: str) -> Any:
         found = self._references.find(reference) if isinstance(reference, str) else None
         if found is None:
-            reason = f"refers to {reference!r:.120}, which is not in this document"
+            reason = f"refers to {shown(reference)}, which is not in this document"
             raise ToolError(field=f"{field:.200}.$ref", reason=reason)
         return found
+
+
+def _step(key: object, field: str) -> str:
+    if not isinstance(key, str):
+        raise ToolError(field=f"{field:.200}", reason=f"has a key of type {type(key).__name__}")
+    return key

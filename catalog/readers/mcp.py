@@ -74,8 +74,9 @@ def _holds_tools(value: dict[str, Any]) -> bool:
 
 def _is_map(value: dict[str, Any]) -> bool:
     return bool(value) and all(
-        isinstance(inner, list) or (isinstance(inner, dict) and _holds_tools(inner))
-        for inner in value.values()
+        isinstance(server, str)
+        and (isinstance(inner, list) or (isinstance(inner, dict) and _holds_tools(inner)))
+        for server, inner in value.items()
     )
 
 

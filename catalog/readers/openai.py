@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object
+from .protocol import Document, Entry, fields_of, first_object, shown
 
 _LISTS = ("tools", "functions")
 
@@ -49,7 +49,7 @@ class OpenAiReader:
         value = fields_of(entry)
         kind = value.get("type", "function")
         if kind != "function":
-            raise ToolError(field="type", reason=f"must be 'function', got {kind!r:.80}")
+            raise ToolError(field="type", reason=f"must be 'function', got {shown(kind)}")
         function = value.get("function", value)
         if not isinstance(function, dict):
             got = type(function).__name__

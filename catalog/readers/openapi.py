@@ -10,7 +10,7 @@ from ...errors import CatalogError, ToolError
 from ..reference import References
 from ..tool import Tool
 from .inlining import Inlining
-from .protocol import Document, Entry, fields_of
+from .protocol import Document, Entry, fields_of, shown
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 """The operations of a path item, in the order of the OpenAPI specification."""
@@ -40,10 +40,9 @@ class OpenApiReader:
         if not isinstance(value, dict):
             raise CatalogError("is no OpenAPI document: expected an object")
         version = value.get("openapi", value.get("swagger"))
-        if not str(version).startswith("3."):
-            raise CatalogError(
-                f"openapi: must be 3.x, got {version!r:.40}; convert the document first"
-            )
+        is_three = version.startswith("3.") if isinstance(version, str) else version == 3.0
+        if not is_three:
+            raise CatalogError(f"openapi: must be 3.x, got {shown(version)}; convert the document")
         paths = value.get("paths", {})
         if not isinstance(paths, dict):
             raise CatalogError(f"paths: must be an object, got {type(paths).__name__}")
@@ -51,8 +50,10 @@ class OpenApiReader:
         server = document.named(info.get("title") if isinstance(info, dict) else None)
         references = References(value)
         for path, item in paths.items():
-            if not str(path).startswith("x-"):
-                yield from _operations(str(path), item, references, server)
+            if not isinstance(path, str):
+                raise CatalogError(f"paths: keys must be text, got {shown(path)}")
+            if not path.startswith("x-"):
+                yield from _operations(path, item, references, server)
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of an operation."""
@@ -96,8 +97,9 @@ def _operations(
 ) -> Iterator[Entry]:
     place = f"paths.{path:.200}"
     if isinstance(item, dict) and "$ref" in item:
-        shared = references.find(item["$ref"]) if isinstance(item["$ref"], str) else None
-        item = shared | item if isinstance(shared, dict) else f"$ref to {item['$ref']!r:.120}"
+        reference = item["$ref"]
+        shared = references.find(reference) if isinstance(reference, str) else None
+        item = shared | item if isinstance(shared, dict) else None
     if not isinstance(item, dict):
         yield Entry(place, item, server)
         return

@@ -94,6 +94,11 @@ def fields_of(entry: Entry) -> dict[str, Any]:
     return entry.value
 
 
+def shown(value: object) -> str:
+    """A value as an error message names it: short text itself, anything else by its type."""
+    return f"{value!r:.80}" if isinstance(value, str) else type(value).__name__
+
+
 def first_object(value: Any) -> dict[str, Any]:
     """The first object of a list, by which its format is recognised; {} where there is none."""
     if not isinstance(value, list):

@@ -33,7 +33,7 @@ class XlamReader:
         for index, row in enumerate(rows):
             place = document.place(index)
             functions = _functions(row)
-            if isinstance(functions, str):
+            if isinstance(functions, ToolError):
                 yield Entry(f"{place}.tools", functions, document.named(None))
                 continue
             for position, function in enumerate(functions):
@@ -48,25 +48,27 @@ class XlamReader:
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a function; what is not optional and has no default is required."""
-        if isinstance(entry.value, str):
-            raise ToolError(field="tools", reason=entry.value)
+        if isinstance(entry.value, ToolError):
+            raise entry.value
         function = fields_of(entry)
         row = {key: function[key] for key in ("name", "description") if key in function}
         schema = _schema(function.get("parameters"))
         return Tool.from_dict(row | {"server": entry.server, "input_schema": schema})
 
 
-def _functions(row: Any) -> list[Any] | str:
-    """The functions of a row, or the reason it has none."""
+def _functions(row: Any) -> list[Any] | ToolError:
+    """The functions of a row, or what is wrong with it, which costs no other row."""
     if not isinstance(row, dict) or "tools" not in row:
-        return "is missing: a row must be an object with tools"
+        return ToolError(field="tools", reason="is missing: a row must be an object with tools")
     tools = row["tools"]
     if isinstance(tools, str):
         try:
             tools = json.loads(tools)
         except (ValueError, RecursionError) as error:
-            return f"is not JSON: {error}"
-    return tools if isinstance(tools, list) else "must be a list, or the JSON text of one"
+            return ToolError(field="tools", reason=f"is not JSON: {error}")
+    if not isinstance(tools, list):
+        return ToolError(field="tools", reason="must be a list, or the JSON text of one")
+    return tools
 
 
 def _schema(parameters: Any) -> dict[str, Any]:
@@ -80,6 +82,8 @@ def _schema(parameters: Any) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required: list[str] = []
     for name, parameter in parameters.items():
+        if not isinstance(name, str):
+            raise ToolError(field="parameters", reason=f"has a key of type {type(name).__name__}")
         if not isinstance(parameter, dict):
             got = type(parameter).__name__
             raise ToolError(field=f"parameters.{name:.80}", reason=f"must be an object, got {got}")

@@ -94,11 +94,11 @@ def test_a_suffix_that_is_taken_is_passed_over() -> None:
 
 def test_thousands_of_namesakes_take_linear_time() -> None:
     start = time.perf_counter()
-    catalog = Catalog(Tool("a", description=str(i % 15_000)) for i in range(30_000))
-    assert time.perf_counter() - start < 10
-    assert len(catalog) == 15_000
-    assert catalog[-1].id == "a~15000"
-    assert len(catalog.collisions) == 29_999
+    catalog = Catalog(Tool("a", description=str(i % 5_000)) for i in range(10_000))
+    assert time.perf_counter() - start < 5
+    assert len(catalog) == 5_000
+    assert catalog[-1].id == "a~5000"
+    assert len(catalog.collisions) == 9_999
 
 
 def test_only_tools_make_a_catalog() -> None:

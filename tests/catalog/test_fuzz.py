@@ -179,13 +179,13 @@ def is_paths(value: Any) -> bool:
 
 
 @given(ANY.filter(lambda value: not is_paths(value)), st.sampled_from(FORMATS))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_json_is_read_or_refused(value: Any, form: str) -> None:
     outcome(value, form)
 
 
 @given(st.sampled_from(VALID), st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_valid_document_with_one_part_replaced_is_read_or_refused(
     document: Any, data: st.DataObject
 ) -> None:
@@ -218,7 +218,7 @@ def test_hostile_parts_are_read_or_refused(document: Any, hostile: Any) -> None:
     st.sampled_from(["a.json", "a.jsonl", "a.yaml"]),
 )
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_any_text_is_read_or_refused(tmp_path: Path, text: str, name: str) -> None:
     path = tmp_path / name

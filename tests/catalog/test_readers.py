@@ -222,6 +222,7 @@ def test_bad_definitions_are_named_and_the_good_ones_kept(tmp_path: Path) -> Non
         ([XLAM, XLAM | {"tools": "{}"}], "[1].tools", "tools"),
         ([XLAM, 4], "[1].tools", "tools"),
         ([XLAM, XLAM | {"tools": [4]}], "[1].tools[0]", "definition"),
+        ([XLAM, XLAM | {"tools": ["[]"]}], "[1].tools[0]", "definition"),
         ([XLAM, XLAM | {"tools": [{"name": "x", "parameters": 4}]}], "[1].tools[0]", "parameters"),
         (
             [XLAM, XLAM | {"tools": [{"name": "x", "parameters": {"y": 4}}]}],

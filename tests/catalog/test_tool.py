@@ -8,7 +8,7 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from shortlist.catalog import Tool
 from shortlist.catalog.schema import SCHEMA_BYTES, SCHEMA_DEPTH, SCHEMA_VALUES
@@ -203,7 +203,7 @@ for _ in range(40):
         ("annotations.a[1]", "is -inf", {"annotations": {"a": [0, float("-inf")]}}),
         ("input_schema.x", "is set, not a JSON value", {"input_schema": {"x": {1}}}),
         ("input_schema.x", "integer of more than", {"input_schema": {"x": 10**5000}}),
-        ("input_schema.enum", "has the key 1", {"input_schema": {"enum": {1: 2}}}),
+        ("input_schema.enum", "has a key of type int", {"input_schema": {"enum": {1: 2}}}),
         ("input_schema", "two keys", {"input_schema": {"a": 1, "a\u200b": 2}}),
         ("input_schema.a.a.a", "nested deeper", {"input_schema": nested(SCHEMA_DEPTH + 1)}),
         ("input_schema.a.a.a", "nested deeper", {"input_schema": nested(100_000)}),
@@ -289,6 +289,7 @@ def test_rows_round_trip(
 
 
 @given(OBJECTS, st.data())
+@settings(max_examples=60)
 def test_key_order_does_not_change_the_fingerprint(
     schema: dict[str, Any], data: st.DataObject
 ) -> None:
