@@ -16,22 +16,22 @@ DEFAULT_ENCODER = "all-MiniLM-L6-v2"
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns texts into unit vectors whose dot product is their similarity.
-
-    Attributes:
-        name: what the encoder was loaded as, for reports.
-        dim: length of a vector.
-        fingerprint: hash of everything the vectors depend on (weights, tokenizer, settings).
-    """
+    """Turns texts into unit vectors whose dot product is their similarity."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the encoder was loaded as, for reports."""
+        ...
 
     @property
-    def dim(self) -> int: ...
+    def dim(self) -> int:
+        """Length of a vector."""
+        ...
 
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str:
+        """Hash of everything the vectors depend on: weights, tokenizer, settings."""
+        ...
 
     def encode(
         self,

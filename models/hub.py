@@ -149,6 +149,7 @@ def _on_hub(repository: str) -> ModelFiles:
         ) from error
     if not (chosen and folder):
         raise ModelError(
-            f"{repository} publishes no ONNX file; load it as '{_SENTENCE_TRANSFORMERS}{repository}'"
+            f"{repository} publishes no ONNX file; load it as "
+            f"'{_SENTENCE_TRANSFORMERS}{repository}'"
         )
     return ModelFiles(repository, Path(folder), Path(folder) / chosen)

@@ -13,18 +13,17 @@ from .hub import is_sentence_transformers, locate
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Reads a query and a text together and says how well the text answers the query.
-
-    Attributes:
-        name: what the reranker was loaded as, for reports.
-        fingerprint: hash of everything the scores depend on (weights, tokenizer, settings).
-    """
+    """Reads a query and a text together and says how well the text answers the query."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the reranker was loaded as, for reports."""
+        ...
 
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str:
+        """Hash of everything the scores depend on: weights, tokenizer, settings."""
+        ...
 
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Score texts against one query.

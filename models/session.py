@@ -1,11 +1,13 @@
-"""Opening an ONNX file for inference on the CPU."""
+"""Running an ONNX text model on the CPU, one text at a time."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -13,47 +15,138 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 
-IntTensor = NDArray[np.int32] | NDArray[np.int64]
-
-_INTEGER_TYPES = {"tensor(int32)": np.dtype(np.int32), "tensor(int64)": np.dtype(np.int64)}
-_TEXT_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
+_INTEGER_TYPES: dict[str, type[np.signedinteger[Any]]] = {
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+}
+_TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+_TEXTS_PER_TASK = 16
 
 
 def default_threads() -> int:
-    """Threads for one call: a short query gains from a second thread and from no third."""
+    """Threads for one call: a short query gains from a second thread and little from a third."""
     return min(2, os.cpu_count() or 1)
 
 
-def open_session(path: Path, threads: int | None) -> ort.InferenceSession:
-    """Open an ONNX file.
+class TextSession:
+    """An ONNX text model opened for inference.
 
     Args:
-        path: the file.
+        path: the ONNX file.
+        max_tokens: the most tokens a text will have.
         threads: CPU threads for one call, or None for the default.
 
     Raises:
         ModelError: the file is not a text model that ONNX Runtime can run.
     """
+
+    def __init__(self, path: Path, max_tokens: int, threads: int | None) -> None:
+        self._path = path
+        self._threads = default_threads() if threads is None else threads
+        self._session = _open(path, self._threads)
+        types = _input_types(self._session, path)
+        self._ids_type = types.pop("input_ids")
+        self._segment_type = types.get("token_type_ids")
+        # A text of its own has no padding, so these depend on nothing but its length.
+        self._constants = {
+            name: np.full((1, max_tokens), int(name == "attention_mask"), dtype)
+            for name, dtype in types.items()
+        }
+        self._outputs: list[str] = []
+
+    def choose_output(self, names: Sequence[str]) -> Any:
+        """Fix the output that `run` returns: the first of the names that the model has.
+
+        Raises:
+            ModelError: the model has none of them.
+        """
+        outputs = {node.name: node for node in self._session.get_outputs()}
+        for name in names:
+            if name in outputs:
+                self._outputs = [name]
+                return outputs[name]
+        raise ModelError(
+            f"{self._path}: its outputs are {', '.join(outputs)}; expected {' or '.join(names)}"
+        )
+
+    def run(self, ids: Sequence[int], segments: Sequence[int] | None = None) -> NDArray[np.float32]:
+        """Run one text.
+
+        Args:
+            ids: its token ids.
+            segments: for a pair of texts, which of the two each token belongs to.
+
+        Returns:
+            The chosen output, whose first axis has length one.
+        """
+        count = len(ids)
+        feed: dict[str, NDArray[Any]] = {"input_ids": np.array((ids,), self._ids_type)}
+        for name, constant in self._constants.items():
+            feed[name] = constant[:, :count]
+        if segments is not None and self._segment_type is not None:
+            feed["token_type_ids"] = np.array((segments,), self._segment_type)
+        result: NDArray[np.float32] = self._session.run(self._outputs, feed)[0]
+        return result
+
+    def for_each(
+        self, count: int, work: Callable[[int], None], progress: Callable[[int], None] | None
+    ) -> None:
+        """Call ``work`` with 0 .. count - 1, as many at a time as the session has threads.
+
+        Args:
+            count: how many calls.
+            work: what to do; raises what it raises.
+            progress: called from this thread with the number of calls done since the last one.
+        """
+
+        def task(start: int) -> int:
+            stop = min(start + _TEXTS_PER_TASK, count)
+            for position in range(start, stop):
+                work(position)
+            return stop - start
+
+        starts = range(0, count, _TEXTS_PER_TASK)
+        if self._threads == 1 or len(starts) <= 1:
+            for start in starts:
+                done = task(start)
+                if progress is not None:
+                    progress(done)
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            for done in pool.map(task, starts):
+                if progress is not None:
+                    progress(done)
+
+
+def _open(path: Path, threads: int) -> ort.InferenceSession:
     options = ort.SessionOptions()
-    options.intra_op_num_threads = default_threads() if threads is None else threads
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = 3
-    # Idle threads that spin take the cores from other callers and from the rest of the process.
+    # Threads that spin while idle take the cores from other callers and from everything else.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise ModelError(f"{path}: ONNX Runtime cannot open it: {error}") from error
-    unknown = {node.name for node in session.get_inputs()} - _TEXT_INPUTS
-    if unknown:
-        raise ModelError(f"{path}: unknown inputs {sorted(unknown)}; a text model takes {_TEXT_INPUTS}")
-    return session
 
 
-def input_types(session: ort.InferenceSession) -> dict[str, np.dtype[np.int32] | np.dtype[np.int64]]:
-    """Integer type of each input of a session, by name."""
-    return {node.name: _INTEGER_TYPES[node.type] for node in session.get_inputs()}
+def _input_types(
+    session: ort.InferenceSession, path: Path
+) -> dict[str, type[np.signedinteger[Any]]]:
+    types = {node.name: node.type for node in session.get_inputs()}
+    unknown = {
+        name: kind
+        for name, kind in types.items()
+        if name not in _TEXT_INPUTS or kind not in _INTEGER_TYPES
+    }
+    if unknown or "input_ids" not in types:
+        raise ModelError(
+            f"{path}: its inputs are {types}; a text model takes integers called "
+            f"{', '.join(_TEXT_INPUTS)}"
+        )
+    return {name: _INTEGER_TYPES[kind] for name, kind in types.items()}
 
 
 def fingerprint(files: Sequence[Path], settings: str) -> str:

@@ -1,12 +1,10 @@
-"""Turning text into token ids, and texts of many lengths into batches."""
+"""Turning text into token ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from ..errors import ModelError
@@ -17,12 +15,15 @@ average five characters, so it could not have fitted, and tokenising 100 kB to k
 would cost more than the model."""
 
 
-def load_tokenizer(folder: Path, max_tokens: int) -> Tokenizer:
+def load_tokenizer(
+    folder: Path, max_tokens: int, *, cut: Literal["longest_first", "only_second"] = "longest_first"
+) -> Tokenizer:
     """Load a folder's tokenizer.json, cutting at the model's window and never padding.
 
     Args:
         folder: the model folder.
         max_tokens: window in tokens, special tokens included.
+        cut: which text of a pair to cut when both do not fit.
 
     Raises:
         ModelError: the file is missing or is not a tokenizer.
@@ -35,7 +36,7 @@ def load_tokenizer(folder: Path, max_tokens: int) -> Tokenizer:
     except Exception as error:
         raise ModelError(f"{path}: not a tokenizer: {error}") from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(max_tokens)
+    tokenizer.enable_truncation(max_tokens, strategy=cut)
     return tokenizer
 
 
@@ -46,7 +47,15 @@ def encodable(text: str, max_tokens: int) -> str:
         text: any string.
         max_tokens: window of the model the text is for.
     """
-    text = text[: max_tokens * _CHARACTERS_PER_TOKEN]
+    return without_surrogates(text[: max_tokens * _CHARACTERS_PER_TOKEN])
+
+
+def without_surrogates(text: str) -> str:
+    """Join surrogate pairs and replace lone surrogates by U+FFFD; other text is returned as is.
+
+    Args:
+        text: any string.
+    """
     if text.isascii():
         return text
     try:
@@ -54,40 +63,3 @@ def encodable(text: str, max_tokens: int) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
-
-
-def length_sorted_batches(
-    lengths: Sequence[int], padded_tokens: int
-) -> Iterator[NDArray[np.intp]]:
-    """Group texts of similar length, longest first, so that little is spent on padding.
-
-    Args:
-        lengths: length of each text in tokens.
-        padded_tokens: the most tokens a batch may hold, padding included; a single longer text is
-            a batch of its own.
-
-    Yields:
-        Positions of the texts of one batch.
-    """
-    order = np.argsort(-np.asarray(lengths, dtype=np.intp), kind="stable")
-    start = 0
-    while start < len(order):
-        rows = max(1, padded_tokens // max(1, lengths[order[start]]))
-        yield order[start : start + rows]
-        start += rows
-
-
-def pad(rows: Sequence[Sequence[int]], value: int = 0) -> NDArray[np.int64]:
-    """Stack rows of different length, filling up on the right.
-
-    Args:
-        rows: the rows, at least one.
-        value: what to fill up with.
-
-    Returns:
-        Integers of shape (len(rows), length of the longest row).
-    """
-    padded = np.full((len(rows), max(map(len, rows))), value, dtype=np.int64)
-    for row, values in zip(padded, rows, strict=True):
-        row[: len(values)] = values
-    return padded

@@ -1,0 +1,71 @@
+"""A cross-encoder on ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ModelError
+from .hub import ModelFiles
+from .layout import read_settings
+from .session import TextSession, fingerprint
+from .tokenization import encodable, load_tokenizer
+
+
+class OnnxReranker:
+    """A cross-encoder on ONNX Runtime.
+
+    Pairs run one by one, several at a time, for the reasons `OnnxEncoder` gives: a pair's score
+    does not depend on what else is scored, and nothing is spent on padding. Thread-safe.
+
+    Args:
+        files: the model.
+        threads: CPU threads for one call; by default two, or one on a single-core machine.
+
+    Raises:
+        ModelError: the files are not a cross-encoder that ONNX Runtime can run.
+    """
+
+    def __init__(self, files: ModelFiles, *, threads: int | None = None) -> None:
+        self.name = files.name
+        self._files = files
+        self._settings = read_settings(files.folder)
+        self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens, cut="only_second")
+        self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
+        labels = self._session.choose_output(("logits",)).shape[-1]
+        if labels not in (1, 2):
+            raise ModelError(
+                f"{files.onnx}: a reranker has one logit, or two of which the second means "
+                f"relevant; this one has {labels}"
+            )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the weights, the tokenizer and the settings."""
+        return fingerprint(
+            (self._files.onnx, self._files.folder / "tokenizer.json"), repr(self._settings)
+        )
+
+    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Score texts against one query; see `Reranker.score`."""
+        window = self._settings.max_tokens
+        query = self._leading_half(encodable(query, window))
+        scores = np.empty(len(texts), np.float32)
+
+        def score_one(row: int) -> None:
+            encoding = self._tokenizer.encode(query, encodable(texts[row], window))
+            scores[row] = self._session.run(encoding.ids, encoding.type_ids)[0, -1]
+
+        self._session.for_each(len(texts), score_one, None)
+        return scores
+
+    def _leading_half(self, query: str) -> str:
+        """Cut a query that would leave less than half of the window to the text."""
+        limit = self._settings.max_tokens // 2
+        encoding = self._tokenizer.encode(query, add_special_tokens=False)
+        if len(encoding.ids) <= limit:
+            return query
+        return query[: encoding.offsets[limit - 1][1]]
