@@ -1,1 +1,7 @@
-"""."""
+"""The `shortlist` command."""
+
+from __future__ import annotations
+
+from .app import main
+
+__all__ = ["main"]

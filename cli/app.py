@@ -1,0 +1,82 @@
+"""The application: its commands, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from .. import __version__
+from ..errors import ShortlistError
+from . import demo, doctor, explain, index, list_tools, search, tax
+from . import eval as evaluation
+
+_EXIT_CODES = (
+    "Exit codes: 0 done (explain: also when the tool is not offered); 1 an error, told in one line "
+    "on stderr; 2 wrong usage; 3 a gate failed (eval, bench); 130 interrupted; "
+    "141 the reader of the output has gone."
+)
+_ERROR, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
+
+
+class Commands(TyperGroup):
+    """The commands; what goes wrong in one becomes a line on stderr and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is still buffered must not fail again when the interpreter flushes it at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(_PIPE_CLOSED) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(_INTERRUPTED) from None
+        except (ShortlistError, OSError) as error:
+            label = typer.style("error:", fg="red", bold=True)
+            typer.echo(f"{label} {' '.join(str(error).split())}", err=True)
+            raise typer.Exit(_ERROR) from error
+        return result
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="The handful of tools an agent needs this turn, out of thousands.",
+    epilog=_EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"shortlist {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """The handful of tools an agent needs this turn, out of thousands."""
+
+
+for command in (index, search, explain, list_tools, tax, doctor, demo, evaluation):
+    command.register(app)
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        # A request may hold bytes that are no text, and a terminal may know no such letter.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    app(prog_name="shortlist")

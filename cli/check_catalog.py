@@ -1,0 +1,118 @@
+"""Checks of a catalog: what costs tokens, what cannot be told apart, what says too little."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..catalog import Catalog, Rejected
+from .check import Check, Status
+from .console import counted
+from .near_twins import LIKENESS, near_twins
+from .token_tax import token_tax
+
+_THIN = 20
+"""Characters of a description under which it says hardly more than the name."""
+_HEAVIEST = 10
+
+
+def check_catalog(catalog: Catalog, rejected: Sequence[Rejected]) -> Iterator[Check]:
+    """The checks of a catalog and of the definitions that did not get into it, in order."""
+    yield _definitions(catalog, rejected)
+    yield _collisions(catalog)
+    yield _tokens(catalog)
+    yield _descriptions(catalog)
+    yield _parameters(catalog)
+    yield _names(catalog)
+    yield _twins(catalog)
+    yield _cleaned(catalog)
+
+
+def _definitions(catalog: Catalog, rejected: Sequence[Rejected]) -> Check:
+    line = f"{counted(len(catalog), 'tool')} of {counted(len(catalog.servers), 'server')}"
+    if not rejected:
+        return Check("definitions", "ok" if len(catalog) else "warn", line)
+    details = tuple(
+        f"{one.where}: {f'{one.name!r} ' if one.name else ''}{one.field}: {one.reason}"
+        for one in rejected
+    )
+    return Check("definitions", "warn", f"{line}; {len(rejected):,} rejected", details)
+
+
+def _collisions(catalog: Catalog) -> Check:
+    details = tuple(
+        f"{one.id}: repeats {one.kept_as} word for word, kept once"
+        if one.identical
+        else f"{one.id}: claimed again by another definition, which is held as {one.kept_as}"
+        for one in catalog.collisions
+    )
+    return _counted("collisions", details, "id claimed twice", "ids claimed twice", "warn")
+
+
+def _tokens(catalog: Catalog) -> Check:
+    tax = token_tax(catalog, k=_HEAVIEST, encoding="cl100k_base")
+    details = tuple(f"{tool}: {tokens:,}" for tool, tokens in tax.heaviest(_HEAVIEST))
+    line = f"{tax.now:,} for all definitions, {tax.mean:,.0f} for one on average (cl100k_base)"
+    return Check("tokens", "ok", line, details)
+
+
+def _descriptions(catalog: Catalog) -> Check:
+    missing = [f"{tool.id}: none" for tool in catalog if not tool.description.strip()]
+    thin = [
+        f"{tool.id}: {tool.description.strip()!r}"
+        for tool in catalog
+        if 0 < len(tool.description.strip()) < _THIN
+    ]
+    if not missing and not thin:
+        return Check("descriptions", "ok", "every tool has one")
+    line = f"{len(missing):,} missing, {len(thin):,} under {_THIN} characters"
+    return Check("descriptions", "warn", line, (*missing, *thin))
+
+
+def _parameters(catalog: Catalog) -> Check:
+    total, details = 0, []
+    for tool in catalog:
+        parameters = tool.parameters
+        total += len(parameters)
+        bare = [one.path for one in parameters if not one.description.strip()]
+        if bare:
+            details.append(f"{tool.id}: {', '.join(bare)}")
+    if not details:
+        return Check("parameters", "ok", f"{total:,}, each with a description")
+    line = f"{total:,}, some without a description in {counted(len(details), 'tool')}"
+    return Check("parameters", "note", line, tuple(details))
+
+
+def _names(catalog: Catalog) -> Check:
+    shared: dict[str, list[str]] = {}
+    for tool in catalog:
+        shared.setdefault(tool.name, []).append(tool.id)
+    details = tuple(f"{name}: {', '.join(ids)}" for name, ids in shared.items() if len(ids) > 1)
+    return _counted("names", details, "name on several servers", "names on several servers", "note")
+
+
+def _twins(catalog: Catalog) -> Check:
+    details = tuple(", ".join(ids) for ids in near_twins(tuple(catalog)))
+    what = f"of tools that share {LIKENESS:.0%} of their words"
+    return _counted("near twins", details, f"group {what}", f"groups {what}", "warn")
+
+
+def _cleaned(catalog: Catalog) -> Check:
+    details = tuple(f"{tool.id}: {'; '.join(tool.cleaned)}" for tool in catalog if tool.cleaned)
+    return _counted(
+        "cleaned text",
+        details,
+        "tool held text",
+        "tools held text",
+        "note",
+        " that was removed or cut",
+    )
+
+
+def _counted(
+    name: str, details: tuple[str, ...], one: str, many: str, status: Status, rest: str = ""
+) -> Check:
+    if not details:
+        return Check(name, "ok", "none")
+    return Check(
+        name, status, f"{len(details):,} {one if len(details) == 1 else many}{rest}", details
+    )

@@ -1,0 +1,141 @@
+"""Checks of the environment: what is installed, and whether what is bundled works."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+
+from ..errors import ShortlistError
+from .check import Check
+
+_REQUIREMENT = re.compile(
+    r"(?P<package>[A-Za-z0-9._-]+)(?:\[(?P<extras>[^]]*)\])?[^;]*"
+    r"(?:;.*\bextra == ['\"](?P<extra>[^'\"]+)['\"])?"
+)
+_SELF = "shortlist"
+_SPOKEN = "List the open pull requests of a repository"
+
+
+def check_environment() -> Iterator[Check]:
+    """The checks that need no catalog, in order; the last ones load the bundled models."""
+    yield Check(
+        "python",
+        "ok",
+        f"{platform.python_implementation()} {platform.python_version()} on "
+        f"{platform.system()} {platform.machine()}",
+        (sys.executable,),
+    )
+    yield _packages()
+    yield _runtime()
+    yield _extras()
+    yield _encoder()
+    yield _vocabulary()
+    yield _tiers()
+
+
+def _requirements(extra: str = "") -> list[str]:
+    """Packages that an extra needs, or with "" the core; extras of extras included."""
+    needed: list[str] = []
+    for line in requires(_SELF) or ():
+        match = _REQUIREMENT.match(line)
+        if match is None or (match["extra"] or "") != extra:
+            continue
+        if match["package"] == _SELF:
+            for part in (match["extras"] or "").split(","):
+                needed += _requirements(part.strip())
+        else:
+            needed.append(match["package"])
+    return needed
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _packages() -> Check:
+    found = {package: _installed(package) for package in _requirements()}
+    missing = [package for package, held in found.items() if held is None]
+    details = tuple(f"{package} {held or 'is missing'}" for package, held in found.items())
+    own = f"shortlist {version(_SELF)}"
+    if missing:
+        line = f"{own}; missing: {', '.join(missing)}: pip install {' '.join(missing)}"
+        return Check("packages", "fail", line, details)
+    return Check("packages", "ok", f"{own} and the {len(found)} packages it needs", details)
+
+
+def _runtime() -> Check:
+    import onnxruntime
+
+    from ..models.session import default_threads
+
+    providers = onnxruntime.get_available_providers()
+    return Check(
+        "onnxruntime",
+        "ok" if "CPUExecutionProvider" in providers else "fail",
+        f"{onnxruntime.__version__}, {default_threads()} threads a request of "
+        f"{os.cpu_count()} cores; providers: {', '.join(providers)}",
+    )
+
+
+def _extras() -> Check:
+    details = []
+    for extra in metadata(_SELF).get_all("Provides-Extra") or ():
+        missing = [package for package in _requirements(extra) if _installed(package) is None]
+        state = f"pip install 'shortlist[{extra}]'" if missing else "installed"
+        details.append(f"{extra}: {state}")
+    there = [line.partition(":")[0] for line in details if line.endswith("installed")]
+    return Check("extras", "ok", f"installed: {', '.join(there) or 'none'}", tuple(details))
+
+
+def _encoder() -> Check:
+    from ..config import Config
+    from ..models import load_encoder
+
+    try:
+        encoder = load_encoder(Config().encoder)
+        length = float((encoder.encode([_SPOKEN])[0] ** 2).sum()) ** 0.5
+    except ShortlistError as error:
+        return Check("encoder", "fail", str(error))
+    line = f"{encoder.name}, {encoder.dim} dimensions, fingerprint {encoder.fingerprint[:16]}"
+    if abs(length - 1) > 1e-3:
+        return Check("encoder", "fail", f"{line}: a vector has length {length:.3f}, not 1")
+    return Check("encoder", "ok", line)
+
+
+def _vocabulary() -> Check:
+    from ..models import TokenCounter
+
+    try:
+        count = TokenCounter().count(_SPOKEN)
+    except ShortlistError as error:
+        return Check("vocabulary", "fail", str(error))
+    return Check("vocabulary", "ok", f"cl100k_base counts {count} tokens in {_SPOKEN!r}")
+
+
+def _tiers() -> Check:
+    """Every tier answers from the demo's smallest server, and is the one that ran."""
+    from .. import demo
+    from ..engine import Engine
+
+    tools = [tool for tool in demo.load_catalog() if tool.server == "filesystem"]
+    try:
+        engine = Engine.from_tools(tools)
+        ran = [engine.search("rename a file", tier=tier) for tier in engine.tiers]
+    except ShortlistError as error:
+        return Check("tiers", "fail", str(error))
+    replaced = [one for one in ran if one.tier != one.tier_asked]
+    details = tuple(
+        f"{one.tier_asked}: {one.tier_reason or f'{len(one)} tools in {one.total_ms:.1f} ms'}"
+        for one in ran
+    )
+    if replaced:
+        names = ", ".join(f"{one.tier_asked} runs as {one.tier}" for one in replaced)
+        return Check("tiers", "warn", names, details)
+    return Check("tiers", "ok", f"{', '.join(engine.tiers)} answer", details)

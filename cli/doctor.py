@@ -1,0 +1,76 @@
+"""`shortlist doctor`: is the installation sound, and is a catalog fit to be searched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from .check import Check
+from .console import plain_table, show, write_json
+from .options import IndexOption, JsonOption, ToolsOption
+from .source import read_catalog
+
+if TYPE_CHECKING:
+    from ..catalog import Catalog, Rejected
+
+_SHOWN = 5
+"""Details shown of one check; the JSON holds all."""
+_STYLES = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "bold red"}
+_FAILED = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("doctor")(doctor)
+
+
+def doctor(
+    tools: ToolsOption = None, index: IndexOption = None, as_json: JsonOption = False
+) -> None:
+    """Check the installation and, where one is given, a catalog; exits with 1 if a check fails."""
+    from .check_environment import check_environment
+
+    if tools and index is not None:
+        raise typer.BadParameter("give --index FOLDER or --tools FILE, not both")
+    checks = list(check_environment())
+    if tools or index is not None:
+        from .check_catalog import check_catalog
+
+        catalog, rejected = _read_leniently(tools) if tools else (read_catalog(index, None), ())
+        checks += check_catalog(catalog, rejected)
+    failed = any(check.status == "fail" for check in checks)
+    if as_json:
+        write_json({"ok": not failed, "checks": [check.to_dict() for check in checks]})
+    else:
+        _show(checks)
+    if failed:
+        raise typer.Exit(_FAILED)
+
+
+def _read_leniently(files: list[Path]) -> tuple[Catalog, tuple[Rejected, ...]]:
+    from ..catalog import Catalog, read_tools
+
+    read = [read_tools(file, strict=False) for file in files]
+    catalog = Catalog(tool for result in read for tool in result.tools)
+    return catalog, tuple(one for result in read for one in result.rejected)
+
+
+def _show(checks: Iterable[Check]) -> None:
+    from rich.text import Text
+
+    table = plain_table("", "check", "found")
+    table.show_header = False
+    table.columns[2].no_wrap = False
+    table.columns[2].overflow = "fold"
+    for check in checks:
+        found = Text(check.summary)
+        if check.status != "ok" or check.name == "extras":
+            for line in check.details[:_SHOWN]:
+                found.append(f"\n{line}", style="dim")
+            if len(check.details) > _SHOWN:
+                found.append(f"\nand {len(check.details) - _SHOWN:,} more: --json", style="dim")
+        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, found)
+    show(table)

@@ -1,0 +1,71 @@
+"""`shortlist explain`: why a tool is in an answer, or why it is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .console import counted, plain_table, show, write_json
+from .options import (
+    AllowOption,
+    ConfigOption,
+    IndexOption,
+    JsonOption,
+    KOption,
+    TierOption,
+    ToolsOption,
+)
+from .search import score_text
+from .source import open_engine, tell_unknown
+
+if TYPE_CHECKING:
+    from ..retrieval.explain import Explanation
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("explain")(explain)
+
+
+def explain(
+    query: Annotated[str, typer.Argument(help="The request, in any words.")],
+    tool: Annotated[str, typer.Argument(help="Id of the tool, as server/name.")],
+    index: IndexOption = None,
+    tools: ToolsOption = None,
+    config: ConfigOption = None,
+    tier: TierOption = None,
+    k: KOption = None,
+    allow: AllowOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where each stage places one tool for a request, and why it is offered or is not."""
+    engine = open_engine(index, tools, config, tier)
+    tell_unknown(engine, allow)
+    explanation = engine.explain(query, tool, tier=tier, k=k, allowed=allow)
+    if as_json:
+        write_json(explanation.to_dict())
+    else:
+        _show(explanation, len(engine.catalog))
+
+
+def _show(explanation: Explanation, count: int) -> None:
+    from rich.text import Text
+
+    verdict = Text.assemble(
+        (explanation.tool, "bold"),
+        f" in tier {explanation.tier}, {counted(explanation.k, 'tool')} offered\n",
+        (explanation.reason, "green" if explanation.offered else "yellow"),
+    )
+    if not explanation.stages:
+        show(verdict)
+        return
+    table = plain_table("stage", "rank", "score", right={"rank", "score"})
+    for stage, place in explanation.stages.items():
+        if place is None:
+            table.add_row(stage, "–", "no match")
+        else:
+            table.add_row(stage, f"{place.rank:,} of {count:,}", score_text(place.score))
+    if explanation.rank is not None:
+        table.add_row("answer", f"{explanation.rank:,} of {count:,}", "", style="bold")
+    show(verdict, "", table)

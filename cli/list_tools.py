@@ -1,0 +1,41 @@
+"""`shortlist list`: the tools of a catalog."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .console import counted, plain_table, show, write_json
+from .options import IndexOption, JsonOption, ToolsOption
+from .source import read_catalog
+
+_CUT = 200
+"""Characters of a description that are shown."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("list")(list_tools)
+
+
+def list_tools(
+    index: IndexOption = None,
+    tools: ToolsOption = None,
+    server: Annotated[str | None, typer.Option("--server", help="Only this server's.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the tools of an index or of files."""
+    catalog = read_catalog(index, tools)
+    if server is not None and server not in catalog.servers:
+        known = ", ".join(catalog.servers) or "none"
+        raise typer.BadParameter(f"--server {server!r}: there are: {known}")
+    listed = [tool for tool in catalog if server is None or tool.server == server]
+    if as_json:
+        write_json({"catalog": catalog.fingerprint, "tools": [tool.to_dict() for tool in listed]})
+        return
+    table = plain_table("tool", "args", "description", right={"args"}, filling="description")
+    for tool in listed:
+        table.add_row(tool.id, str(len(tool.parameters)), " ".join(tool.description.split())[:_CUT])
+    servers = {tool.server for tool in listed if tool.server is not None}
+    show(table, f"{counted(len(listed), 'tool')} of {counted(len(servers), 'server')}")

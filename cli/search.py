@@ -1,0 +1,97 @@
+"""`shortlist search`: the tools a request needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .console import counted, plain_table, show, write_json
+from .options import (
+    AllowOption,
+    ConfigOption,
+    IndexOption,
+    JsonOption,
+    KOption,
+    TierOption,
+    ToolsOption,
+)
+from .source import open_engine, tell_unknown
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..retrieval import Selection
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("search")(search)
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="The request, in any words.")],
+    index: IndexOption = None,
+    tools: ToolsOption = None,
+    config: ConfigOption = None,
+    tier: TierOption = None,
+    k: KOption = None,
+    allow: AllowOption = None,
+    budget_ms: Annotated[
+        float | None,
+        typer.Option(
+            "--budget-ms", help="Time the answer may take; a cheaper tier runs where it must."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the tools a request needs, and where each stage placed them."""
+    if budget_ms is not None and not budget_ms > 0:
+        raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
+    engine = open_engine(index, tools, config, tier)
+    tell_unknown(engine, allow)
+    selection = engine.search(query, tier=tier, k=k, allowed=allow, budget_ms=budget_ms)
+    if as_json:
+        write_json(selection.to_dict())
+        return
+    footer = _footer(selection, len(engine.catalog))
+    if selection.hits:
+        show(_table(selection), footer)
+    else:
+        show("no tool found", footer)
+
+
+def score_text(score: float) -> str:
+    """A score in four significant digits, whatever its units."""
+    return f"{score:.4g}"
+
+
+def _table(selection: Selection) -> Table:
+    stages = list(dict.fromkeys(stage for hit in selection for stage in hit.stages))
+    table = plain_table("#", "tool", "score", *stages, right={"#", "score", *stages})
+    for hit in selection:
+        places = (hit.stages.get(stage) for stage in stages)
+        table.add_row(
+            str(hit.rank),
+            hit.id,
+            score_text(hit.score),
+            *(str(place.rank) if place else "–" for place in places),
+        )
+    return table
+
+
+def _footer(selection: Selection, count: int) -> Text:
+    from rich.text import Text
+
+    text = Text()
+    if selection.tier_reason:
+        text.append(f"asked for {selection.tier_asked}, ran {selection.tier}: ", style="yellow")
+        text.append(f"{selection.tier_reason}\n", style="yellow")
+    stages = ", ".join(f"{stage} {ms:.1f}" for stage, ms in selection.timings.items())
+    text.append(
+        f"{selection.tier} over {counted(count, 'tool')} in {selection.total_ms:.1f} ms"
+        + (f" ({stages})" if stages else ""),
+        style="dim",
+    )
+    return text
