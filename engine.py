@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .builder import Builder
 from .catalog import Catalog, Tool
@@ -158,8 +159,9 @@ class Engine:
         Raises:
             RequestError: an argument is of the wrong type or out of range, or no such tier.
         """
+        start = perf_counter()
         index = self._index
-        return self._answer(index, query, tier, k, allowed, budget_ms)
+        return self._answer(start, index, query, tier, k, index.mask(allowed), budget_ms)
 
     def search_many(
         self,
@@ -175,14 +177,16 @@ class Engine:
             RequestError: as `search`.
         """
         index = self._index
+        if isinstance(queries, str):
+            raise RequestError("queries: a list of texts, not one text; see `search`")
         texts = [_text(query) for query in queries]
         _, strategy = self._strategy(tier)
-        permitted = None if allowed is None else list(allowed)
+        mask = index.mask(allowed)
         vectors: Sequence[Any] = [None] * len(texts)
         if index.encoder is not None and "dense" in getattr(strategy, "retrievers", ()):
             vectors = list(index.encoder.encode(texts, query=True))
         return [
-            self._answer(index, text, tier, k, permitted, None, vector)
+            self._answer(perf_counter(), index, text, tier, k, mask, None, vector)
             for text, vector in zip(texts, vectors, strict=True)
         ]
 
@@ -209,31 +213,27 @@ class Engine:
         index.catalog.get(tool_id)
         name, strategy = self._strategy(tier)
         count = self._count(k)
-        mask = None if allowed is None else index.mask(allowed)
-        run = self._run(index, Query(_text(query), mask), count, None)
+        run = self._run(index, Query(_text(query), index.mask(allowed)), count, None)
         ranking, _, _ = self._rank(run, name, strategy)
         ranking, _ = _promoted(index, run.query, ranking)
         return explain(index, run, ranking, index.rows[tool_id], name)
 
     def _answer(
         self,
+        start: float,
         index: Index,
         query: str,
         tier: str | Strategy | None,
         k: int | None,
-        allowed: Iterable[str] | None,
+        allowed: NDArray[np.bool_] | None,
         budget_ms: float | None,
         vector: Any = None,
     ) -> Selection:
-        start = perf_counter()
         text = _text(query)
         count = self._count(k)
         name, strategy = self._strategy(tier)
-        if budget_ms is not None and not budget_ms > 0:
-            raise RequestError(f"budget_ms: {budget_ms!r}; a number of milliseconds above 0")
-        mask = None if allowed is None else index.mask(allowed)
-        deadline = None if budget_ms is None else start + budget_ms / 1e3
-        run = self._run(index, Query(text, mask, vector), count, deadline)
+        deadline = None if budget_ms is None else start + _milliseconds(budget_ms) / 1e3
+        run = self._run(index, Query(text, allowed, vector), count, deadline)
         if not text.strip():
             ran, reason, ranking = name, None, Ranking.empty()
         else:
@@ -318,6 +318,12 @@ def _text(query: str) -> str:
     if not isinstance(query, str):
         raise RequestError(f"query: a text, not {type(query).__name__}")
     return query[:MAX_QUERY_CHARS]
+
+
+def _milliseconds(budget: float) -> float:
+    if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
+        raise RequestError(f"budget_ms: {budget!r}; a number of milliseconds above 0")
+    return budget
 
 
 def _promoted(index: Index, query: Query, ranking: Ranking) -> tuple[Ranking, Sequence[int]]:

@@ -104,7 +104,7 @@ def _reason(
         return "not admitted: it is not among the tools this request may use"
     if not run.query.text.strip():
         return "the request is empty"
-    if row in index.named(run.query.text):
+    if rank is not None and rank <= run.k and row in index.named(run.query.text):
         return "the request is exactly its name or id"
     if rank is None:
         seen = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
+from ..errors import RequestError
 from ..models import Encoder
 from .document import embedding_text, lexical_document
 from .protocols import DenseIndex, LexicalIndex, Retriever
@@ -71,21 +73,38 @@ class Index:
             retrievers["dense"] = DenseRetriever(dense[2], dense[0])
         self.retrievers: Mapping[str, Retriever] = retrievers
         self._named: dict[str, list[int]] = {}
+        self._folded: dict[str, list[int]] = {}
         for row, tool in enumerate(self.tools):
-            for name in {tool.id, tool.name, tool.id.casefold(), tool.name.casefold()}:
+            for name in {tool.id, tool.name}:
                 self._named.setdefault(name, []).append(row)
+            for name in {tool.id.casefold(), tool.name.casefold()}:
+                self._folded.setdefault(name, []).append(row)
 
-    def mask(self, allowed: Iterable[str]) -> NDArray[np.bool_]:
-        """Rows of the given ids, shape (n,); ids the catalog does not hold admit nothing."""
+    def mask(self, allowed: Iterable[str] | None) -> NDArray[np.bool_] | None:
+        """Rows of the given ids, shape (n,); ids the catalog does not hold admit nothing.
+
+        None, which admits every row, stays None.
+
+        Raises:
+            RequestError: something else than ids.
+        """
+        if allowed is None:
+            return None
+        if isinstance(allowed, str):
+            raise RequestError(f"allowed: an iterable of tool ids, not the text {allowed[:80]!r}")
         mask = np.zeros(len(self.tools), np.bool_)
         rows = self.rows
-        mask[[rows[tool_id] for tool_id in allowed if tool_id in rows]] = True
+        try:
+            mask[[rows[tool_id] for tool_id in allowed if tool_id in rows]] = True
+        except TypeError as error:
+            raise RequestError(f"allowed: an iterable of tool ids: {error}") from error
         return mask
 
     def named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`; failing that, but for letter case."""
-        name = text.strip().strip("`'\"")
-        return self._named.get(name) or self._named.get(name.casefold()) or ()
+        # Names and ids are held in NFC, see `Tool`.
+        name = unicodedata.normalize("NFC", text).strip().strip("`'\"")
+        return self._named.get(name) or self._folded.get(name.casefold()) or ()
 
 
 def rows_of(catalog: Catalog) -> tuple[Tool, ...]:
