@@ -1,0 +1,78 @@
+"""Engines on models that cost nothing, and one on the bundled encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from shortlist import Engine, builder
+from shortlist.errors import ModelError
+
+from .fakes import BagEncoder, OverlapReranker, make_tools
+
+TIERS = ("lexical", "embed", "hybrid", "rerank")
+
+
+class Models:
+    """What `load_encoder` and `load_reranker` give, by spec."""
+
+    def __init__(self) -> None:
+        self.encoders = {"bundled": BagEncoder(), "other": BagEncoder("other")}
+        self.rerankers: dict[str, Any] = {"overlap": OverlapReranker()}
+        self.loaded: list[str] = []
+
+    def load_encoder(self, spec: str, *, threads: int | None = None) -> BagEncoder:
+        self.loaded.append(spec)
+        return self.encoders[spec]
+
+    def load_reranker(self, spec: str, *, threads: int | None = None) -> Any:
+        self.loaded.append(spec)
+        if spec not in self.rerankers:
+            raise ModelError(f"no reranker {spec!r} here")
+        return self.rerankers[spec]
+
+    @property
+    def encoder(self) -> BagEncoder:
+        return self.encoders["bundled"]
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Models:
+    """The cheap models, in place of the real ones."""
+    known = Models()
+    monkeypatch.setattr(builder, "load_encoder", known.load_encoder)
+    monkeypatch.setattr(builder, "load_reranker", known.load_reranker)
+    return known
+
+
+@pytest.fixture
+def make_engine(models: Models) -> Callable[..., Engine]:
+    """Builds an engine on cheap models; tools and settings as `Engine.from_tools`."""
+
+    def make(tools: Any = None, **settings: Any) -> Engine:
+        given = make_tools() if tools is None else tools
+        return Engine.from_tools(given, **{"reranker": "overlap", **settings})
+
+    return make
+
+
+@pytest.fixture
+def engine(make_engine: Callable[..., Engine]) -> Engine:
+    """A hundred tools on cheap models."""
+    return make_engine()
+
+
+@pytest.fixture(params=TIERS)
+def tier(request: pytest.FixtureRequest) -> str:
+    """Each built-in tier."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(scope="session")
+def bundled_engine() -> Engine:
+    """The bundled encoder over tools in many languages."""
+    from .languages import TOOLS
+
+    return Engine.from_tools(TOOLS)

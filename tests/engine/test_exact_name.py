@@ -1,0 +1,108 @@
+"""A request that is a tool's id or exact name has that tool first, in every tier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from shortlist import Engine, Tool
+
+from .fakes import make_tools
+
+TOOLS = [
+    *make_tools(60),
+    Tool("create", "a", "Nothing to do with the word"),
+    Tool("create", "b", "Create create create, all day long"),
+    Tool("list_files", "Files", "Enumerate"),
+    Tool("café", "food", "Dishes"),
+    Tool("Get", "a", "Upper"),
+    Tool("get", "b", "Lower get"),
+    Tool("检索", "zh", "找到文件"),
+    Tool("the", "stop", "A name that is no search term"),
+    Tool("🚀", "fun", "A name without a letter"),
+    Tool("plain", None, "A tool without a server"),
+    Tool("alias", "x", "Under an id of its own", id="custom id!"),
+]
+
+
+@pytest.fixture
+def engine(make_engine: Callable[..., Engine]) -> Engine:
+    return make_engine(TOOLS)
+
+
+def test_every_id_and_every_unshared_name_comes_first(engine: Engine, tier: str) -> None:
+    for tool in engine.catalog:
+        answer = engine.search(tool.id, tier=tier, k=3)
+        assert answer.ids[0] == tool.id
+        assert answer.hits[0].stages["exact"].rank == 1
+        if len(engine.catalog.named(tool.name)) == 1:
+            assert engine.search(tool.name, tier=tier, k=3).ids[0] == tool.id
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Files/list_files",
+        "list_files",
+        "LIST_FILES",
+        "List_Files",
+        "files/LIST_FILES",
+        "  list_files\n",
+        "`list_files`",
+        '"list_files"',
+        "'Files/list_files'",
+        " `list_files` ",
+    ],
+)
+def test_letter_case_blanks_and_quotes_do_not_matter(
+    engine: Engine, tier: str, query: str
+) -> None:
+    assert engine.search(query, tier=tier, k=1).ids == ("Files/list_files",)
+
+
+def test_a_decomposed_name_is_the_same_name(engine: Engine, tier: str) -> None:
+    assert engine.search("cafe\u0301", tier=tier, k=1).ids == ("food/café",)
+
+
+def test_exact_letter_case_wins_over_another(engine: Engine, tier: str) -> None:
+    assert engine.search("get", tier=tier, k=1).ids == ("b/get",)
+    assert engine.search("Get", tier=tier, k=1).ids == ("a/Get",)
+    assert set(engine.search("GET", tier=tier, k=2).ids) == {"a/Get", "b/get"}
+
+
+def test_a_name_on_several_servers_gives_them_all_best_first(engine: Engine, tier: str) -> None:
+    answer = engine.search("create", tier=tier, k=5)
+    assert set(answer.ids[:2]) == {"a/create", "b/create"}
+    assert [hit.stages["exact"].rank for hit in answer.hits[:2]] == [1, 2]
+    assert all("exact" not in hit.stages for hit in answer.hits[2:])
+    assert engine.search("a/create", tier=tier).ids[0] == "a/create"
+    assert engine.search("b/create", tier=tier).ids[0] == "b/create"
+
+
+def test_nothing_is_listed_twice(engine: Engine, tier: str) -> None:
+    ids = engine.search("create", tier=tier, k=100).ids
+    assert len(set(ids)) == len(ids)
+
+
+def test_scores_do_not_rise_behind_the_exact_ones(engine: Engine) -> None:
+    for tier in ("lexical", "embed", "hybrid"):
+        scores = [hit.score for hit in engine.search("a/create", tier=tier, k=20)]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_a_name_that_is_not_allowed_is_not_returned(engine: Engine, tier: str) -> None:
+    allowed = [tool.id for tool in engine.catalog if tool.name != "list_files"]
+    assert "Files/list_files" not in engine.search("list_files", tier=tier, allowed=allowed).ids
+    only = engine.search("create", tier=tier, k=1, allowed=[*allowed[:3], "a/create"])
+    assert only.ids == ("a/create",)
+
+
+def test_a_sentence_with_a_name_in_it_is_no_name(engine: Engine, tier: str) -> None:
+    answer = engine.search("please list_files for me", tier=tier)
+    assert all("exact" not in hit.stages for hit in answer)
+
+
+def test_a_new_name_counts_from_the_update_on(engine: Engine, tier: str) -> None:
+    fresh = Tool("brand_new", "x", "Unrelated text")
+    engine.update(engine.catalog.add([fresh]))
+    assert engine.search("brand_new", tier=tier, k=1).ids == ("x/brand_new",)
