@@ -109,7 +109,5 @@ def _outcomes(reader: Reader, loaded: Loaded) -> Iterator[Tool | ToolError]:
                     tool=error.tool,
                     where=f"{prefix}{entry.where}",
                 )
-    except ToolError:
-        raise
     except CatalogError as error:
         raise CatalogError(f"{prefix}{error}") from None

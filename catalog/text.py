@@ -33,6 +33,7 @@ NOTES_LIMIT = 32
 """Notes kept for one tool; a last one counts the rest."""
 
 _PLAIN = re.compile(r"[\n\t\x20-\x7e]*")
+_PLAIN_LINE = re.compile(r"([\x21-\x7e]+( +[\x21-\x7e]+)*)?")
 _ONE_LINE = str.maketrans("\n\t", "  ")
 _NEWLINES = re.compile("\r\n?|[\x85\u2028\u2029]")
 _JOINING = (
@@ -75,7 +76,7 @@ def _mark_runs() -> re.Pattern[str]:
     marks = "".join(
         re.escape(chr(c)) for c in range(0x300, 0x1E950) if unicodedata.combining(chr(c))
     )
-    return re.compile(f"([{marks}]{{{MARKS_LIMIT}}})[{marks}\u200c\u200d]+")
+    return re.compile(f"([{marks}][{marks}]{{{MARKS_LIMIT - 1}}})[{marks}\u200c\u200d]+")
 
 
 class Notes:
@@ -119,6 +120,8 @@ def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
 
 def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
     """The same for text of one line: its ends trimmed, tabs and newlines made spaces."""
+    if (limit is None or len(text) <= limit) and _PLAIN_LINE.fullmatch(text):
+        return text
     line = clean(text, field, notes).translate(_ONE_LINE).strip()
     return clean(line, field, notes, limit).strip()
 

@@ -93,9 +93,9 @@ def test_a_suffix_that_is_taken_is_passed_over() -> None:
 
 
 def test_thousands_of_namesakes_take_linear_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     catalog = Catalog(Tool("a", description=str(i % 5_000)) for i in range(10_000))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert len(catalog) == 5_000
     assert catalog[-1].id == "a~5000"
     assert len(catalog.collisions) == 9_999

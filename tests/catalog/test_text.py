@@ -77,17 +77,17 @@ def test_text_over_its_bound_is_cut_with_a_note() -> None:
 
 
 def test_a_pile_of_combining_marks_is_bounded_and_quick() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     text, notes = cleaned("a" + "\u0301\u0316" * 2_000_000)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert sum(unicodedata.combining(c) > 0 for c in text) <= MARKS_LIMIT
     assert "combining" in notes[0]
 
 
 def test_a_chain_of_marks_and_joiners_is_quick() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     text, _ = cleaned("\u0301\u200b" + "\u0655\u200d" * 30_000)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert cleaned(text)[0] == text
 
 
