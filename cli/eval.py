@@ -210,6 +210,20 @@ def write_tables(
     page.write_text(filled, encoding="utf-8")
 
 
+@_app.command("plots")
+def write_plots(
+    out: Annotated[Path, typer.Option(help="Folder the SVG files are written to.")],
+    results: Annotated[
+        Path | None, typer.Option(help="Folder of records; the package's own by default.")
+    ] = None,
+) -> None:
+    """Draw recorded results: quality against time and pool size, time against catalog size."""
+    from ..evals import plots, record
+
+    for plot, path in plots.draw_plots(out, results or record.RESULTS).items():
+        note(f"{plot}: {path or 'nothing recorded to draw'}")
+
+
 def _indexed(catalog: Catalog, config: Path | None) -> Engine:
     from ..engine import Engine
 

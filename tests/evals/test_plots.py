@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shortlist.errors import EvaluationError, MissingExtraError
+from shortlist.evals.plots import PLOTS, draw_plots
+from shortlist.evals.record import Record, Table, write_record
+
+ROWS = [
+    {"method": "shortlist hybrid", "set": "dev", "hit@1": 0.6, "p50_ms": 2.0},
+    {"method": "other", "set": "dev", "hit@1": 0.4, "p50_ms": 40.0},
+    {"method": "offline", "set": "dev", "hit@1": None, "p50_ms": None},
+    {"method": "other", "set": "bench", "hit@1": 0.5, "p50_ms": 41.0},
+]
+POOLS = {
+    "2-5": {"tiers": {"hybrid": {"hit@1": 1.0, "hit@3": 1.0}}},
+    "50": {"tiers": {"hybrid": {"hit@1": 0.9, "hit@3": 0.95}}},
+    "all": {"tiers": {"hybrid": {"hit@1": 0.7, "hit@3": 0.8}}},
+}
+RESULTS: dict[str, dict[str, Any]] = {
+    "peers": {"rows": ROWS},
+    "xlam": {"tools": 900, "pools": POOLS},
+    "bench": {"rows": [{"tier": "embed", "tools": n, "p50_ms": n / 100} for n in (5000, 120)]},
+}
+
+
+def held(folder: Path, name: str, result: dict[str, Any]) -> None:
+    write_record(Record(name, name, Table(("a",), ()), result, {}), folder)
+
+
+def test_every_plot_is_drawn_from_its_record_and_repeats(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for name, result in RESULTS.items():
+        held(tmp_path, name, result)
+    drawn = draw_plots(tmp_path / "plots", tmp_path)
+    assert drawn.keys() == PLOTS.keys()
+    first = {}
+    for plot, path in drawn.items():
+        assert path is not None
+        first[plot] = path.read_bytes()
+        assert b"<svg" in first[plot]
+    for plot, path in draw_plots(tmp_path / "plots", tmp_path).items():
+        assert path is not None
+        assert path.read_bytes() == first[plot]
+
+
+def test_a_record_that_is_absent_is_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    held(tmp_path, "xlam", RESULTS["xlam"])
+    drawn = draw_plots(tmp_path, tmp_path)
+    assert [plot for plot, path in drawn.items() if path is not None] == ["quality-by-pool"]
+
+
+@pytest.mark.parametrize(("name", "result"), [("peers", {"rows": []}), ("xlam", {}), ("bench", {})])
+def test_a_record_of_another_form_is_an_error(
+    tmp_path: Path, name: str, result: dict[str, Any]
+) -> None:
+    pytest.importorskip("matplotlib")
+    held(tmp_path, name, result)
+    with pytest.raises(EvaluationError, match=f"record '{name}'"):
+        draw_plots(tmp_path, tmp_path)
+
+
+def test_without_matplotlib_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"shortlist\[plots\]"):
+        draw_plots(tmp_path, tmp_path)
