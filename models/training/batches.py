@@ -87,9 +87,9 @@ class Batches:
             for tool in request.relevant:
                 self._of_tool[tool].append(position)
         self._of_server: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        for position, tool in enumerate(data.tools):
-            if tool.server:
-                self._of_server[tool.source, tool.server].append(position)
+        for position, served in enumerate(data.tools):
+            if served.server:
+                self._of_server[served.source, served.server].append(position)
         self._unrequested = [
             position for position in range(len(data.tools)) if position not in self._of_tool
         ]

@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 
 from .data import TrainingTool, read_rows, read_tool
 
+#: Tokens read of a request and of a tool when evaluating; longer than in training.
+QUERY_LENGTH = 96
+TOOL_LENGTH = 128
+
 
 class _Encodes(Protocol):
     def encode(self, texts: Sequence[str], max_length: int) -> NDArray[np.float32]: ...
@@ -76,10 +80,8 @@ def ranking_figures(
     }
 
 
-def evaluate(
-    encoder: _Encodes, labelled: LabelledSet, *, query_length: int, tool_length: int
-) -> dict[str, dict[str, float]]:
+def evaluate(encoder: _Encodes, labelled: LabelledSet) -> dict[str, dict[str, float]]:
     """Encode a labelled set and rank all its tools for each request."""
-    tools = encoder.encode([tool.text for tool in labelled.tools], tool_length)
-    queries = encoder.encode(labelled.queries, query_length)
+    tools = encoder.encode([tool.text for tool in labelled.tools], TOOL_LENGTH)
+    queries = encoder.encode(labelled.queries, QUERY_LENGTH)
     return ranking_figures(queries @ tools.T, labelled.relevant, labelled.styles)

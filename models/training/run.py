@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from rich.progress import Progress
 
 from .batches import Batch, Batches
+from .contrastive import contrastive_loss
 from .data import TrainingData
 from .evaluate import LabelledSet, evaluate
-from .contrastive import contrastive_loss
 from .model import TextEncoder
 from .negatives import Twins, mine
 from .recipe import Recipe, Record, learning_rate_share
@@ -53,8 +53,7 @@ class Training:
         self._encoder = TextEncoder(start, device)
         self._average = torch.optim.swa_utils.AveragedModel(
             self._encoder.transformer,
-            multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(recipe.averaging),
-            use_buffers=False,
+            avg_fn=lambda average, current, _: torch.lerp(current, average, self._recipe.averaging),
         )
         self._optimizer = torch.optim.AdamW(
             self._encoder.transformer.parameters(),
@@ -131,15 +130,10 @@ class Training:
 
     def _evaluate(self, loss: float) -> None:
         """Score the averaged weights on the development set; keep them if they are the best."""
-        trained = self._encoder.transformer
+        record, trained = self._record, self._encoder.transformer
         self._encoder.transformer = self._average.module
         try:
-            figures = evaluate(
-                self._encoder,
-                self._development,
-                query_length=96,
-                tool_length=128,
-            )
+            figures = evaluate(self._encoder, self._development)
             score = figures["all"]["hit@1"] + figures["all"]["recall@10"]
             record.curve.append(
                 {"step": self._step, "seconds": round(self._seconds), "loss": loss, **figures}
