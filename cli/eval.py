@@ -176,7 +176,7 @@ def evaluate_xlam(
         held["ran_as"] = another
     table = xlam.table(found)
     if record is not None:
-        _record(record, title, table, held)
+        _record(record, title or f"xlam, {sample} queries a pool, seed {seed}", table, held)
     if as_json:
         write_json(held)
         return

@@ -82,5 +82,5 @@ def _source(records: list[Record]) -> str:
         for record in records
         if (machine := record.origin.get("machine"))
     )
-    commands = dict.fromkeys(f"`{record.origin['command']}`" for record in records)
-    return f"\n{'; '.join(commands)} at {', '.join(commits)} on {'; '.join(machines)}.\n"
+    runs = dict.fromkeys(f"{record.title}: `{record.origin['command']}`" for record in records)
+    return f"\n{'; '.join(runs)}; at {', '.join(commits)} on {'; '.join(machines)}.\n"

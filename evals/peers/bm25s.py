@@ -16,6 +16,7 @@ class Bm25s:
     """`bm25s.BM25` as its documentation sets it up, over the words of each tool."""
 
     name = "bm25s"
+    depth_free = True
 
     def __init__(self) -> None:
         self._library = library("bm25s", self.name)

@@ -19,6 +19,12 @@ from .registry import NOT_OFFLINE, load_peer
 
 T = TypeVar("T")
 
+_RESTRICTED = "ranked the whole catalog, restricted to the pool afterwards"
+_DEPTH_BOUND = (
+    "has no mask, and its order depends on how many tools are asked for, so that restricting an "
+    "answer to a pool would not give its ranking of the pool"
+)
+
 DEPTH = 10
 """Ranks every method is asked for: as deep as the metrics look."""
 
@@ -34,7 +40,7 @@ class ComparisonSet:
         pooled: each query is restricted to its own pool. Peers have no mask in their interface:
             they rank the whole catalog and what lies outside the pool is passed over. The order
             within the pool is theirs, BM25 counts its words over the catalog, and no time is
-            given.
+            given. A peer whose order depends on how many tools are asked for does not run.
     """
 
     name: str
@@ -52,7 +58,7 @@ class Row:
         set_name: name of the set.
         tools: how many tools it searched.
         status: ``ran``, ``missing`` (library not installed), ``offline`` (cannot run without a
-            network) or ``failed``.
+            network), ``no pools`` (cannot be restricted to a pool) or ``failed``.
         reason: why it did not run, or what its figures leave out; None where there is nothing
             to say.
         index_seconds: building its index, loading its model included, importing its library not.
@@ -136,6 +142,8 @@ def _peer_row(group: ComparisonSet, name: str, progress: Callable[[int], None] |
         peer = load_peer(name)
     except MissingExtraError as error:
         return Row(name, group.name, size, "missing", str(error))
+    if group.pooled and not peer.depth_free:
+        return Row(name, group.name, size, "no pools", _DEPTH_BOUND)
     try:
         _, seconds = _timed(lambda: peer.index(group.tools))
         outcomes = measure(peer_method(peer, group), group.queries, progress=progress)
@@ -146,7 +154,7 @@ def _peer_row(group: ComparisonSet, name: str, progress: Callable[[int], None] |
     if group.pooled:
         untimed = dict(summary.values) | {"p50_ms": None, "p95_ms": None}
         summary = Summary(untimed, summary.intervals, summary.queries)
-        note = "ranked the whole catalog, restricted to the pool afterwards"
+        note = _RESTRICTED
     return Row(name, group.name, size, "ran", note, seconds, summary)
 
 

@@ -21,6 +21,7 @@ class FastMCPSearch:
     """
 
     name = "fastmcp-bm25"
+    depth_free = True
 
     def __init__(self) -> None:
         self._fastmcp = library("fastmcp", self.name)

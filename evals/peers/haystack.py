@@ -27,6 +27,7 @@ class HaystackSearch:
     """
 
     name = "haystack"
+    depth_free = True
 
     def __init__(self) -> None:
         # Importing haystack otherwise writes a user id to the home folder and reports usage.

@@ -17,6 +17,14 @@ class Peer(Protocol):
         """The name it is registered and reported under."""
         ...
 
+    @property
+    def depth_free(self) -> bool:
+        """Whether its order stays the same however many ids are asked for.
+
+        Only then may an answer over the whole catalog be restricted to a pool afterwards.
+        """
+        ...
+
     def index(self, tools: Sequence[Tool]) -> None:
         """Replace whatever was indexed by these tools, ready for the first search.
 

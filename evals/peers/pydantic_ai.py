@@ -22,6 +22,7 @@ class PydanticAISearch:
     """
 
     name = "pydantic-ai"
+    depth_free = True
 
     def __init__(self) -> None:
         self._ai = library("pydantic_ai", self.name)

@@ -18,6 +18,7 @@ class RankBm25:
     """`BM25Okapi` with its default constants over the words of each tool."""
 
     name = "rank-bm25"
+    depth_free = True
 
     def __init__(self) -> None:
         self._library = library("rank_bm25", self.name)

@@ -22,6 +22,7 @@ class _Ratel:
 
     name: ClassVar[str]
     method: ClassVar[str]
+    depth_free = True
 
     def __init__(self) -> None:
         self._ratel = library("ratel_ai", self.name)
@@ -32,14 +33,17 @@ class _Ratel:
         return {"local": str(stock_minilm(self.name)), "pooling": "mean"}
 
     def index(self, tools: Sequence[Tool]) -> None:
-        """Register every tool in one batch, which also embeds it where the method needs that."""
+        """Register every tool, which also embeds it where the method needs that.
+
+        One at a time: a batch is padded to its longest text and takes several times as long.
+        """
         self._names = PeerNames(tools)
         self._catalog = self._ratel.ToolCatalog(method=self.method, embedding=self._embedding)
         self._loop.run(self._register(tools))
 
     async def _register(self, tools: Sequence[Tool]) -> None:
-        await self._catalog.register(
-            [
+        for tool in tools:
+            await self._catalog.register(
                 self._ratel.ExecutableTool(
                     id=tool.id,
                     name=self._names.name(tool.id),
@@ -47,9 +51,7 @@ class _Ratel:
                     input_schema=tool.input_schema,
                     execute=_not_run,
                 )
-                for tool in tools
-            ]
-        )
+            )
 
     def search(self, query: str, k: int) -> list[str]:
         """Rank with the catalog's method."""
@@ -78,7 +80,11 @@ class RatelSemantic(_Ratel):
 
 
 class RatelHybrid(_Ratel):
-    """Ratel's reciprocal rank fusion of both, on the stock all-MiniLM-L6-v2."""
+    """Ratel's reciprocal rank fusion of both, on the stock all-MiniLM-L6-v2.
+
+    How many candidates each side gives to the fusion follows from the number asked for.
+    """
 
     name = "ratel-hybrid"
     method = "hybrid"
+    depth_free = False

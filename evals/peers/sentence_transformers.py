@@ -21,6 +21,7 @@ class MiniLMCosine:
     """Id and description embedded as one text, cosine to the query, nothing below .28."""
 
     name = "minilm-cosine"
+    depth_free = True
 
     def __init__(self) -> None:
         self._library = library("sentence_transformers", self.name)

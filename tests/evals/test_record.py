@@ -78,7 +78,7 @@ def test_tables_are_written_between_their_markers(tmp_path: Path) -> None:
     assert "| hybrid | 50.0 |" in text
     assert "| set | tier | hit@1 |\n| --- | ---: | ---: |\n| First | hybrid | 50.0 |" in text
     assert "| Second | embed \\| dense | 40.0 |" in text
-    assert "`shortlist eval` at abc on CPU, 2 cores." in text
+    assert "First: `shortlist eval`; at abc on CPU, 2 cores." in text
     assert fill_tables(text, tmp_path) == text
 
 

@@ -1,0 +1,46 @@
+"""Vectors for synthetic tools without encoding them, for a bench that is in a hurry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+NOISE = 0.5
+"""Length of what is added to a unit vector; cosine to the original about 0.9, as near twins have."""
+
+
+class PerturbedEncoder:
+    """Stands in for an encoder: every text gets a real vector with noise, L2-normalised.
+
+    Args:
+        vectors: of real tools, shape (n, dim).
+        fingerprint: of the encoder they came from.
+        seed: of the draw and of the noise.
+    """
+
+    name = "perturbed"
+
+    def __init__(self, vectors: NDArray[np.float32], fingerprint: str, *, seed: int = 0) -> None:
+        self._vectors = vectors
+        self._generator = np.random.default_rng(seed)
+        self.fingerprint = fingerprint
+        self.dim: int = vectors.shape[1]
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,  # noqa: ARG002 - the protocol's
+        progress: Callable[[int], None] | None = None,
+    ) -> NDArray[np.float32]:
+        """A vector for each text; what the text says does not matter."""
+        rows = self._generator.integers(0, len(self._vectors), len(texts))
+        vectors = self._vectors[rows]
+        noise = self._generator.standard_normal(vectors.shape, np.float32)
+        vectors += noise * np.float32(NOISE / np.sqrt(self.dim))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        if progress is not None:
+            progress(len(texts))
+        return vectors
