@@ -20,6 +20,7 @@ class Fixed:
     """Returns the indexed tools in the order of the catalog, whatever is asked."""
 
     name = "fixed"
+    depth_free = True
 
     def index(self, tools: Sequence[Tool]) -> None:
         self.ids = [tool.id for tool in tools]
@@ -85,6 +86,18 @@ def test_a_pool_restricts_a_peer_without_reordering_or_time(catalog: Catalog) ->
     held = row.to_dict()
     assert (held["hit@1"], held["p50_ms"], held["p95_ms"]) == (1.0, None, None)
     assert "restricted to the pool" in str(row.reason)
+
+
+@pytest.mark.usefixtures("fixed")
+def test_a_peer_whose_order_depends_on_depth_gets_no_pools(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Fixed, "depth_free", False)
+    one = Query("send message", ("slack/send_message",), ("slack/send_message",))
+    [row] = rows(group(catalog, one, pooled=True), peers=["fixed"])
+    assert (row.status, row.summary) == ("no pools", None)
+    [row] = rows(group(catalog, one), peers=["fixed"])
+    assert row.status == "ran"
 
 
 def test_a_pool_is_a_mask_for_a_tier(catalog: Catalog, engine: Any) -> None:
