@@ -122,8 +122,7 @@ def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) ->
     """The same for text of one line: its ends trimmed, tabs and newlines made spaces."""
     if (limit is None or len(text) <= limit) and _PLAIN_LINE.fullmatch(text):
         return text
-    line = clean(text, field, notes).translate(_ONE_LINE).strip()
-    return clean(line, field, notes, limit).strip()
+    return clean(text, field, notes, limit).translate(_ONE_LINE).strip()
 
 
 def _strip(text: str, field: str, notes: Notes) -> str:

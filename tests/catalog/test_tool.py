@@ -100,7 +100,7 @@ def test_a_tool_cannot_be_changed() -> None:
     with pytest.raises(AttributeError, match="name"):
         del tool.name
     with pytest.raises(AttributeError):
-        tool.extra = 1  # type: ignore[attr-defined]
+        tool.extra = 1
     tool.input_schema["properties"].clear()
     assert tool.input_schema == SCHEMA
 
