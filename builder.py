@@ -103,11 +103,12 @@ class Builder:
         save(index, folder, self._settings())
 
     def _settings(self) -> dict[str, Any]:
-        lexical = self.config.lexical
-        return {
-            "lexical": {"backend": lexical.backend, "boosts": lexical.boosts},
-            "dense": {"backend": self.config.dense.backend},
-        }
+        lexical, settings = self.config.lexical, {}
+        if self._lexical is not None:
+            settings["lexical"] = {"backend": lexical.backend, "boosts": lexical.boosts}
+        if self._dense is not None:
+            settings["dense"] = {"backend": self.config.dense.backend}
+        return settings
 
     def _strategy(self, name: str, tier: TierConfig) -> Strategy:
         factory = registry.load("strategy", tier.strategy)

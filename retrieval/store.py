@@ -4,7 +4,7 @@
       CURRENT            name of the current version's folder, replaced atomically
       LOCK               held by the one writer
       v-000001/
-        manifest.json    format, fingerprints, settings, and the size of every other file
+        manifest.json    format, fingerprints, settings; size and hash of every other file
         tools.jsonl      the catalog, in its own order
         vectors.npy      float32 (n, dim), rows by tool id
         keys.npy         hash of the text of each row, uint8 (n, 16)
@@ -17,6 +17,7 @@ stay readable when it goes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -95,13 +96,16 @@ def _current(folder: Path) -> str:
         raise StoreError(
             f"{folder}: not a saved index (no readable CURRENT); make one with `shortlist index`"
         ) from error
-    if not name.startswith("v-") or not name[2:].isdigit():
+    if not name.startswith("v-") or not name[2:].isdecimal():
         raise StoreError(f"{folder / 'CURRENT'}: names no version: {name[:40]!r}")
     return name
 
 
 def _save_locked(index: Index, folder: Path, settings: dict[str, Any]) -> None:
-    versions = sorted(path.name for path in folder.glob("v-*"))
+    versions = sorted(
+        (path.name for path in folder.glob("v-*") if path.name[2:].isdecimal()),
+        key=lambda name: int(name[2:]),
+    )
     previous = _current(folder) if (folder / "CURRENT").exists() else None
     version = folder / f"v-{int(versions[-1][2:]) + 1 if versions else 1:06d}"
     version.mkdir()
@@ -124,7 +128,10 @@ def _save_locked(index: Index, folder: Path, settings: dict[str, Any]) -> None:
         "model": index.vectors.model if index.vectors else None,
         "settings": settings,
         "files": {
-            path.relative_to(version).as_posix(): path.stat().st_size
+            path.relative_to(version).as_posix(): {
+                "bytes": path.stat().st_size,
+                "sha256": _sha256(path),
+            }
             for path in sorted(version.rglob("*"))
             if path.is_file()
         },
@@ -151,6 +158,11 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
+def _sha256(path: Path) -> str:
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
 def _read_version(version: Path) -> Saved:
     try:
         manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
@@ -158,10 +170,12 @@ def _read_version(version: Path) -> Saved:
             raise StoreError(
                 f"{version}: format {manifest['format']}, this version reads {FORMAT}; index again"
             )
-        for name, size in manifest["files"].items():
-            found = (version / name).stat().st_size
-            if found != size:
-                raise StoreError(f"{version / name}: {found} bytes, {size} were saved; index again")
+        for name, saved in manifest["files"].items():
+            path, size = version / name, saved["bytes"]
+            if (found := path.stat().st_size) != size:
+                raise StoreError(f"{path}: {found} bytes, {size} were saved; index again")
+            if _sha256(path) != saved["sha256"]:
+                raise StoreError(f"{path}: not the content that was saved; index again")
         with (version / "tools.jsonl").open(encoding="utf-8") as lines:
             catalog = Catalog(Tool.from_dict(json.loads(line)) for line in lines)
         if catalog.fingerprint != manifest["catalog"]:
@@ -173,6 +187,17 @@ def _read_version(version: Path) -> Saved:
             values = np.load(version / "vectors.npy", mmap_mode="r")
             keys = np.load(version / "keys.npy")
             vectors = Vectors(values, tuple(key.tobytes() for key in keys), manifest["model"])
-        return Saved(version, catalog, vectors, manifest["settings"])
-    except (ValueError, KeyError, TypeError, CatalogError) as error:
+        return Saved(version, catalog, vectors, dict(manifest["settings"]))
+    except FileNotFoundError:
+        raise
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        RecursionError,
+        OSError,
+        CatalogError,
+    ) as error:
         raise StoreError(f"{version}: damaged: {error}; index again") from error
