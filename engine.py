@@ -294,8 +294,11 @@ class Engine:
         if tier is None:
             tier = self.config.default_tier
         if not isinstance(tier, str):
-            if not callable(getattr(tier, "rank", None)):
-                raise RequestError(f"tier: {tier!r} is neither a name nor a Strategy")
+            if not (callable(getattr(tier, "rank", None)) and hasattr(tier, "fallback")):
+                raise RequestError(
+                    f"tier: {tier!r} is neither a name nor a Strategy, which has `rank(run)` "
+                    "and `fallback`"
+                )
             return type(tier).__name__, tier
         if tier not in self._tiers:
             raise RequestError(f"tier: no {tier!r}; there are: {', '.join(self._tiers)}")
