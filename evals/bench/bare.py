@@ -10,6 +10,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from ...models.encoder import DEFAULT_ENCODER
 from ...models.hub import locate
 from ...models.layout import read_settings
 from ...models.tokenization import load_tokenizer
@@ -37,7 +38,7 @@ class BareEncoder:
     """
 
     def __init__(self, spec: str, threads: int) -> None:
-        files = locate(spec)
+        files = locate(DEFAULT_ENCODER if spec == "bundled" else spec)
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1

@@ -32,7 +32,8 @@ def core_install() -> dict[str, Any]:
                 sizes[name] = _bytes(found)
                 waiting.append(found)
     megabytes = {
-        name: round(size / 1e6, 1) for name, size in sorted(sizes.items(), key=lambda item: -item[1])
+        name: round(size / 1e6, 1)
+        for name, size in sorted(sizes.items(), key=lambda item: -item[1])
     }
     return {
         "total_mb": round(sum(sizes.values()) / 1e6, 1),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
@@ -102,7 +103,10 @@ def first_answer(*, folder: str, query: str, tier: str) -> dict[str, Any]:
     }
 
 
-JOBS = {"index": index, "first_answer": first_answer}
+JOBS: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "index": index,
+    "first_answer": first_answer,
+}
 
 
 def main() -> None:

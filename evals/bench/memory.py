@@ -17,7 +17,7 @@ def resident_mb() -> float:
 def peak_mb() -> float:
     """Megabytes (10^6 bytes) resident at most since the program was started.
 
-    `ru_maxrss` is the fallback only: on Linux a new program inherits it from the one that forked it.
+    `ru_maxrss` is only the fallback: on Linux a program inherits it from the one that forked it.
     """
     return _status("VmHWM")
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NOISE = 0.5
-"""Length of what is added to a unit vector; cosine to the original about 0.9, as near twins have."""
+"""Length of what is added to a unit vector; the cosine to the original is then about 0.9."""
 
 
 class PerturbedEncoder:

@@ -100,7 +100,7 @@ def at_once(call: Call, queries: int, callers: int) -> tuple[Times, float]:
     lock, ready = Lock(), Barrier(callers + 1)
 
     def caller() -> list[float]:
-        found = []
+        found: list[float] = []
         ready.wait()
         while True:
             with lock:

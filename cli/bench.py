@@ -1,0 +1,115 @@
+"""`shortlist bench`: how fast and how large, on this machine, with the bars it is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import console, note, plain_table, show, write_json
+from .options import JsonOption, ToolsOption
+
+if TYPE_CHECKING:
+    from ..evals.record import Table
+
+BARS_FAILED = 3
+"""Exit code when a bar is short."""
+
+_QUICK_SIZE = 5_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("bench")(bench)
+
+
+def bench(
+    tools: ToolsOption = None,
+    queries: Annotated[
+        list[Path] | None,
+        typer.Option("--queries", metavar="FILE", help="JSON lines with a query; repeatable."),
+    ] = None,
+    size: Annotated[
+        list[int] | None,
+        typer.Option("--size", help="Catalog size; repeatable. 120 to 50,000 by default."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="5,000 tools only.")] = False,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Perturb vectors beyond 5,000 tools, encode none.")
+    ] = False,
+    sample: Annotated[int, typer.Option("--n", min=1, help="Queries used at most.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of the draws and the synthetic tools.")] = 0,
+    bars: Annotated[
+        bool, typer.Option("--bars", help="Print the bars only; exit 3 where one is short.")
+    ] = False,
+    as_json: JsonOption = False,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE.json", help="Also write a record of the figures."),
+    ] = None,
+) -> None:
+    """Measure time and memory of every tier, against the bare encoder and sentence-transformers."""
+    from ..evals.bench import report
+    from ..evals.bench.bars import short
+    from ..evals.bench.material import read_material
+    from ..evals.bench.run import SIZES, Plan, measure
+    from ..evals.record import Record, provenance, running_command, write_record
+
+    if quick and size:
+        raise typer.BadParameter("--quick is --size 5000: give one of them")
+    sizes = (_QUICK_SIZE,) if quick else tuple(dict.fromkeys(size or SIZES))
+    material = read_material(tools or [], queries or [], sample=sample, seed=seed)
+    plan = Plan(sizes=sizes, fast=fast)
+    origin = provenance(running_command())
+    with _steps() as step:
+        found = measure(material, plan, step=step)
+    held = report.to_json(found)
+    if record is not None:
+        table = report.bars_table(found)
+        write_record(Record(record.stem, "Speed and size", table, held, origin), record.parent)
+    if as_json:
+        write_json(held | {"origin": origin})
+    else:
+        _tell_origin(origin, len(material.queries))
+        if not bars:
+            _show("Requests: p50 / p95 ms", report.latency_table(found))
+            _show("Stages, one caller: p50 ms", report.stage_table(found))
+            _show("Compared, call by call in turn", report.comparison_table(found))
+            _show("Indexes", report.build_table(found))
+            _show("Start and memory", report.process_table(found))
+        _show("Bars", report.bars_table(found))
+        for line in held["notes"]:
+            note(f"note: {line}")
+    if bars and short(report.bars(found)):
+        raise typer.Exit(BARS_FAILED)
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[str], None]]:
+    """What is being measured now, on stderr: a line that changes, or lines away from a terminal."""
+    err = console(err=True)
+    if not err.is_terminal:
+        yield note
+        return
+    with err.status("reading") as status:
+        yield status.update
+
+
+def _tell_origin(origin: dict[str, Any], queries: int) -> None:
+    machine, versions = origin["machine"], origin["versions"]
+    libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
+    show(
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; "
+        f"commit {origin['commit'] or 'unknown'}; {queries} queries",
+        libraries,
+    )
+
+
+def _show(title: str, table: Table) -> None:
+    shown = plain_table(*table.columns, right=frozenset(table.columns[1:]))
+    for row in table.rows:
+        shown.add_row(*("–" if cell is None else str(cell) for cell in row))
+    show("", title, shown)

@@ -1,0 +1,257 @@
+"""A bench as JSON, as tables, and held to the bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..record import Cell, Table
+from .bars import Bar
+from .comparison import BARE, EMBED, HYBRID, TORCH, Comparison
+from .perturbed import NOISE
+from .run import CHANGED, Bench
+
+IMPORT_LIMIT_S = 0.15
+FIRST_ANSWER_LIMIT_S = 1.0
+BUILD_LIMIT = 1.5
+MEMORY_LIMIT_MB = 700
+MEMORY_TOOLS = 50_000
+INSTALL_LIMIT_MB = 250
+_SMALL = 0.01
+"""Milliseconds below which a stage is not worth a column of its own."""
+
+
+def to_json(bench: Bench) -> dict[str, Any]:
+    """Every figure, JSON-able."""
+    material, plan = bench.material, bench.plan
+    return {
+        "tools": {
+            "given": len(material.given),
+            "from": list(material.tools_from) or ["demo catalog"],
+            "rejected": material.rejected,
+            "synthetic": {str(n): material.synthetic(n) for n in plan.sizes},
+            "seed": material.seed,
+        },
+        "queries": {
+            "count": len(material.queries),
+            "from": list(material.queries_from) or ["demo requests"],
+        },
+        "notes": notes(bench),
+        "load_average": bench.load,
+        "builds": bench.builds,
+        "latencies": [found.to_dict() for found in bench.latencies],
+        "against_bare": [found.to_dict() for found in bench.bare],
+        "against_torch": [found.to_dict() for found in bench.torch],
+        "torch_absent": bench.torch_absent,
+        "start": bench.start,
+        "memory": bench.memory,
+        "reopened": bench.reopened,
+        "install": bench.install,
+        "bars": [bar.to_dict() for bar in bars(bench)],
+    }
+
+
+def notes(bench: Bench) -> list[str]:
+    """What a reader of the figures has to know."""
+    material, plan = bench.material, bench.plan
+    found = []
+    if any(map(material.synthetic, plan.sizes)):
+        found.append(
+            f"catalogs of more than {len(material.given):,} tools are filled up with synthetic "
+            "ones: each joins halves of the name, description and parameters of two real tools "
+            f"(seed {material.seed})"
+        )
+    if plan.fast and max(plan.sizes) > plan.compared:
+        found.append(
+            f"vectors of tools beyond the first {plan.compared:,} are not encoded: each is that of "
+            f"another tool with noise of length {NOISE}"
+        )
+    if material.rejected:
+        found.append(f"{material.rejected} definitions in the files are bad and left out")
+    cores = _cores_busy(bench.load)
+    if cores is not None:
+        found.append(cores)
+    return found
+
+
+def _cores_busy(load: list[float]) -> str | None:
+    # One process of our own is at work when the run ends.
+    before = load[0]
+    if before < 1:
+        return None
+    return f"the machine was not idle: load average {before} before the run; ratios hold better"
+
+
+def bars(bench: Bench) -> list[Bar]:
+    """The bars, with what this run says of each."""
+    found: list[Bar] = []
+    for one in bench.bare:
+        at = f"{one.tools:,} tools, {_counted(one.threads)}"
+        found += [
+            Bar(f"embed to bare session call, {at}", 1.3, "most", one.ratio(EMBED, BARE), "x"),
+            Bar(f"hybrid to embed, {at}", 1.6, "most", one.ratio(HYBRID, EMBED), "x"),
+            Bar(f"embed p95 to p50, {at}", 3.0, "most", one.spread(EMBED), "x"),
+            Bar(f"hybrid p95 to p50, {at}", 3.0, "most", one.spread(HYBRID), "x"),
+        ]
+    for one in bench.torch:
+        name = f"{TORCH} to embed, {one.tools:,} tools, {_counted(one.threads)}"
+        found.append(Bar(name, 5.0, "least", one.ratio(TORCH, EMBED), "x"))
+    if bench.torch_absent is not None:
+        found.append(Bar(f"{TORCH} to embed", 5.0, "least", None, "x", bench.torch_absent))
+    build, start, memory = bench.compared_build, bench.start, bench.memory
+    of_largest = memory["tools"] == MEMORY_TOOLS
+    return [
+        *found,
+        Bar(
+            "import shortlist, CPU beyond numpy's",
+            IMPORT_LIMIT_S,
+            "most",
+            start["import_beyond_numpy_cpu_s"],
+            "s",
+        ),
+        Bar(
+            f"import, open {build['tools']:,} tools, first answer",
+            FIRST_ANSWER_LIMIT_S,
+            "most",
+            start["first_answer"]["total_s"],
+            "s",
+        ),
+        Bar(
+            f"index {build['tools']:,} tools, to bare batched encoder",
+            BUILD_LIMIT,
+            "most",
+            build["seconds"] / build["bare_encoder_s"],
+            "x",
+        ),
+        Bar(
+            f"encoded on opening with {CHANGED} tools changed",
+            CHANGED,
+            "exactly",
+            bench.reopened["encoded"],
+            "tools",
+        ),
+        Bar(
+            f"memory to index and search {MEMORY_TOOLS:,} tools",
+            MEMORY_LIMIT_MB,
+            "most",
+            memory["peak_mb"] if of_largest else None,
+            "MB",
+            None if of_largest else f"the largest catalog of this run has {memory['tools']:,}",
+        ),
+        Bar("core install", INSTALL_LIMIT_MB, "most", bench.install["total_mb"], "MB"),
+        Bar("torch in the core install", 0, "exactly", float(bench.install["torch"]), ""),
+    ]
+
+
+def bars_table(bench: Bench) -> Table:
+    """Bar, limit, measured, verdict."""
+    signs = {"most": "≤", "least": "≥", "exactly": "="}
+    rows: list[tuple[Cell, ...]] = []
+    for bar in bars(bench):
+        limit = f"{signs[bar.at]} {bar.limit:g} {bar.unit}".rstrip()
+        measured = None if bar.measured is None else f"{_significant(bar.measured)} {bar.unit}"
+        rows.append((bar.name, limit, measured and measured.rstrip(), bar.verdict))
+    return Table(("bar", "limit", "measured", "verdict"), tuple(rows))
+
+
+def latency_table(bench: Bench) -> Table:
+    """p50 / p95 milliseconds, a row for each size, thread number and caller number."""
+    tiers = list(dict.fromkeys(found.tier for found in bench.latencies))
+    lines: dict[tuple[int, int, int], dict[str, str]] = {}
+    for found in bench.latencies:
+        line = lines.setdefault((found.tools, found.threads, found.callers), {})
+        text = f"{_significant(found.total.p50_ms)} / {_significant(found.total.p95_ms)}"
+        if set(found.ran) != {found.tier}:
+            text += f" as {', '.join(found.ran)}"
+        line[found.tier] = text
+    rows = tuple(
+        (f"{tools:,}", threads, callers, *(line.get(tier) for tier in tiers))
+        for (tools, threads, callers), line in lines.items()
+    )
+    return Table(("tools", "threads", "callers", *tiers), rows)
+
+
+def stage_table(bench: Bench) -> Table:
+    """p50 milliseconds of each stage with one caller."""
+    alone = [found for found in bench.latencies if found.callers == 1]
+    stages = [
+        stage
+        for stage in dict.fromkeys(stage for found in alone for stage in found.stages)
+        if any(f.stages[stage].p50_ms >= _SMALL for f in alone if stage in f.stages)
+    ]
+    rows = tuple(
+        (
+            f"{found.tools:,}",
+            found.threads,
+            found.tier,
+            *(
+                _significant(found.stages[stage].p50_ms) if stage in found.stages else None
+                for stage in stages
+            ),
+        )
+        for found in alone
+    )
+    return Table(("tools", "threads", "tier", *stages), rows)
+
+
+def comparison_table(bench: Bench) -> Table:
+    """Calls that took turns: p50, p95 and the ratio to the first."""
+    rows: list[tuple[Cell, ...]] = []
+    for one, base in [
+        *((found, BARE) for found in bench.bare),
+        *((found, TORCH) for found in bench.torch),
+    ]:
+        rows += [_compared(one, name, base) for name in one.latencies]
+    return Table(("call", "threads", "p50 ms", "p95 ms", "to"), tuple(rows))
+
+
+def _compared(one: Comparison, name: str, base: str) -> tuple[Cell, ...]:
+    found = one.latencies[name]
+    times = _significant(found.p50_ms), _significant(found.p95_ms)
+    return (name, one.threads, *times, f"{one.ratio(name, base):.2f}x {base}")
+
+
+def build_table(bench: Bench) -> Table:
+    """Seconds to an index of each size, and its size on disk."""
+    rows = tuple(
+        (
+            f"{built['tools']:,}",
+            bench.material.synthetic(built["tools"]),
+            built["encoded"],
+            built["seconds"],
+            built.get("bare_encoder_s"),
+            built["disk_mb"],
+        )
+        for built in sorted(bench.builds, key=lambda built: int(built["tools"]))
+    )
+    heads = ("tools", "synthetic", "encoded", "seconds", "bare encoder s", "disk MB")
+    return Table(heads, rows)
+
+
+def process_table(bench: Bench) -> Table:
+    """Start and memory."""
+    first: Mapping[str, float] = bench.start["first_answer"]
+    memory = bench.memory
+    resident = [(f"resident after {name}, MB", mb) for name, mb in memory["resident_mb"].items()]
+    rows: list[tuple[Cell, ...]] = [
+        ("import numpy, CPU s", bench.start["import_numpy_cpu_s"]),
+        ("import shortlist beyond it, CPU s", bench.start["import_beyond_numpy_cpu_s"]),
+        ("import of Engine, s", first["import_s"]),
+        (f"open {bench.compared_build['tools']:,} tools, s", first["open_s"]),
+        (f"first query ({bench.start['tier']}), s", first["first_query_s"]),
+        ("all three, s", first["total_s"]),
+        ("all three, CPU s", first["cpu_s"]),
+        (f"open with {bench.reopened['changed']} tools changed, s", bench.reopened["seconds"]),
+        (f"indexing {memory['tools']:,} tools and searching, peak MB", memory["peak_mb"]),
+        *resident,
+        ("core install, MB", bench.install["total_mb"]),
+    ]
+    return Table(("figure", "measured"), tuple(rows))
+
+
+def _significant(number: float) -> str:
+    return f"{number:.2f}" if number < 10 else f"{number:.1f}" if number < 100 else f"{number:.0f}"
+
+
+def _counted(threads: int) -> str:
+    return f"{threads} thread" if threads == 1 else f"{threads} threads"
