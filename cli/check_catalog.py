@@ -87,7 +87,7 @@ def _names(catalog: Catalog) -> Check:
     for tool in catalog:
         shared.setdefault(tool.name, []).append(tool.id)
     details = tuple(f"{name}: {', '.join(ids)}" for name, ids in shared.items() if len(ids) > 1)
-    return _counted("names", details, "name on several servers", "names on several servers", "note")
+    return _counted("names", details, "name on several tools", "names on several tools", "note")
 
 
 def _twins(catalog: Catalog) -> Check:
