@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ShortlistError
-from . import demo, doctor, explain, index, list_tools, search, tax
+from . import bench, demo, doctor, explain, index, list_tools, search, tax
 from . import eval as evaluation
 
 _EXIT_CODES = (
@@ -70,7 +70,7 @@ def _options(
     """The handful of tools an agent needs this turn, out of thousands."""
 
 
-for command in (index, search, explain, list_tools, tax, doctor, demo, evaluation):
+for command in (index, search, explain, list_tools, tax, doctor, demo, evaluation, bench):
     command.register(app)
 
 

@@ -28,7 +28,7 @@ def test_version(run):
 
 def test_help_names_every_command_and_the_exit_codes(run):
     text = " ".join(run("--help").stdout.split())
-    for command in ("index", "search", "explain", "list", "tax", "doctor", "demo", "eval"):
+    for command in ("index", "search", "explain", "list", "tax", "doctor", "demo", "eval", "bench"):
         assert f"│ {command} " in text
     for code in ("0 done", "1 an error", "2 wrong usage", "3 a gate failed", "130", "141"):
         assert code in text

@@ -71,7 +71,7 @@ def test_only_allowed_tools_are_returned_and_unknown_ones_are_told(run, run_json
 
 
 def test_a_tier_that_does_not_fit_the_time_is_replaced_and_said_so(run, run_json, index, servers):
-    for source in (("--index", index), ("--tools", servers / "web.json")):
+    for source in (("--index", index), ("--tools", servers / "slack.json")):
         arguments = ("search", QUERY, *source, "--tier", "rerank", "--budget-ms", "0.001")
         found = run_json(*arguments)
         assert found["tier"] == "lexical"
