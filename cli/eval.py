@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import RequestError
+from ..errors import EvaluationError, RequestError
 from .console import note, plain_table, progress, show, write_json
 from .options import ConfigOption, JsonOption, ToolsOption
 from .source import catalog_of, read_config
@@ -320,7 +320,15 @@ def _tell_malformed(malformed: Sequence[Malformed]) -> None:
 
 
 def _record(path: Path, title: str | None, table: Table, held: dict[str, Any]) -> None:
+    """Write a record; only of a run in which every tier ran as asked.
+
+    Raises:
+        EvaluationError: one did not, and the table would say otherwise.
+    """
     from ..evals.record import Record, provenance, running_command, write_record
 
+    if another := held.get("ran_as"):
+        told = "; ".join(f"{tier}: {', '.join(instead)}" for tier, instead in another.items())
+        raise EvaluationError(f"--record: not every tier ran as asked: {told}")
     name, origin = path.stem, provenance(running_command())
     write_record(Record(name, title or name, table, held, origin), path.parent)

@@ -4,7 +4,7 @@ Each is drawn from the record that `PLOTS` names for it:
 
 - `peers`: `result["rows"]`, one object a method and set: `method`, `set`, `hit@1`, `p50_ms`;
 - `xlam`: `result["pools"]`, as `shortlist eval xlam` records it;
-- `bench`: `result["rows"]`, one object a tier and catalog size: `tier`, `tools`, `p50_ms`.
+- `bench`: `result["latencies"]`, one object a tier and load, as `shortlist bench` records it.
 
 Rows without both of their numbers (a method that did not run, a time not measured) are passed over.
 """
@@ -112,19 +112,27 @@ def quality_by_pool(result: Mapping[str, Any]) -> Figure:
 
 
 def time_by_size(result: Mapping[str, Any]) -> Figure:
-    """Median milliseconds of every tier against the size of the catalog."""
-    lines: dict[str, list[tuple[float, float]]] = {}
-    for row in sorted(result["rows"], key=lambda row: float(row["tools"])):
-        if row.get("p50_ms"):
-            lines.setdefault(row["tier"], []).append((row["tools"], row["p50_ms"]))
-    figure, (axes,) = _panels([""])
-    _lines(axes, lines)
-    axes.set_yscale("log")
-    axes.set(xlabel="tools in the catalog", ylabel="p50, ms")
+    """Median milliseconds of every tier against the size of the catalog, a panel a thread number.
+
+    One caller at a time.
+    """
+    alone = [row for row in result["latencies"] if row["callers"] == 1]
+    counts = sorted({row["threads"] for row in alone})
+    if not counts:
+        raise ValueError("no latency with one caller")
+    figure, panels = _panels(counts)
+    for threads, axes in zip(counts, panels, strict=True):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for row in sorted(alone, key=lambda row: float(row["tools"])):
+            if row["threads"] == threads:
+                lines.setdefault(row["tier"], []).append((row["tools"], row["p50_ms"]))
+        _lines(axes, lines)
+        axes.set_yscale("log")
+        axes.set(title=f"threads: {threads}", xlabel="tools in the catalog", ylabel="p50, ms")
     return figure
 
 
-def _panels(names: Sequence[str]) -> tuple[Figure, list[Axes]]:
+def _panels(names: Sequence[object]) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_PANEL[0] * len(names), _PANEL[1]), layout="constrained")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,23 @@ def test_records_and_the_tables_made_of_them(files: Path) -> None:
     assert (
         run("--tools", "tools.jsonl", *COMMON[2:], "--baseline", "results/mine.json").exit_code == 1
     )
+
+
+def test_a_run_whose_tiers_did_not_run_as_asked_is_not_recorded(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from shortlist import Engine, Selection
+
+    search = Engine.search
+
+    def downgraded(engine: Engine, *args: Any, **options: Any) -> Selection:
+        return replace(search(engine, *args, **options), tier="cheaper", tier_reason="too slow")
+
+    monkeypatch.setattr(Engine, "search", downgraded)
+    result = run(*COMMON, "--record", "mine.json")
+    assert result.exit_code == 1
+    assert "lexical: cheaper: too slow" in result.stderr
+    assert not (files / "mine.json").exists()
 
 
 def test_xlam(files: Path) -> None:

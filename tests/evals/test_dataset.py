@@ -117,7 +117,9 @@ rows = st.dictionaries(
 ).map(json.dumps)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(rows | st.text(max_size=9).map(lambda text: text.replace("\n", " ")), max_size=4))
 def test_every_row_is_kept_or_reported(tmp_path: Path, catalog: Catalog, lines: list[str]) -> None:
     path = tmp_path / "queries.jsonl"

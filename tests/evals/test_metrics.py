@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shortlist.evals import metrics
 
@@ -19,6 +19,7 @@ queries = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(queries)
 def test_metrics_agree_with_trec_eval(cases: list[tuple[list[str], set[str]]]) -> None:
     qrels = {str(n): dict.fromkeys(relevant, 1) for n, (_, relevant) in enumerate(cases)}
@@ -67,6 +68,7 @@ def test_a_query_without_relevant_tools_is_refused() -> None:
         metrics.judge([["a"]], [set()], depth=1)
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(0, 1), min_size=1, max_size=40),
     st.integers(0, 5),

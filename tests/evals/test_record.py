@@ -100,7 +100,7 @@ def test_a_page_that_cannot_be_filled_is_an_error(tmp_path: Path, page: str) -> 
         fill_tables(page, tmp_path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=60).filter(lambda text: "<!--" not in text))
 def test_what_lies_outside_tables_is_kept(tmp_path: Path, text: str) -> None:
     write_record(made("one"), tmp_path)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
@@ -26,6 +26,7 @@ requests = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(requests, st.sampled_from(["tool", "server"]), st.floats(0, 1), st.integers(0, 99))
 def test_seen_and_unseen_never_mix(
     queries: list[Query], by: Literal["tool", "server"], share: float, seed: int
@@ -46,6 +47,7 @@ def test_seen_and_unseen_never_mix(
     assert split == hold_out(CATALOG, queries, by=by, share=share, seed=seed)
 
 
+@settings(deadline=None)
 @given(st.permutations(IDS), st.integers(0, 12), st.integers(0, 99))
 def test_a_growing_catalog_keeps_its_split(order: list[str], size: int, seed: int) -> None:
     part = Catalog(CATALOG.get(tool_id) for tool_id in order[:size])

@@ -134,7 +134,7 @@ def test_a_row_that_never_closes_ends_the_reading(
     assert "was not read" in problem.reason
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60) | st.text('[]{}",\\: 1a', max_size=40).map(str.encode))
 def test_no_bytes_crash_the_reader(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "data"
