@@ -27,7 +27,7 @@ def test_twins_are_near_copies_on_other_servers() -> None:
         _tool(4, "c", "get_weather"),  # same name, unrelated text
         _tool(5, None, "forecast_x"),  # no server counts as a server of its own
     ]
-    vectors = _unit([[1, 0], [1, 0.01], [1, 0], [1, 0.9], [0, 1], [1, 0]])
+    vectors = _unit([[1, 0], [1, 0.01], [1, 0], [1, 0.7], [0, 1], [1, 0]])
     twins = Twins(tools, vectors)
     assert twins.of(0) == {1, 3, 5}
     assert twins.of(4) == set()

@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 
 from shortlist.models.training.batches import Mixture  # noqa: E402
 from shortlist.models.training.data import read_training_data  # noqa: E402
-from shortlist.models.training.evaluate import LabelledSet  # noqa: E402
+from shortlist.models.training.evaluate import LabelledSet, evaluate  # noqa: E402
 from shortlist.models.training.model import TextEncoder  # noqa: E402
 from shortlist.models.training.recipe import Recipe, learning_rate_share  # noqa: E402
 from shortlist.models.training.run import Training  # noqa: E402
@@ -84,11 +84,16 @@ def test_bucketing_does_not_change_a_vector(start: Path) -> None:
 
 
 def test_training_learns_and_keeps_the_best(toy_sets: Path, start: Path, tmp_path: Path) -> None:
-    record = _training(toy_sets, start, tmp_path).run()
-    curve = [point["all"]["hit@1"] for point in record.curve]
-    assert [point["step"] for point in record.curve] == [10, 20, 30]
-    assert curve[-1] > curve[0]
-    assert max(curve) > 60
+    toy = toy_sets / "toy"
+    labelled = LabelledSet.read(toy / "judged_tools.jsonl", toy / "queries.jsonl")
+    before = evaluate(TextEncoder(start, torch.device("cpu")), labelled)["all"]
+    record = _training(toy_sets, start, tmp_path, steps=20).run()
+    assert [point["step"] for point in record.curve] == [10, 20]
+    assert before["hit@1"] < 50
+    assert max(point["all"]["hit@1"] for point in record.curve) > 80
+    kept = evaluate(TextEncoder(tmp_path / "best", torch.device("cpu")), labelled)["all"]
+    best = next(point for point in record.curve if point["step"] == record.best_step)
+    assert kept == best["all"]
     assert (tmp_path / "best" / "model.safetensors").exists()
     written = json.loads((tmp_path / "record.json").read_text())
     assert written["best_step"] == record.best_step
