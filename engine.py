@@ -234,10 +234,7 @@ class Engine:
         name, strategy = self._strategy(tier)
         deadline = None if budget_ms is None else start + _milliseconds(budget_ms) / 1e3
         run = self._run(index, Query(text, allowed, vector), count, deadline)
-        if not text.strip():
-            ran, reason, ranking = name, None, Ranking.empty()
-        else:
-            ranking, ran, reason = self._rank(run, name, strategy)
+        ranking, ran, reason = self._rank(run, name, strategy)
         ranking, exact = _promoted(index, run.query, ranking)
         hits = _hits(index, run, ranking.head(count), exact)
         return Selection(
@@ -255,6 +252,8 @@ class Engine:
         return Run(query, k, index.retrievers, index.rerankers, deadline)
 
     def _rank(self, run: Run, asked: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
+        if not run.query.text.strip():
+            return Ranking.empty(), asked, None
         name = asked
         reasons: list[str] = []
         while True:
