@@ -54,8 +54,8 @@ class Plan:
     sizes: tuple[int, ...] = SIZES
     threads: tuple[int, ...] = (1, 2)
     callers: tuple[int, ...] = (1, 8)
-    rounds: int = 3
-    repeats: int = 7
+    rounds: int = 2
+    repeats: int = 9
     fast: bool = False
 
     def __post_init__(self) -> None:
@@ -237,7 +237,7 @@ def _latencies(folder: Path, plan: Plan, queries: Sequence[str]) -> list[TierLat
 
 
 def _start(folder: Path, queries: Sequence[str], repeats: int) -> dict[str, Any]:
-    numpy_s, beyond_s = import_cpu_seconds(3 * repeats)
+    numpy_s, beyond_s = import_cpu_seconds(repeats)
     runs = [
         run_job("first_answer", folder=str(folder), query=query, tier=_FIRST_TIER)
         for query in (list(queries) * repeats)[:repeats]

@@ -1,0 +1,181 @@
+"""The whole bench over small catalogs, once; and what it says."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import typer
+from shortlist.cli import bench as command
+from shortlist.errors import EvaluationError
+from shortlist.evals.bench import report, run
+from shortlist.evals.bench.bars import short
+from shortlist.evals.bench.material import read_material
+from shortlist.evals.bench.processes import run_job
+from typer.testing import CliRunner
+
+PLAN = run.Plan(sizes=(50, 60), threads=(1,), callers=(1, 2), rounds=1, repeats=1, fast=True)
+
+
+@pytest.fixture(scope="module")
+def steps() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def found(steps: list[str]) -> Iterator[run.Bench]:
+    material = read_material([], [], sample=4)
+    material = replace(material, given=material.given[:55])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "COMPARED_SIZE", 50)
+        patch.setattr(run, "torch_absence", lambda: "not installed: torch")
+        yield run.measure(material, PLAN, step=steps.append)
+
+
+@pytest.fixture(scope="module")
+def held(found: run.Bench) -> Any:
+    return json.loads(json.dumps(report.to_json(found), allow_nan=False))
+
+
+def test_every_size_load_and_tier_is_measured(held: Any) -> None:
+    seen = [
+        (row["tools"], row["threads"], row["callers"], row["tier"]) for row in held["latencies"]
+    ]
+    tiers = ("lexical", "embed", "hybrid", "rerank")
+    assert seen == [(n, 1, c, tier) for n in (50, 60) for c in (1, 2) for tier in tiers]
+    for row in held["latencies"]:
+        assert 0 < row["p50_ms"] <= row["p95_ms"]
+        assert row["calls"] == 4
+        assert sum(row["ran"].values()) == 4
+        assert (row["per_second"] is None) == (row["callers"] == 1)
+
+
+def test_stages_are_those_of_the_tier(held: Any) -> None:
+    stages = {
+        row["tier"]: set(row["stages"])
+        for row in held["latencies"]
+        if row["callers"] == 1 and row["tools"] == 50
+    }
+    assert stages["lexical"] == {"lexical", "outside stages"}
+    assert stages["embed"] == {"encode", "dense", "outside stages"}
+    assert stages["hybrid"] >= {"lexical", "encode", "dense", "fusion", "outside stages"}
+
+
+def test_builds_say_what_was_encoded_and_what_is_synthetic(held: Any) -> None:
+    small, large = held["builds"]
+    assert (small["tools"], small["encoded"], small["synthetic"]) == (50, 50, 0)
+    assert small["bare_encoder_s"] > 0
+    assert (large["tools"], large["encoded"], large["perturbed"]) == (60, 0, True)
+    assert held["tools"]["synthetic"] == {"50": 0, "60": 5}
+    assert any("synthetic" in line for line in held["notes"])
+    assert any("not encoded" in line for line in held["notes"])
+
+
+def test_changed_tools_alone_are_encoded_again(held: Any) -> None:
+    assert held["reopened"]["changed"] == held["reopened"]["encoded"] == 50
+
+
+def test_processes_report_start_and_memory(held: Any) -> None:
+    assert 0 < held["start"]["import_numpy_cpu_s"] < 5
+    parts = held["start"]["first_answer"]
+    assert parts["total_s"] == pytest.approx(
+        parts["import_s"] + parts["open_s"] + parts["first_query_s"], abs=0.001
+    )
+    assert held["memory"]["tools"] == 60
+    resident = held["memory"]["resident_mb"]
+    assert list(resident) == ["start", "imports", "tools", "index", "searches"]
+    assert max(resident.values()) <= held["memory"]["peak_mb"] + 0.1
+    assert held["install"]["distributions_mb"]["numpy"] > 10
+    assert held["install"]["torch"] is False
+
+
+def test_bars_follow_from_the_figures(found: run.Bench, held: Any) -> None:
+    bars = {bar["bar"]: bar for bar in held["bars"]}
+    (one,) = held["against_bare"]
+    p50 = {name: call["p50_ms"] for name, call in one["latencies"].items()}
+    ratio = bars["embed to bare session call, 50 tools, 1 thread"]
+    assert ratio["measured"] == pytest.approx(p50["embed"] / p50["bare session"], abs=1e-3)
+    assert ratio["verdict"] == ("pass" if ratio["measured"] <= 1.3 else "short")
+    assert bars["encoded on opening with 50 tools changed"]["verdict"] == "pass"
+    memory = bars["memory to index and search 50,000 tools"]
+    assert memory["verdict"] == "not measured"
+    assert "60" in memory["reason"]
+    torch = bars["sentence-transformers to embed"]
+    assert torch["reason"] == "not installed: torch"
+    assert {bar.name for bar in short(report.bars(found))} == {
+        name for name, bar in bars.items() if bar["verdict"] == "short"
+    }
+
+
+def test_tables_are_whole(found: run.Bench) -> None:
+    for table in (
+        report.latency_table(found),
+        report.stage_table(found),
+        report.comparison_table(found),
+        report.build_table(found),
+        report.process_table(found),
+        report.bars_table(found),
+    ):
+        assert table.rows
+        for row in table.rows:
+            assert len(row) == len(table.columns)
+            assert all(not isinstance(cell, float) or math.isfinite(cell) for cell in row)
+
+
+def test_steps_are_told(found: run.Bench, steps: list[str]) -> None:
+    assert steps[0] == "indexing 50 tools beside the bare encoder"
+    assert steps[-1] == "searching 60 tools"
+
+
+def test_a_size_too_small_to_measure_is_refused() -> None:
+    with pytest.raises(EvaluationError, match="at least 50"):
+        run.Plan(sizes=(49,))
+
+
+def test_a_failing_process_says_why() -> None:
+    with pytest.raises(EvaluationError, match="not a saved index"):
+        run_job("first_answer", folder="/nonexistent", query="q", tier="hybrid")
+
+
+@pytest.fixture
+def app(found: run.Bench, monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
+    """The command, with the measuring done already."""
+    monkeypatch.setattr(run, "measure", lambda material, plan, *, step: found)
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    command.register(app)
+    return app
+
+
+def test_the_command_writes_json_and_a_record(app: typer.Typer, tmp_path: Any, held: Any) -> None:
+    record = tmp_path / "bench.json"
+    result = CliRunner().invoke(app, ["bench", "--json", "--record", str(record)])
+    assert result.exit_code == 0, result.output
+    shown = json.loads(result.stdout)
+    assert shown["origin"]["versions"]["shortlist"]
+    assert {key: shown[key] for key in held} == held
+    kept = json.loads(record.read_text())
+    assert kept["table"]["columns"] == ["bar", "limit", "measured", "verdict"]
+    assert kept["result"] == held
+
+
+def test_the_command_shows_tables_and_fails_on_a_short_bar(
+    app: typer.Typer, found: run.Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = CliRunner().invoke(app, ["bench"])
+    assert whole.exit_code == 0, whole.output
+    for heading in ("Requests", "Stages", "Compared", "Indexes", "Start and memory", "Bars"):
+        assert heading in whole.output
+    monkeypatch.setattr(report, "IMPORT_LIMIT_S", -1.0)
+    failed = CliRunner().invoke(app, ["bench", "--bars"])
+    assert failed.exit_code == command.BARS_FAILED
+    assert "short" in failed.output
+    assert "Stages" not in failed.output
+
+
+def test_quick_is_a_size_of_its_own(app: typer.Typer) -> None:
+    assert CliRunner().invoke(app, ["bench", "--quick", "--size", "120"]).exit_code == 2
