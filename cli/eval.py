@@ -12,7 +12,7 @@ import typer
 from ..errors import EvaluationError, RequestError
 from .console import note, plain_table, progress, show, write_json
 from .options import ConfigOption, JsonOption, ToolsOption
-from .source import catalog_of, read_config
+from .source import read_config
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -93,25 +93,28 @@ def evaluate(
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
     from ..evals import dataset, gate, report, runner
+    from ..evals.tool_files import read_tool_files
 
     try:
         floors = [gate.parse_floor(text) for text in least or ()]
     except RequestError as error:
         raise typer.BadParameter(str(error)) from error
     before = None if baseline is None else gate.read_figures(baseline)
-    catalog, pooled = catalog_of(tools), pool == "queries"
+    catalog, bad_tools = read_tool_files(tools)
+    pooled = pool == "queries"
     read = dataset.read_queries(queries, catalog, pooled=pooled)
     if by is not None and not any(by in query.fields for query in read.queries):
         there = ", ".join(sorted({name for query in read.queries for name in query.fields}))
         raise typer.BadParameter(f"--by {by!r}: no row has it; there are: {there or 'none'}")
-    _tell_malformed(read.malformed)
+    malformed = (*bad_tools, *read.malformed)
+    _tell_malformed(malformed)
     engine = _indexed(catalog, config)
     outcomes = {}
     for name in _tiers(engine, tier):
         method = runner.tier_method(engine, name, k=k, pooled=pooled)
         with _steps(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
-    found = report.evaluation(engine, outcomes, malformed=read.malformed, by=by)
+    found = report.evaluation(engine, outcomes, malformed=malformed, by=by)
     failed = _missed(engine, outcomes, k, pooled) if misses else None
     held = report.to_json(found)
     if failed is not None:

@@ -49,19 +49,20 @@ class Malformed:
 
     Args:
         source: file the row came from.
-        row: where it is in the file, counted from 1.
+        row: where it is in the file, counted from 1; None where rows cannot be told apart.
         reason: what is wrong with it.
         dropped: whether the row was left out; a repaired one is reported too.
     """
 
     source: str
-    row: int
+    row: int | None
     reason: str
     dropped: bool = True
 
     def __str__(self) -> str:
         fate = "left out" if self.dropped else "kept"
-        return f"{self.source}, row {self.row}: {self.reason} ({fate})"
+        place = self.source if self.row is None else f"{self.source}, row {self.row}"
+        return f"{place}: {self.reason} ({fate})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +120,22 @@ def read_queries(
     malformed: list[Malformed] = []
     files = [Path(path) for path in paths]
     for path in files:
-        for row, line in _lines(path):
+        ids: dict[str, int] = {}
+        for row, line in file_lines(path):
             try:
                 query, repairs = _read_row(line, catalog, pooled, path.name, row)
             except RowError as error:
                 malformed.append(Malformed(path.name, row, str(error)))
                 continue
             queries.append(query)
+            first = ids.setdefault(query.fields.get("id", ""), row)
+            if "id" in query.fields and first != row:
+                repairs.append(f"id: {query.fields['id']!r} was row {first}'s too")
             malformed.extend(Malformed(path.name, row, note, dropped=False) for note in repairs)
     if not queries:
         names = ", ".join(str(path) for path in files)
-        first = f"; first problem: {malformed[0]}" if malformed else ""
-        raise EvaluationError(f"{names}: no usable query{first}")
+        problem = f"; first problem: {malformed[0]}" if malformed else ""
+        raise EvaluationError(f"{names}: no usable query{problem}")
     return QuerySet(tuple(queries), tuple(malformed))
 
 
@@ -153,7 +158,12 @@ def parse_object(line: bytes | str) -> dict[str, Any]:
     return row
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def file_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Lines of a file with their numbers, from 1; blank ones are passed over.
+
+    Raises:
+        EvaluationError: it cannot be read.
+    """
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):

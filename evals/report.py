@@ -94,7 +94,7 @@ def to_json(found: Evaluation, *, seed: int = 0) -> dict[str, Any]:
     return held
 
 
-def malformed_row(one: Malformed) -> dict[str, str | int | bool]:
+def malformed_row(one: Malformed) -> dict[str, str | int | bool | None]:
     """A malformed row for JSON."""
     return {"source": one.source, "row": one.row, "reason": one.reason, "dropped": one.dropped}
 

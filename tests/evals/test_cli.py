@@ -102,6 +102,20 @@ def test_wrong_usage(files: Path, arguments: tuple[str, ...]) -> None:
     assert run(*arguments).exit_code == 2
 
 
+def test_bad_tools_are_left_out_and_reported(files: Path) -> None:
+    held = (files / "tools.jsonl").read_text().splitlines()
+    again = json.dumps(json.loads(held[0]) | {"description": "Another"})
+    (files / "tools.jsonl").write_text("\n".join([*held, "{", again, held[1], '{"name": ""}']))
+    found = json.loads(run(*COMMON, "--json").stdout)
+    assert found["tools"] == 6
+    told = {(one["source"], one["row"]): one for one in found["malformed"]}
+    assert "is not JSON" in told["tools.jsonl", 6]["reason"]
+    assert "held as 'github/create_issue~2'" in told["tools.jsonl", 7]["reason"]
+    assert not told["tools.jsonl", 7]["dropped"]
+    assert "the same definition" in told["tools.jsonl", 8]["reason"]
+    assert "is empty" in told["tools.jsonl", 9]["reason"]
+
+
 def test_what_cannot_be_read_is_an_error(files: Path) -> None:
     assert run(*COMMON, "--baseline", "absent.json").exit_code == 1
     (files / "queries.jsonl").write_text("{")

@@ -75,6 +75,13 @@ def test_a_repeated_id_is_repaired_and_reported(tmp_path: Path, catalog: Catalog
     ]
 
 
+def test_a_row_id_that_comes_again_is_kept_and_reported(tmp_path: Path, catalog: Catalog) -> None:
+    found = read_queries([written(tmp_path, GOOD | {"id": 7}, GOOD | {"id": 7}, GOOD)], catalog)
+    assert len(found.queries) == 3
+    assert [(one.row, one.dropped) for one in found.malformed] == [(2, False)]
+    assert "row 1's too" in found.malformed[0].reason
+
+
 def test_pools_count_only_when_asked_for(tmp_path: Path, catalog: Catalog) -> None:
     pooled = GOOD | {"pool": ["create_issue", "close_issue"]}
     outside = GOOD | {"pool": ["close_issue"]}

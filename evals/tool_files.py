@@ -1,0 +1,77 @@
+"""Tools to evaluate on, read so that a bad definition is left out and reported, not fatal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..catalog import Catalog, Tool, read_tools
+from ..errors import CatalogError
+from .dataset import Malformed, RowError, file_lines, parse_object
+
+_PLACE = re.compile(r"line (\d+)|\[(\d+)\]")
+
+
+def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malformed, ...]]:
+    """The tools of files, and the definitions that are bad or claim a taken id.
+
+    Of two definitions under one id the later is renamed, or left out where it repeats the earlier
+    word for word.
+
+    Args:
+        paths: files or folders in any form `read_tools` knows.
+
+    Raises:
+        CatalogError: a source cannot be read at all.
+    """
+    malformed: list[Malformed] = []
+    tools: list[Tool] = []
+    for path in map(Path, paths):
+        read = read_tools(path, strict=False)
+        tools.extend(read.tools)
+        for one in read.rejected:
+            name = f"tool {one.name!r}: " if one.name else ""
+            reason = f"{name}{one.field}: {one.reason}"
+            malformed.append(Malformed(path.name, _row(one.where), reason))
+    catalog = Catalog(tools)
+    if catalog.collisions:
+        places = _repeats(paths)
+        for collision in catalog.collisions:
+            source, row = (
+                places[collision.id].pop(0) if places.get(collision.id) else ("tools", None)
+            )
+            fate = (
+                "the same definition" if collision.identical else f"held as {collision.kept_as!r}"
+            )
+            reason = f"id: {collision.id!r} was an earlier tool's; {fate}"
+            malformed.append(Malformed(source, row, reason, dropped=collision.identical))
+    return catalog, tuple(malformed)
+
+
+def _row(where: str) -> int | None:
+    """The row a place names, counted from 1."""
+    places = _PLACE.findall(where)
+    if not places:
+        return None
+    line, index = places[0]
+    return int(line) if line else int(index) + 1
+
+
+def _repeats(paths: Sequence[str | Path]) -> dict[str, list[tuple[str, int]]]:
+    """Where files of lines declare an id again, by id; other forms have no rows to name."""
+    seen: set[str] = set()
+    repeats: dict[str, list[tuple[str, int]]] = {}
+    for path in map(Path, paths):
+        if path.suffix != ".jsonl":
+            continue
+        for number, line in file_lines(path):
+            try:
+                row = parse_object(line)
+                tool = Tool.from_dict(row)
+            except (RowError, CatalogError):
+                continue
+            if tool.id in seen:
+                repeats.setdefault(tool.id, []).append((path.name, number))
+            seen.add(tool.id)
+    return repeats
