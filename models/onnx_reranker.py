@@ -33,7 +33,7 @@ class OnnxReranker:
         self.name = files.name
         self._files = files
         self._settings = read_settings(files.folder)
-        self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens, cut="only_second")
+        self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens)
         self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
         labels = self._session.choose_output(("logits",)).shape[-1]
         if labels not in (1, 2):
@@ -52,7 +52,7 @@ class OnnxReranker:
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Score texts against one query; see `Reranker.score`."""
         window = self._settings.max_tokens
-        query = self._leading_half(encodable(query, window))
+        query = encodable(query, window)
         scores = np.empty(len(texts), np.float32)
 
         def score_one(row: int) -> None:
@@ -61,11 +61,3 @@ class OnnxReranker:
 
         self._session.for_each(len(texts), score_one, None)
         return scores
-
-    def _leading_half(self, query: str) -> str:
-        """Cut a query that would leave less than half of the window to the text."""
-        limit = self._settings.max_tokens // 2
-        encoding = self._tokenizer.encode(query, add_special_tokens=False)
-        if len(encoding.ids) <= limit:
-            return query
-        return query[: encoding.offsets[limit - 1][1]]

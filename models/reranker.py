@@ -30,7 +30,7 @@ class Reranker(Protocol):
 
         Args:
             query: the query.
-            texts: the texts; a pair that exceeds the model's window is cut, its text first.
+            texts: the texts; of a pair that exceeds the model's window the longer is cut.
 
         Returns:
             One raw score (a logit, unbounded) per text, float32 of shape (len(texts),).

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingExtraError, ModelError
-from .tokenization import without_surrogates
+from .surrogates import without_surrogates
 
 _BATCH = 32
 

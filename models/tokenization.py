@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from tokenizers import Tokenizer
 
 from ..errors import ModelError
+from .surrogates import without_surrogates
 
 _CHARACTERS_PER_TOKEN = 40
 """Text beyond this many characters per token of the window is cut before it is tokenised: words
@@ -15,15 +15,14 @@ average five characters, so it could not have fitted, and tokenising 100 kB to k
 would cost more than the model."""
 
 
-def load_tokenizer(
-    folder: Path, max_tokens: int, *, cut: Literal["longest_first", "only_second"] = "longest_first"
-) -> Tokenizer:
+def load_tokenizer(folder: Path, max_tokens: int) -> Tokenizer:
     """Load a folder's tokenizer.json, cutting at the model's window and never padding.
+
+    Of a pair that does not fit, the longer text is cut first.
 
     Args:
         folder: the model folder.
         max_tokens: window in tokens, special tokens included.
-        cut: which text of a pair to cut when both do not fit.
 
     Raises:
         ModelError: the file is missing or is not a tokenizer.
@@ -36,7 +35,7 @@ def load_tokenizer(
     except Exception as error:
         raise ModelError(f"{path}: not a tokenizer: {error}") from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(max_tokens, strategy=cut)
+    tokenizer.enable_truncation(max_tokens, strategy="longest_first")
     return tokenizer
 
 
@@ -48,18 +47,3 @@ def encodable(text: str, max_tokens: int) -> str:
         max_tokens: window of the model the text is for.
     """
     return without_surrogates(text[: max_tokens * _CHARACTERS_PER_TOKEN])
-
-
-def without_surrogates(text: str) -> str:
-    """Join surrogate pairs and replace lone surrogates by U+FFFD; other text is returned as is.
-
-    Args:
-        text: any string.
-    """
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ModelError
 from .hub import WEIGHTS
-from .tokenization import without_surrogates
+from .surrogates import without_surrogates
 
 if TYPE_CHECKING:
     import tiktoken

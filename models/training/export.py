@@ -114,7 +114,7 @@ def _trace(module: torch.nn.Module, config: Any, path: Path, *, output: str) -> 
     if config.type_vocab_size > 1:
         inputs.append("token_type_ids")
     path.parent.mkdir(parents=True, exist_ok=True)
-    ids = torch.randint(5, 50, (2, 11))
+    ids = torch.ones((2, 11), dtype=torch.long)
     mask = torch.ones_like(ids)
     mask[1, 8:] = 0
     example = (ids, mask, torch.zeros_like(ids))[: len(inputs)]
