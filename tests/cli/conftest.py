@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import shortlist
 from shortlist.cli.app import app
+from shortlist.models import load_encoder
 from typer.testing import CliRunner, Result
 
 Run = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
-def _unbounded_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+def _plain_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _encoder_loaded_once() -> Iterator[None]:
+    """A process of its own would load it for each command, and a hundred commands are run here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shortlist.builder.load_encoder", cache(load_encoder))
+        yield
 
 
 @pytest.fixture(scope="session")

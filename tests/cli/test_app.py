@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,7 +28,7 @@ def test_version(run):
 
 
 def test_help_names_every_command_and_the_exit_codes(run):
-    text = " ".join(run("--help").stdout.split())
+    text = " ".join(re.sub(r"\x1b\[[\d;]*m", "", run("--help").stdout).split())
     for command in ("index", "search", "explain", "list", "tax", "doctor", "demo", "eval", "bench"):
         assert f"│ {command} " in text
     for code in ("0 done", "1 an error", "2 wrong usage", "3 a gate failed", "130", "141"):
