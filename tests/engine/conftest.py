@@ -57,10 +57,21 @@ def make_engine(models: Models) -> Callable[..., Engine]:
     return make
 
 
-@pytest.fixture
-def engine(make_engine: Callable[..., Engine]) -> Engine:
-    """A hundred tools on cheap models."""
-    return make_engine()
+def cheap_engine(tools: Any) -> Engine:
+    """An engine on cheap models that outlives the patching of a single test."""
+    known = Models()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(builder, "load_encoder", known.load_encoder)
+        patch.setattr(builder, "load_reranker", known.load_reranker)
+        engine = Engine.from_tools(tools, reranker="overlap")
+        engine.search("load the reranker", tier="rerank")
+    return engine
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """A hundred tools on cheap models, not to be changed."""
+    return cheap_engine(make_tools())
 
 
 @pytest.fixture(params=TIERS)

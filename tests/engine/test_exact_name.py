@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from shortlist import Engine, Tool
 
+from .conftest import cheap_engine
 from .fakes import make_tools
 
 TOOLS = [
@@ -25,9 +26,9 @@ TOOLS = [
 ]
 
 
-@pytest.fixture
-def engine(make_engine: Callable[..., Engine]) -> Engine:
-    return make_engine(TOOLS)
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return cheap_engine(TOOLS)
 
 
 def test_every_id_and_every_unshared_name_comes_first(engine: Engine, tier: str) -> None:
@@ -102,7 +103,10 @@ def test_a_sentence_with_a_name_in_it_is_no_name(engine: Engine, tier: str) -> N
     assert all("exact" not in hit.stages for hit in answer)
 
 
-def test_a_new_name_counts_from_the_update_on(engine: Engine, tier: str) -> None:
+def test_a_new_name_counts_from_the_update_on(
+    make_engine: Callable[..., Engine], tier: str
+) -> None:
+    engine = make_engine()
     fresh = Tool("brand_new", "x", "Unrelated text")
     engine.update(engine.catalog.add([fresh]))
     assert engine.search("brand_new", tier=tier, k=1).ids == ("x/brand_new",)

@@ -35,11 +35,16 @@ def open_engine(folder: Path, tools: Any = None, **settings_: Any) -> Engine:
     return Engine.open(folder, tools, **{"reranker": "overlap", **settings_})
 
 
-@pytest.fixture
-def saved(engine: Engine, tmp_path: Path) -> Path:
-    folder = tmp_path / "index"
+@pytest.fixture(scope="session")
+def saved_once(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "index"
     engine.save(folder)
     return folder
+
+
+@pytest.fixture
+def saved(saved_once: Path, models: Models, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved_once, tmp_path / "index"))
 
 
 def version_of(folder: Path) -> Path:
@@ -154,8 +159,9 @@ class TestChanges:
 
 class TestVersions:
     def test_saving_again_replaces_and_keeps_one_before(
-        self, engine: Engine, saved: Path
+        self, make_engine: MakeEngine, saved: Path
     ) -> None:
+        engine = make_engine()
         for count in (10, 20, 30):
             engine.update(make_tools(count))
             engine.save(saved)

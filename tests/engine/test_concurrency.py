@@ -1,0 +1,95 @@
+"""Many threads search while the catalog is replaced: every answer is of exactly one version."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from threading import Event, Thread
+
+from shortlist import Catalog, Engine, Selection, Tool
+
+from .conftest import TIERS
+
+VERSIONS, THREADS = 200, 16
+# Seconds a thread rests between requests: sixteen that never do leave the updates no processor.
+PAUSE = 0.03
+SIZES = (12, 3, 20, 1)
+
+
+def catalog(version: int) -> Catalog:
+    """A version's tools carry its number; sizes differ, so that a row of another would stand out."""
+    return Catalog(
+        Tool(f"create_issue_{number}", f"v{version}", f"Create issue {number} of version {version}")
+        for number in range(SIZES[version % len(SIZES)])
+    )
+
+
+def test_every_answer_belongs_to_one_version(make_engine: Callable[..., Engine]) -> None:
+    versions = [catalog(number) for number in range(VERSIONS + 1)]
+    ids = {version.fingerprint: {tool.id for tool in version} for version in versions}
+    assert len(ids) == len(versions)
+    engine = make_engine(versions[0])
+    stop = Event()
+    answers: list[list[Selection]] = [[] for _ in range(THREADS)]
+    failures: list[BaseException] = []
+
+    def search(mine: list[Selection], thread: int) -> None:
+        turn = thread
+        try:
+            while not stop.wait(PAUSE):
+                turn += 1
+                tier, query = TIERS[turn % len(TIERS)], f"create issue {turn % 25}"
+                if turn % 5 == 0:
+                    mine.extend(engine.search_many([query, "version"], tier=tier, k=30))
+                elif turn % 7 == 0:
+                    allowed = [tool.id for tool in engine.catalog][::2]
+                    mine.append(engine.search(query, tier=tier, k=30, allowed=allowed))
+                else:
+                    mine.append(engine.search(query, tier=tier, k=30))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the test reports it
+            failures.append(error)
+
+    threads = [
+        Thread(target=search, args=(mine, number)) for number, mine in enumerate(answers)
+    ]
+    for thread in threads:
+        thread.start()
+    for version in versions[1:]:
+        engine.update(version)
+    stop.set()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert failures == []
+    assert not any(thread.is_alive() for thread in threads)
+    found = [answer for mine in answers for answer in mine]
+    assert len(found) >= VERSIONS
+    assert len({answer.catalog for answer in found}) > 5
+    for answer in found:
+        assert set(answer.ids) <= ids[answer.catalog]
+        assert len(set(answer.ids)) == len(answer)
+        assert (answer.tier, answer.tier_reason) == (answer.tier_asked, None)
+    assert engine.catalog is versions[-1]
+    assert engine.search("create issue", k=30).catalog == versions[-1].fingerprint
+
+
+def test_the_batch_is_of_one_version(make_engine: Callable[..., Engine]) -> None:
+    engine = make_engine(catalog(0))
+    updates = Thread(target=lambda: [engine.update(catalog(number)) for number in range(1, 20)])
+    updates.start()
+    while updates.is_alive():
+        batch = engine.search_many([f"issue {number}" for number in range(8)])
+        assert len({answer.catalog for answer in batch}) == 1
+    updates.join()
+
+
+def test_an_event_loop_goes_on_while_engines_search(engine: Engine) -> None:
+    async def search_all() -> list[Selection]:
+        return await asyncio.gather(
+            *(engine.asearch(f"issue {number}", tier=TIERS[number % 4]) for number in range(40))
+        )
+
+    answers = asyncio.run(search_all())
+    assert [answer.query for answer in answers] == [f"issue {number}" for number in range(40)]
+    assert all(
+        answer.ids == engine.search(answer.query, tier=answer.tier).ids for answer in answers
+    )
