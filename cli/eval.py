@@ -190,6 +190,55 @@ def evaluate_xlam(
     _tell_ran_as(another)
 
 
+@_app.command("peers")
+def evaluate_peers(
+    data: Annotated[Path, typer.Option(help="Folder that holds the evaluation sets.")],
+    on: Annotated[
+        list[str] | None, typer.Option("--set", help="Set to compare on; repeatable. All of them.")
+    ] = None,
+    peer: Annotated[
+        list[str] | None, typer.Option("--peer", help="Peer to run; repeatable. All of them.")
+    ] = None,
+    tier: TierOption = None,
+    as_json: JsonOption = False,
+    record: RecordOption = None,
+    title: TitleOption = None,
+) -> None:
+    """Measure tiers and other tool retrievers side by side (extra `peers`)."""
+    from ..config import Config
+    from ..evals.peers.compare import compare, table
+    from ..evals.peers.registry import NOT_OFFLINE, PEERS
+    from ..evals.peers.sets import SETS
+    from ..evals.record import Table
+
+    known = {"--set": (on, SETS), "--peer": (peer, (*PEERS, *NOT_OFFLINE))}
+    for option, (names, there) in known.items():
+        for name in names or ():
+            if name not in there:
+                raise typer.BadParameter(f"{option} {name!r}: there are {', '.join(there)}")
+    sets = [SETS[name](data) for name in on or SETS]
+    with _steps("asking", 0) as advance:
+        rows = list(
+            compare(
+                sets,
+                peers=peer or [*PEERS, *NOT_OFFLINE],
+                tiers=tier or list(Config().tiers),
+                progress=advance,
+            )
+        )
+    tables = {one.name: table([row for row in rows if row.set_name == one.name]) for one in sets}
+    held = {"rows": [row.to_dict() for row in rows]}
+    if record is not None:
+        columns = ("set", *next(iter(tables.values())).columns)
+        cells = tuple((name, *row) for name, shown in tables.items() for row in shown.rows)
+        _record(record, title, Table(columns, cells), held)
+    if as_json:
+        write_json(held)
+        return
+    for name, shown in tables.items():
+        _show(name, shown)
+
+
 @_app.command("tables")
 def write_tables(
     page: Annotated[Path, typer.Argument(help="Markdown page with table markers.")],

@@ -38,13 +38,10 @@ def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malform
     if catalog.collisions:
         places = _repeats(paths)
         for collision in catalog.collisions:
-            source, row = (
-                places[collision.id].pop(0) if places.get(collision.id) else ("tools", None)
-            )
-            fate = (
-                "the same definition" if collision.identical else f"held as {collision.kept_as!r}"
-            )
-            reason = f"id: {collision.id!r} was an earlier tool's; {fate}"
+            repeats = places.get(collision.id)
+            source, row = repeats.pop(0) if repeats else ("tools", None)
+            fate = "is the same" if collision.identical else f"is held as {collision.kept_as!r}"
+            reason = f"id: {collision.id!r} was an earlier tool's; this one {fate}"
             malformed.append(Malformed(source, row, reason, dropped=collision.identical))
     return catalog, tuple(malformed)
 

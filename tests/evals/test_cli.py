@@ -112,7 +112,7 @@ def test_bad_tools_are_left_out_and_reported(files: Path) -> None:
     assert "is not JSON" in told["tools.jsonl", 6]["reason"]
     assert "held as 'github/create_issue~2'" in told["tools.jsonl", 7]["reason"]
     assert not told["tools.jsonl", 7]["dropped"]
-    assert "the same definition" in told["tools.jsonl", 8]["reason"]
+    assert "this one is the same" in told["tools.jsonl", 8]["reason"]
     assert "is empty" in told["tools.jsonl", 9]["reason"]
 
 
@@ -193,6 +193,26 @@ def test_xlam(files: Path) -> None:
     shown = run(*common).stdout
     assert "100.0 / 100.0" in shown
     assert json.loads((files / "xlam.json").read_text())["table"]["columns"][0] == "hit@1 / hit@3"
+
+
+def test_peers_beside_tiers(files: Path) -> None:
+    folder = files / "data" / "livemcpbench"
+    folder.mkdir(parents=True)
+    (folder / "tools.jsonl").write_text((files / "tools.jsonl").read_text())
+    (folder / "queries.jsonl").write_text((files / "queries.jsonl").read_text())
+    common = ("peers", "--data", "data", "--set", "livemcpbench", "--tier", "lexical")
+    result = run(*common, "--peer", "openai-tool-search", "--record", "peers.json", "--json")
+    assert result.exit_code == 0, result.stderr
+    rows = json.loads(result.stdout)["rows"]
+    assert [(row["method"], row["status"]) for row in rows] == [
+        ("shortlist lexical", "ran"),
+        ("openai-tool-search", "offline"),
+    ]
+    held = json.loads((files / "peers.json").read_text())
+    assert held["table"]["columns"][:2] == ["set", "method"]
+    assert held["result"]["rows"] == rows
+    assert "hosted" in run(*common, "--peer", "openai-tool-search").stdout
+    assert run(*common, "--peer", "nobody").exit_code == 2
 
 
 def test_xlam_from_the_hub_without_access(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
