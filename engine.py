@@ -214,9 +214,9 @@ class Engine:
         name, strategy = self._strategy(tier)
         count = self._count(k)
         run = self._run(index, Query(_text(query), index.mask(allowed)), count, None)
-        ranking, _, _ = self._rank(run, name, strategy)
+        ranking, ran, reason = self._rank(run, name, strategy)
         ranking, _ = _promoted(index, run.query, ranking)
-        return explain(index, run, ranking, index.rows[tool_id], name)
+        return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason))
 
     def _answer(
         self,

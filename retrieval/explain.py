@@ -21,7 +21,9 @@ class Explanation:
     Args:
         query: the request.
         tool: the tool's id.
-        tier: the tier asked.
+        tier: the tier that ran.
+        tier_asked: the tier asked for.
+        tier_reason: why another tier ran than the one asked for, else None.
         k: hits an answer would hold.
         rank: the tool's place in the full ranking, from 1; None when no stage proposed it.
         offered: whether it is among the k.
@@ -33,6 +35,8 @@ class Explanation:
     query: str
     tool: str
     tier: str
+    tier_asked: str
+    tier_reason: str | None
     k: int
     rank: int | None
     offered: bool
@@ -45,6 +49,8 @@ class Explanation:
             "query": self.query,
             "tool": self.tool,
             "tier": self.tier,
+            "tier_asked": self.tier_asked,
+            "tier_reason": self.tier_reason,
             "k": self.k,
             "rank": self.rank,
             "offered": self.offered,
@@ -56,7 +62,9 @@ class Explanation:
         }
 
 
-def explain(index: Index, run: Run, ranking: Ranking, row: int, tier: str) -> Explanation:
+def explain(
+    index: Index, run: Run, ranking: Ranking, row: int, tier: tuple[str, str, str | None]
+) -> Explanation:
     """The standing of a row after a run.
 
     Args:
@@ -64,7 +72,7 @@ def explain(index: Index, run: Run, ranking: Ranking, row: int, tier: str) -> Ex
         run: the request's run, finished.
         ranking: its final ranking, uncut.
         row: of the tool.
-        tier: the tier asked.
+        tier: the tier asked for, the one that ran, and why if they differ.
     """
     admitted = run.query.allowed is None or bool(run.query.allowed[row])
     stages: dict[str, Placement | None] = dict(run.placements([row])[row])
@@ -83,7 +91,9 @@ def explain(index: Index, run: Run, ranking: Ranking, row: int, tier: str) -> Ex
     return Explanation(
         query=run.query.text,
         tool=index.tools[row].id,
-        tier=tier,
+        tier=tier[1],
+        tier_asked=tier[0],
+        tier_reason=tier[2],
         k=run.k,
         rank=rank,
         offered=rank is not None and rank <= run.k,

@@ -16,9 +16,10 @@ class RowReader:
     name = "jsonl"
 
     def recognises(self, value: Any) -> bool:
-        """A list whose first object has an id and a name, and is not wrapped any further."""
+        """A list whose first object has a name and an id or a server of its own."""
         row = first_object(value)
-        return isinstance(row.get("id"), str) and "name" in row
+        own = isinstance(row.get("id"), str) or "server" in row
+        return own and "name" in row and "inputSchema" not in row
 
     def entries(self, document: Document) -> Iterator[Entry]:
         """Each row; a server asked for by the caller fills in where a row has none."""
