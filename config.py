@@ -49,6 +49,10 @@ class LexicalConfig(_Section):
             raise ValueError(
                 f"no field {', '.join(sorted(unknown))}; there are: {', '.join(LEXICAL_FIELDS)}"
             )
+        if bad := [field for field, boost in boosts.items() if not 0 <= boost < float("inf")]:
+            raise ValueError(f"the boost of {', '.join(bad)} is no finite number from 0")
+        if not any(boosts.values()):
+            raise ValueError("at least one field needs a boost above 0")
         return boosts
 
 
@@ -141,19 +145,23 @@ class Config(_Section):
     default_tier: str = "hybrid"
     k: int = Field(default=10, ge=1)
 
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            raise ConfigError(_explained(error, type(self))) from error
+
     @field_validator("tiers", mode="before")
     @classmethod
     def _complete_tiers(cls, tiers: Any) -> Any:
         if isinstance(tiers, list | tuple):
-            if unknown := [name for name in tiers if name not in _BUILT_IN_TIERS]:
+            if unknown := [name for name in tiers if name not in list(_BUILT_IN_TIERS)]:
                 raise ValueError(
                     f"no built-in tier {', '.join(map(str, unknown))}; "
                     f"there are: {', '.join(_BUILT_IN_TIERS)}"
                 )
             return {name: _BUILT_IN_TIERS[name] for name in tiers}
-        if isinstance(tiers, Mapping) and not any(
-            isinstance(t, TierConfig) for t in tiers.values()
-        ):
+        if isinstance(tiers, Mapping):
             changed = {
                 name: {**_BUILT_IN_TIERS.get(name, {}), **tier}
                 if isinstance(tier, Mapping)
@@ -188,7 +196,25 @@ class Config(_Section):
                 raise ValueError(
                     f"no {kind} backend {name!r}; there are: {_list(registry.names(kind))}"
                 )
+        self._check_fallbacks()
         return self
+
+    def _check_fallbacks(self) -> None:
+        # A list of tiers may leave out a built-in one that another falls back to.
+        known = dict.fromkeys([*self.tiers, *_BUILT_IN_TIERS])
+        for name in self.tiers:
+            passed: list[str] = []
+            step: str | None = name
+            while step in self.tiers:
+                if step in passed:
+                    raise ValueError(f"tiers.{name}: fallbacks go round: {_list(passed)}, {step}")
+                passed.append(step)
+                step = self.tiers[step].fallback
+            if step is not None and step not in known:
+                raise ValueError(
+                    f"tiers.{passed[-1]}: no tier {step!r} to fall back to; "
+                    f"there are: {_list(known)}"
+                )
 
     @classmethod
     def make(cls, **settings: Any) -> Self:
@@ -197,10 +223,7 @@ class Config(_Section):
         Raises:
             ConfigError: names the setting, what is wrong and what there is instead.
         """
-        try:
-            return cls.model_validate(settings)
-        except ValidationError as error:
-            raise ConfigError(_explained(error, cls)) from error
+        return cls(**settings)
 
     @classmethod
     def read(cls, source: str | Path | Mapping[str, Any]) -> Self:
@@ -215,7 +238,7 @@ class Config(_Section):
         try:
             text = path.read_text(encoding="utf-8")
             settings = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: cannot be read as a configuration: {error}") from error
         if not isinstance(settings, dict):
             raise ConfigError(f"{path}: a configuration is a table of settings")
