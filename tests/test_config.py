@@ -1,0 +1,278 @@
+"""Config: from TOML, JSON or keywords, and errors that list what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from shortlist import Config, Engine, Tool, registry
+from shortlist.config import TierConfig
+from shortlist.errors import ConfigError, MissingExtraError
+
+BUILT_IN = ["lexical", "embed", "hybrid", "rerank"]
+TOML = """
+encoder = "bundled"
+threads = 2
+k = 5
+default_tier = "keen"
+
+[lexical]
+backend = "tantivy"
+boosts = { name = 2.0, description = 1.0 }
+
+[dense]
+backend = "hnswlib"
+
+[fusion]
+method = "rrf"
+k = 30
+weights = { lexical = 0.5 }
+
+[tiers.keen]
+retrievers = ["lexical", "dense"]
+depth = 50
+fallback = "lexical"
+
+[tiers.rerank]
+candidates = 7
+"""
+SAME = {
+    "encoder": "bundled",
+    "threads": 2,
+    "k": 5,
+    "default_tier": "keen",
+    "lexical": {"backend": "tantivy", "boosts": {"name": 2.0, "description": 1.0}},
+    "dense": {"backend": "hnswlib"},
+    "fusion": {"method": "rrf", "k": 30, "weights": {"lexical": 0.5}},
+    "tiers": {
+        "keen": {"retrievers": ["lexical", "dense"], "depth": 50, "fallback": "lexical"},
+        "rerank": {"candidates": 7},
+    },
+}
+
+
+def test_toml_json_keywords_and_mappings_are_the_same(tmp_path: Path) -> None:
+    (tmp_path / "shortlist.toml").write_text(TOML)
+    (tmp_path / "shortlist.json").write_text(json.dumps(SAME))
+    config = Config.make(**SAME)
+    assert Config.read(tmp_path / "shortlist.toml") == config
+    assert Config.read(str(tmp_path / "shortlist.json")) == config
+    assert Config.read(SAME) == config
+    assert config.fusion.arguments() == {"k": 30, "weights": {"lexical": 0.5}}
+
+
+def test_the_defaults() -> None:
+    config = Config.make()
+    assert list(config.tiers) == BUILT_IN
+    assert (config.default_tier, config.k, config.dense.backend) == ("hybrid", 10, "exact")
+    assert config == Config()
+
+
+class TestTiers:
+    def test_a_table_adds_tiers_and_changes_single_settings(self) -> None:
+        tiers = Config.make(**SAME).tiers
+        assert list(tiers) == [*BUILT_IN, "keen"]
+        assert tiers["rerank"].candidates == 7
+        assert tiers["rerank"].retrievers == ("lexical", "dense")
+        assert tiers["rerank"].reranker == "default"
+        assert tiers["hybrid"] == Config.make().tiers["hybrid"]
+
+    def test_a_list_offers_only_those(self) -> None:
+        config = Config.make(tiers=["lexical", "rerank"])
+        assert list(config.tiers) == ["lexical", "rerank"]
+        assert config.default_tier == "rerank"
+        assert Config.make(tiers=["hybrid", "lexical"]).default_tier == "hybrid"
+        assert Config.make(tiers=["embed", "rerank"], default_tier="embed").default_tier == "embed"
+
+    def test_tiers_built_in_code_join_the_built_in_ones(self) -> None:
+        mine = TierConfig(retrievers=("dense",), depth=9)
+        config = Config.make(tiers={"mine": mine, "rerank": {"candidates": 3}})
+        assert list(config.tiers) == [*BUILT_IN, "mine"]
+        assert config.tiers["mine"] is mine or config.tiers["mine"] == mine
+        assert config.tiers["rerank"].candidates == 3
+
+    def test_a_tier_without_retrievers_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match=r"tiers\.mine\.retrievers"):
+            Config.make(tiers={"mine": {}})
+        with pytest.raises(ConfigError, match=r"tiers\.mine\.retrievers"):
+            Config.make(tiers={"mine": {"retrievers": []}})
+
+    def test_a_fallback_that_is_no_tier_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match=r"tiers\.mine.*'nope'.*lexical, embed"):
+            Config.make(tiers={"mine": {"retrievers": ["dense"], "fallback": "nope"}})
+
+    def test_fallbacks_that_go_round_are_refused(self) -> None:
+        with pytest.raises(ConfigError, match="go round"):
+            Config.make(tiers={"embed": {"fallback": "rerank"}, "hybrid": {"fallback": "embed"}})
+        with pytest.raises(ConfigError, match="go round"):
+            Config.make(tiers={"mine": {"retrievers": ["dense"], "fallback": "mine"}})
+
+    def test_built_in_fallbacks_left_out_by_a_list_are_no_error(self) -> None:
+        assert Config.make(tiers=["rerank"]).tiers["rerank"].fallback == "hybrid"
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("given_", "place", "known"),
+        [
+            ({"encodr": "x"}, "encodr", "encoder, reranker, threads"),
+            ({"lexical": {"boost": {}}}, "lexical.boost", "backend, boosts"),
+            ({"dense": {"backnd": "x"}}, "dense.backnd", "backend"),
+            (
+                {"tiers": {"mine": {"retrievers": ["dense"], "dept": 1}}},
+                "tiers.mine.dept",
+                "strategy, retrievers, fusion, reranker, depth",
+            ),
+            ({"tiers": {"hybrid": {"dept": 1}}}, "tiers.hybrid.dept", "depth"),
+        ],
+    )
+    def test_an_unknown_setting_lists_the_known(
+        self, given_: dict[str, Any], place: str, known: str
+    ) -> None:
+        with pytest.raises(ConfigError) as caught:
+            Config.make(**given_)
+        message = str(caught.value)
+        assert message.startswith(f"{place}: unknown setting; there are: ")
+        assert known in message
+
+    def test_an_unknown_argument_of_the_fusion_is_named(self) -> None:
+        for method in registry.names("fusion"):
+            with pytest.raises(ConfigError, match="weigths"):
+                Engine.from_tools([], tiers=["hybrid"], fusion={"method": method, "weigths": {}})
+
+    @pytest.mark.parametrize("arguments", [{"k": "x"}, {"weights": "abc"}, {"weights": [1]}])
+    def test_an_argument_of_the_wrong_kind_is_a_config_error(
+        self, arguments: dict[str, Any]
+    ) -> None:
+        with pytest.raises(ConfigError, match="rrf"):
+            Engine.from_tools([], fusion={"method": "rrf", **arguments})
+
+    @pytest.mark.parametrize(
+        ("kind", "given_"),
+        [
+            ("lexical", {"lexical": {"backend": "lucene"}}),
+            ("dense", {"dense": {"backend": "lucene"}}),
+            ("fusion", {"fusion": {"method": "lucene"}}),
+            ("fusion", {"tiers": {"hybrid": {"fusion": {"method": "lucene"}}}}),
+            ("strategy", {"tiers": {"hybrid": {"strategy": "lucene"}}}),
+        ],
+    )
+    def test_an_unknown_backend_lists_the_known(self, kind: str, given_: dict[str, Any]) -> None:
+        known = ", ".join(registry.names(kind))
+        with pytest.raises(ConfigError, match=rf"no {kind} backend 'lucene'; there are: {known}"):
+            Config.make(**given_)
+
+    @pytest.mark.parametrize(
+        ("given_", "message"),
+        [
+            ({"k": 0}, "^k: "),
+            ({"k": "many"}, "^k: "),
+            ({"threads": 0}, "^threads: "),
+            ({"default_tier": "turbo"}, "default_tier 'turbo'.*lexical, embed, hybrid, rerank"),
+            ({"tiers": ["turbo"]}, "no built-in tier turbo; there are: lexical, embed"),
+            ({"tiers": []}, "tier"),
+            ({"tiers": [["hybrid"]]}, "tier"),
+            ({"tiers": 5}, "^tiers: "),
+            ({"tiers": {"mine": 5}}, r"^tiers\.mine: "),
+            ({"tiers": {"hybrid": {"retrievers": ["graph"]}}}, "no retriever graph; there are: "),
+            ({"tiers": {"hybrid": {"depth": 0}}}, r"^tiers\.hybrid\.depth: "),
+            ({"tiers": {"rerank": {"candidates": 100_000}}}, r"^tiers\.rerank\.candidates: "),
+            ({"lexical": {"boosts": {"nme": 1}}}, "no field nme; there are: .*name, title"),
+            ({"lexical": {"boosts": {"name": -1}}}, r"^lexical\.boosts.*name"),
+            ({"lexical": {"boosts": {"name": float("nan")}}}, r"^lexical\.boosts.*name"),
+            ({"lexical": {"boosts": {"name": float("inf")}}}, r"^lexical\.boosts.*name"),
+            ({"lexical": {"boosts": {"name": 0.0}}}, r"^lexical\.boosts.*above 0"),
+            ({"lexical": "tantivy"}, "^lexical: "),
+        ],
+    )
+    def test_a_value_that_cannot_be(self, given_: dict[str, Any], message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            Config.make(**given_)
+
+    def test_every_problem_is_named_at_once(self) -> None:
+        with pytest.raises(ConfigError, match=r"dense\.x: .*; k: "):
+            Config.make(k=0, dense={"x": 1})
+
+    def test_the_constructor_raises_the_same_error(self) -> None:
+        with pytest.raises(ConfigError, match="^k: "):
+            Config(k=0)
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("a.toml", "k = "),
+            ("a.json", "{"),
+            ("a.json", "[1]"),
+            ("a.json", "null"),
+            ("a.json", "[" * 50_000),
+            ("a.toml", "encodr = 1"),
+            ("a.json", '{"k": 0}'),
+        ],
+    )
+    def test_a_bad_file_is_named(self, tmp_path: Path, name: str, text: str) -> None:
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ConfigError, match=re.escape(str(tmp_path / name))):
+            Config.read(tmp_path / name)
+
+    def test_a_file_that_is_none(self, tmp_path: Path) -> None:
+        (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
+        for path in (tmp_path / "absent.toml", tmp_path, tmp_path / "bytes.toml"):
+            with pytest.raises(ConfigError, match=re.escape(str(path))):
+                Config.read(path)
+
+    def test_a_missing_extra_names_its_install_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "hnswlib", None)
+        with pytest.raises(MissingExtraError, match=r"pip install 'shortlist\[hnsw\]'"):
+            Engine.from_tools([Tool("a")], dense={"backend": "hnswlib"})
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 50)
+    | st.floats()
+    | st.sampled_from([*BUILT_IN, "dense", "rrf", "exact", "pipeline", "default", ""]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["retrievers", "fusion", "method", "backend", "boosts", "name", "depth", *BUILT_IN]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.dictionaries(st.sampled_from([*Config.model_fields, "other"]), VALUES, max_size=4))
+@example({"tiers": [[]]})
+@example({"tiers": {"hybrid": {"retrievers": [[]]}}})
+def test_any_settings_are_a_config_or_a_config_error(given_: dict[str, Any]) -> None:
+    try:
+        config = Config.make(**given_)
+    except ConfigError as error:
+        assert str(error)
+    else:
+        assert config.default_tier in config.tiers
+
+
+def test_a_config_is_immutable_and_comparable() -> None:
+    config = Config.make()
+    with pytest.raises(ValueError, match="frozen"):
+        config.k = 3  # type: ignore[misc]
+    assert config != Config.make(k=3)
+
+
+def test_a_dump_reads_back() -> None:
+    for config in (Config.make(), Config.make(**SAME)):
+        assert Config.make(**config.model_dump()) == config
+        assert Config.read(json.loads(config.model_dump_json())) == config

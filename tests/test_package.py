@@ -1,0 +1,108 @@
+"""The package as its users meet it: a small public face, cheap to import, typed."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import shortlist
+
+ROOT = Path(shortlist.__file__).parent
+HEAVY = ("numpy", "onnxruntime", "tantivy", "pydantic", "torch", "tokenizers", "tiktoken", "rich")
+#: Modules that need an extra, and the libraries it brings.
+NEEDS = {"shortlist.models.training": ("torch", "transformers", "onnx")}
+LONGEST_FILE = 400
+
+
+def modules() -> list[str]:
+    names = []
+    for found in pkgutil.walk_packages([str(ROOT)], "shortlist."):
+        if found.name.startswith("shortlist.tests"):
+            continue
+        names.append(found.name)
+    return names
+
+
+def test_importing_is_cheap() -> None:
+    program = (
+        "import sys; before = set(sys.modules); import shortlist; "
+        f"heavy = [m for m in {HEAVY!r} if m in sys.modules]; "
+        "assert not heavy, heavy; "
+        "own = [m for m in sys.modules if m.startswith('shortlist.')]; assert not own, own"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize("module", ["shortlist.catalog", "shortlist.models"])
+def test_importing_a_part_loads_no_model_runtime(module: str) -> None:
+    program = (
+        f"import sys, {module}; "
+        "heavy = [m for m in ('onnxruntime', 'tantivy', 'torch', 'tokenizers', 'tiktoken') "
+        "if m in sys.modules]; assert not heavy, heavy"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+
+
+def test_the_public_names() -> None:
+    assert len(shortlist.__all__) <= 10
+    assert sorted(shortlist.__all__) == shortlist.__all__
+    for name in shortlist.__all__:
+        assert getattr(shortlist, name) is not None
+    assert set(shortlist.__all__) == set(dir(shortlist))
+
+
+def test_a_public_name_is_the_one_of_its_module() -> None:
+    from shortlist.engine import Engine
+
+    assert shortlist.Engine is Engine
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        shortlist.Nothing  # noqa: B018
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert shortlist.__version__ == version("shortlist")
+
+
+def test_types_are_shipped() -> None:
+    assert (ROOT / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("name", modules())
+def test_every_module_imports(name: str) -> None:
+    for prefix, libraries in NEEDS.items():
+        if name.startswith(prefix) and not all(map(find_spec, libraries)):
+            pytest.skip(f"{name} needs {', '.join(libraries)}")
+    importlib.import_module(name)
+
+
+def test_errors_share_one_root() -> None:
+    from shortlist import errors
+
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    assert len(kinds) > 5
+    assert all(issubclass(kind, shortlist.ShortlistError) for kind in kinds)
+
+
+def test_no_file_is_long() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in ROOT.rglob("*.py")
+        if not {".venv", "build"} & set(path.relative_to(ROOT).parts)
+        and (lines := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
+    }
+    assert long == {}
