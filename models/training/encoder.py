@@ -15,6 +15,7 @@ import torch
 import typer
 from rich import print_json
 
+from .batches import Mixture
 from .data import read_training_data
 from .evaluate import LabelledSet
 from .recipe import Recipe
@@ -36,6 +37,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = _DEFAULT.seed,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = _DEFAULT.steps,
     minutes: Annotated[float | None, typer.Option(help="Wall-clock limit.")] = None,
+    queries: Annotated[int, typer.Option(help="Requests in a batch.")] = _DEFAULT.mixture.queries,
     learning_rate: Annotated[float, typer.Option(help="Peak.")] = _DEFAULT.learning_rate,
     mine_after: Annotated[
         list[int], typer.Option(help="Steps at which hard negatives are mined; repeatable.")
@@ -51,6 +53,7 @@ def main(
             minutes=minutes,
             learning_rate=learning_rate,
             mine_after=tuple(mine_after),
+            mixture=Mixture(queries=queries),
         ),
         read_training_data(data, seed=seed),
         LabelledSet.read(development / "judged_tools.jsonl", development / "queries.jsonl"),

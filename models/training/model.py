@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
-#: Texts of about equal length run through the transformer together, this many at a time.
-BUCKET = 32
+#: Texts of about equal length run through the transformer together, this many at a time: few on a
+#: CPU, where padding costs more than a call, more on a GPU.
+BUCKETS = {"cpu": 32, "cuda": 256}
 
 
 class TextEncoder(torch.nn.Module):
@@ -43,9 +44,10 @@ class TextEncoder(torch.nn.Module):
         rows = self.tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
         pooled: list[torch.Tensor] = []
+        size = BUCKETS[self.device.type]
         with torch.autocast(self.device.type, dtype=torch.bfloat16):
-            for start in range(0, len(order), BUCKET):
-                bucket = [rows[row] for row in order[start : start + BUCKET]]
+            for start in range(0, len(order), size):
+                bucket = [rows[row] for row in order[start : start + size]]
                 width = len(bucket[-1])
                 padded = [
                     row + [self.tokenizer.pad_token_id] * (width - len(row)) for row in bucket

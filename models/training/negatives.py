@@ -74,9 +74,9 @@ class LexicalIndex:
         self._postings: dict[str, tuple[NDArray[np.intp], NDArray[np.float32]]] = {}
         for term, entries in postings.items():
             places = np.array([place for place, _ in entries], dtype=np.intp)
-            frequency = np.array([value for _, value in entries], dtype=np.float32)
+            counted = np.array([value for _, value in entries], dtype=np.float32)
             idf = math.log1p((self._size - len(entries) + 0.5) / (len(entries) + 0.5))
-            weight = idf * frequency * 2.2 / (frequency + norm[places])
+            weight = idf * counted * 2.2 / (counted + norm[places])
             self._postings[term] = (places, weight.astype(np.float32))
 
     def scores(self, query: str) -> NDArray[np.float32]:

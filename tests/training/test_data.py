@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shortlist.catalog import Tool
 from shortlist.errors import EvaluationError
 from shortlist.models.training.data import (
     Request,
@@ -15,9 +16,11 @@ from shortlist.models.training.data import (
     capped,
     hold_out,
     read_rows,
+    read_tool,
     read_training_data,
     tool_text,
 )
+from shortlist.retrieval.document import embedding_text
 
 
 def test_reads_all_sets_and_drops_requests_without_a_tool(toy_sets: Path) -> None:
@@ -113,3 +116,21 @@ def test_hold_out_shares_nothing(data: TrainingData, share: float, by: str, seed
 def test_text_leaves_no_trace_of_what_is_absent() -> None:
     assert tool_text("getUser", "", ()) == "get User"
     assert tool_text("", "Reads.", ("userId",)) == "Reads. Parameters: user Id"
+
+
+@pytest.mark.parametrize("server", ["mail", None])
+@pytest.mark.parametrize("description", ["Sends a letter.", ""])
+@pytest.mark.parametrize("properties", [{}, {"toAddress": {"type": "string"}}])
+def test_a_tool_reads_in_training_as_it_does_deployed(
+    server: str | None, description: str, properties: dict[str, object]
+) -> None:
+    schema = {"type": "object", "properties": properties}
+    row = {
+        "id": "x",
+        "name": "sendLetter",
+        "server": server,
+        "description": description,
+        "input_schema": schema,
+    }
+    deployed = embedding_text(Tool("sendLetter", server, description, schema))
+    assert read_tool(row, "s").text == deployed
