@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from . import registry
 from .catalog import Catalog, Tool
 from .config import Config, FusionConfig, TierConfig
-from .errors import ConfigError
+from .errors import ConfigError, StoreError
 from .models import Encoder, Reranker, load_encoder, load_reranker
 from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
 from .retrieval.document import embedding_text
 from .retrieval.features import FeatureExtractor, FeatureScorer, Network
 from .retrieval.index import Index, Vectors, build_lexical, encode_tools, rows_of
 from .retrieval.rerank import RerankStage, TextScorer
-from .retrieval.store import read, save
+from .retrieval.store import Saved, current, read, save
 
 Progress = Callable[[int, int], None]
 #: Name of the reranker that reads the stages' measurements instead of texts.
@@ -73,8 +73,21 @@ class Builder:
     def open(
         self, folder: Path, catalog: Catalog | None = None, *, progress: Progress | None = None
     ) -> Index:
-        """The saved index, with what no longer fits it built anew."""
-        saved = read(folder)
+        """The saved index, with what no longer fits it built anew.
+
+        Raises:
+            StoreError: nothing readable is saved there.
+        """
+        while True:
+            saved = read(folder)
+            try:
+                return self._opened(saved, catalog, progress)
+            except StoreError:
+                # A writer may have replaced and removed the version meanwhile.
+                if saved.folder.name == current(folder):
+                    raise
+
+    def _opened(self, saved: Saved, catalog: Catalog | None, progress: Progress | None) -> Index:
         if catalog is not None and catalog.fingerprint != saved.catalog.fingerprint:
             return self.build(catalog, known=saved.vectors, progress=progress)
         tools = rows_of(saved.catalog)

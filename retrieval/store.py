@@ -80,7 +80,7 @@ def read(folder: Path) -> Saved:
         StoreError: there is none, it is damaged, or another format.
     """
     for attempt in range(_READ_ATTEMPTS):
-        version = folder / _current(folder)
+        version = folder / current(folder)
         try:
             return _read_version(version)
         except FileNotFoundError as error:
@@ -89,7 +89,12 @@ def read(folder: Path) -> Saved:
     raise AssertionError("unreachable")
 
 
-def _current(folder: Path) -> str:
+def current(folder: Path) -> str:
+    """Name of the current version.
+
+    Raises:
+        StoreError: there is none.
+    """
     try:
         name = (folder / "CURRENT").read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -106,7 +111,7 @@ def _save_locked(index: Index, folder: Path, settings: dict[str, Any]) -> None:
         (path.name for path in folder.glob("v-*") if path.name[2:].isdecimal()),
         key=lambda name: int(name[2:]),
     )
-    previous = _current(folder) if (folder / "CURRENT").exists() else None
+    previous = current(folder) if (folder / "CURRENT").exists() else None
     version = folder / f"v-{int(versions[-1][2:]) + 1 if versions else 1:06d}"
     version.mkdir()
     with (version / "tools.jsonl").open("w", encoding="utf-8") as lines:
