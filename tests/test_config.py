@@ -200,7 +200,7 @@ class TestRefused:
             Config.make(k=0, dense={"x": 1})
 
     def test_the_constructor_raises_the_same_error(self) -> None:
-        with pytest.raises(ConfigError, match="^k: "):
+        with pytest.raises(ConfigError, match=r"^k: "):
             Config(k=0)
 
     @pytest.mark.parametrize(
@@ -259,10 +259,9 @@ VALUES = st.recursive(
 def test_any_settings_are_a_config_or_a_config_error(given_: dict[str, Any]) -> None:
     try:
         config = Config.make(**given_)
-    except ConfigError as error:
-        assert str(error)
-    else:
-        assert config.default_tier in config.tiers
+    except ConfigError:
+        return
+    assert config.default_tier in config.tiers
 
 
 def test_a_config_is_immutable_and_comparable() -> None:

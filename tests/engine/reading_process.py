@@ -1,6 +1,6 @@
-"""Run as a program: opens a folder again and again and checks that each version is whole.
+"""Run as a program: opens a folder until it has seen so many versions, each of which must be whole.
 
-    python -m tests.engine.reading_process FOLDER COUNT BACKEND
+python -m tests.engine.reading_process FOLDER VERSIONS BACKEND
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ def check(engine: Engine) -> int:
 
 
 if __name__ == "__main__":
-    folder, count, backend = sys.argv[1:]
+    folder, versions, backend = sys.argv[1:]
     builder.load_encoder = lambda *_, **__: BagEncoder()  # type: ignore[assignment]
-    seen = [
-        check(Engine.open(folder, tiers=["lexical", "embed"], dense={"backend": backend}))
-        for _ in range(int(count))
-    ]
+    seen: list[int] = []
+    while len(set(seen)) < int(versions):
+        engine = Engine.open(folder, tiers=["lexical", "embed"], dense={"backend": backend})
+        seen.append(check(engine))
     if seen != sorted(seen):
         raise AssertionError(f"versions went backwards: {seen}")
-    sys.stdout.write(f"{seen[0]} {seen[-1]}\n")

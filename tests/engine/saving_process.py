@@ -1,6 +1,6 @@
 """Run as a program: saves catalogs of growing note numbers into a folder until it is killed.
 
-    python -m tests.engine.saving_process FOLDER FIRST COUNT BACKEND
+python -m tests.engine.saving_process FOLDER FIRST COUNT BACKEND
 """
 
 from __future__ import annotations

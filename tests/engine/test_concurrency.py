@@ -17,7 +17,7 @@ SIZES = (12, 3, 20, 1)
 
 
 def catalog(version: int) -> Catalog:
-    """A version's tools carry its number; sizes differ, so that a row of another would stand out."""
+    """A version of its own size, whose tools carry its number: a row of another stands out."""
     return Catalog(
         Tool(f"create_issue_{number}", f"v{version}", f"Create issue {number} of version {version}")
         for number in range(SIZES[version % len(SIZES)])
@@ -49,9 +49,7 @@ def test_every_answer_belongs_to_one_version(make_engine: Callable[..., Engine])
         except BaseException as error:  # noqa: BLE001 - whatever it is, the test reports it
             failures.append(error)
 
-    threads = [
-        Thread(target=search, args=(mine, number)) for number, mine in enumerate(answers)
-    ]
+    threads = [Thread(target=search, args=(mine, number)) for number, mine in enumerate(answers)]
     for thread in threads:
         thread.start()
     for version in versions[1:]:

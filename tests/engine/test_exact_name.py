@@ -55,9 +55,7 @@ def test_every_id_and_every_unshared_name_comes_first(engine: Engine, tier: str)
         " `list_files` ",
     ],
 )
-def test_letter_case_blanks_and_quotes_do_not_matter(
-    engine: Engine, tier: str, query: str
-) -> None:
+def test_letter_case_blanks_and_quotes_do_not_matter(engine: Engine, tier: str, query: str) -> None:
     assert engine.search(query, tier=tier, k=1).ids == ("Files/list_files",)
 
 

@@ -47,9 +47,7 @@ def test_not_admitted(engine: Engine, tier: str) -> None:
 def test_no_term_of_the_request(engine: Engine) -> None:
     found = engine.explain("archive", "github/create_issue", tier="lexical")
     assert (found.rank, found.offered, found.stages) == (None, False, {"lexical": None})
-    assert found.reason == (
-        "no stage proposed it: lexical finds no term of the request in it"
-    )
+    assert found.reason == ("no stage proposed it: lexical finds no term of the request in it")
 
 
 def test_beyond_the_depth_of_every_stage(make_engine: Callable[..., Engine]) -> None:

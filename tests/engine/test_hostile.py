@@ -24,7 +24,7 @@ CORPUS = [
     "issue \udfff\ud800 create",
     "AND OR NOT",
     'create AND (issue OR "branch"~3) NOT name:file^2 [a TO b] /x/ \\',
-    "+ - && || ! ( ) { } [ ] ^ \" ~ * ? : \\ /",
+    '+ - && || ! ( ) { } [ ] ^ " ~ * ? : \\ /',
     "'; DROP TABLE tools; --",
     "<script>alert(1)</script>",
     "../../etc/passwd",
@@ -54,7 +54,7 @@ CORPUS = [
 @pytest.fixture(scope="module")
 def engine() -> Engine:
     hostile = [
-        Tool("+ - * : ( )", "ops", "AND OR NOT \\ \" ^ ~"),
+        Tool("+ - * : ( )", "ops", 'AND OR NOT \\ " ^ ~'),
         Tool("\U0001f680", "emoji", "🚀"),
         Tool("quote\"'`", "q", "`'\""),
         Tool("字" * 80, "字", "字" * 16_000),

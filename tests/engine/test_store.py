@@ -90,7 +90,7 @@ def test_an_empty_catalog_is_saved_too(make_engine: MakeEngine, tmp_path: Path) 
 
 def test_every_kind_of_tool_text_survives(make_engine: MakeEngine, tmp_path: Path) -> None:
     tools = [
-        Tool("名前", "サーバ", "説明\nwith \"quotes\" and \\ and \u2028", {"type": "object"}),
+        Tool("名前", "サーバ", '説明\nwith "quotes" and \\ and \u2028', {"type": "object"}),
         Tool("with spaces / slash", None, "x", id="../../etc/passwd", tags=("a", "ü")),
     ]
     make_engine(tools).save(tmp_path)
@@ -204,6 +204,24 @@ class TestVersions:
         (tmp_path / "file").write_text("in the way")
         with pytest.raises(StoreError, match="cannot be written"):
             engine.save(tmp_path / "file" / "index")
+
+    def test_a_version_removed_while_it_is_opened_gives_the_newer_one(
+        self, make_engine: MakeEngine, models: Models, tmp_path: Path
+    ) -> None:
+        dense = {"backend": "hnswlib"}
+        engine = make_engine(dense=dense)
+        engine.save(tmp_path)
+        load_encoder, saves = models.encoders.copy(), iter([10, 20])
+
+        class SlowToLoad(dict[str, Any]):
+            def __getitem__(self, spec: str) -> Any:
+                for count in saves:
+                    engine.update(make_tools(count))
+                    engine.save(tmp_path)
+                return load_encoder[spec]
+
+        models.encoders = SlowToLoad()
+        assert len(open_engine(tmp_path, dense=dense).catalog) == 20
 
 
 class TestDamage:

@@ -6,6 +6,8 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from time import sleep
 
@@ -16,17 +18,30 @@ from .conftest import Models
 from .reading_process import check
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 30
+KILLS = 25
 
 
-def start(program: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", f"tests.engine.{program}", *map(str, arguments)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts one of the programs beside this file; none outlives the test."""
+    with ExitStack() as running:
+
+        def begin(program: str, *arguments: object) -> subprocess.Popen[str]:
+            process = subprocess.Popen(
+                [sys.executable, "-m", f"tests.engine.{program}", *map(str, arguments)],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            running.enter_context(process)
+            running.callback(process.kill)
+            return process
+
+        yield begin
 
 
 def open_engine(folder: Path, backend: str) -> Engine:
@@ -34,13 +49,12 @@ def open_engine(folder: Path, backend: str) -> Engine:
 
 
 def test_a_writer_killed_at_any_point_leaves_a_whole_version(
-    models: Models, tmp_path: Path
+    start: Start, models: Models, tmp_path: Path
 ) -> None:
     choose = random.Random(4)
-    last = -1
+    last, interrupted = -1, 0
     for kill in range(KILLS):
-        backend = "hnswlib"
-        writer = start("saving_process", tmp_path, last + 1, 0, backend)
+        writer = start("saving_process", tmp_path, last + 1, 0, "hnswlib")
         assert writer.stdout is not None
         reported = last
         for _ in range(choose.randrange(1, 3)):
@@ -50,10 +64,13 @@ def test_a_writer_killed_at_any_point_leaves_a_whole_version(
         rest, complaint = writer.communicate()
         assert writer.returncode == -signal.SIGKILL, complaint
         reported = max([reported, *map(int, rest.split())])
-        number = check(open_engine(tmp_path, backend))
+        number = check(open_engine(tmp_path, "hnswlib"))
+        newest = max(int(path.name[2:]) for path in tmp_path.glob("v-*"))
+        interrupted += newest > int((tmp_path / "CURRENT").read_text()[2:])
         assert reported <= number <= reported + 1, f"kill {kill}"
         last = number
     assert last >= KILLS - 1
+    assert interrupted > 0
     # What the kills left behind is cleared by the next save that succeeds.
     engine = open_engine(tmp_path, "hnswlib")
     engine.save(tmp_path)
@@ -62,21 +79,20 @@ def test_a_writer_killed_at_any_point_leaves_a_whole_version(
 
 
 @pytest.mark.parametrize("backend", ["exact", "hnswlib"])
-def test_two_readers_beside_a_writer(models: Models, tmp_path: Path, backend: str) -> None:
+def test_two_readers_beside_a_writer(
+    start: Start, models: Models, tmp_path: Path, backend: str
+) -> None:
     first = start("saving_process", tmp_path, 0, 1, backend)
     assert first.communicate()[0] == "0\n"
     writer = start("saving_process", tmp_path, 1, 0, backend)
-    readers = [start("reading_process", tmp_path, 40, backend) for _ in range(2)]
+    readers = [start("reading_process", tmp_path, 12, backend) for _ in range(2)]
     for reader in readers:
-        said, complaint = reader.communicate(timeout=120)
+        _, complaint = reader.communicate(timeout=120)
         assert reader.returncode == 0, complaint
-        early, late = map(int, said.split())
-        assert early < late
-    writer.kill()
-    writer.communicate()
+    assert writer.poll() is None
 
 
-def test_two_writers_take_turns(models: Models, tmp_path: Path) -> None:
+def test_two_writers_take_turns(start: Start, models: Models, tmp_path: Path) -> None:
     writers = [start("saving_process", tmp_path, first, 8, "exact") for first in (0, 100)]
     for writer, first in zip(writers, (0, 100), strict=True):
         said, complaint = writer.communicate(timeout=120)

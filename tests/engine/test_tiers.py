@@ -240,7 +240,7 @@ class TestOfOnesOwn:
         assert engine.encoded == 0
         assert models.loaded == []
         assert engine.search(QUERY).tier == "lexical"
-        with pytest.raises(RequestError, match="there are: lexical$"):
+        with pytest.raises(RequestError, match=r"there are: lexical$"):
             engine.search(QUERY, tier="hybrid")
 
 

@@ -127,7 +127,9 @@ def test_verbs_that_name_operations_stay(verb: str) -> None:
     assert terms(verb) == [verb]
 
 
-@pytest.mark.parametrize("text", ["", " \n\t", "🚀🔥", "+-*/()[]{}^~:\"'\\", "\x00\x01", "___", "…—"])
+@pytest.mark.parametrize(
+    "text", ["", " \n\t", "🚀🔥", "+-*/()[]{}^~:\"'\\", "\x00\x01", "___", "…—"]
+)
 def test_text_without_words_has_no_terms(text: str) -> None:
     assert terms(text) == []
 
@@ -145,7 +147,7 @@ ANY = st.text(st.characters(), max_size=300)
 def test_any_text_has_terms_without_blanks_or_operators(text: str) -> None:
     found = terms(text)
     assert all(term and not term.isspace() for term in found)
-    assert not set("+-*/()[]{}^~:\"\\") & set("".join(found))
+    assert not set('+-*/()[]{}^~:"\\') & set("".join(found))
     assert words(text) == words(text)
     assert all(word == word.strip() and word for word in words(text))
 

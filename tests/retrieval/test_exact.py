@@ -8,12 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shortlist.retrieval.exact import ExactIndex
 
-from .vectors import Floats, assert_ranked, assert_same, brute_force, clustered, normalised, vector_sets
+from .vectors import (
+    Floats,
+    assert_ranked,
+    assert_same,
+    brute_force,
+    clustered,
+    normalised,
+    vector_sets,
+)
 
 
 @settings(deadline=None, max_examples=400)
 @given(data=st.data(), case=vector_sets(), depth=st.integers(1, 45))
-def test_it_equals_brute_force(data: st.DataObject, case: tuple[Floats, Floats], depth: int) -> None:
+def test_it_equals_brute_force(
+    data: st.DataObject, case: tuple[Floats, Floats], depth: int
+) -> None:
     vectors, query = case
     mask = data.draw(
         st.none() | st.lists(st.booleans(), min_size=len(vectors), max_size=len(vectors))

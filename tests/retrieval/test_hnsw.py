@@ -35,7 +35,9 @@ def test_recall_against_exact(graph: HnswIndex, depth: int, share: float | None)
         found = graph.search(query, depth, mask)
         assert_ranked(found, depth, mask)
         assert len(found) == depth
-        shared += len(set(found.rows.tolist()) & set(exact.search(query, depth, mask).rows.tolist()))
+        shared += len(
+            set(found.rows.tolist()) & set(exact.search(query, depth, mask).rows.tolist())
+        )
     assert shared >= 0.95 * depth * len(QUERIES)
 
 
