@@ -147,7 +147,8 @@ def evaluate_xlam(
         Path | None, typer.Option(help="Rows as published: JSON, JSON lines or parquet.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="Fetch the rows from their hub with this token.")
+        str | None,
+        typer.Option(envvar="HF_TOKEN", help="Fetch the rows from their hub with this token."),
     ] = None,
     tier: TierOption = None,
     k: KOption = 10,
@@ -161,6 +162,8 @@ def evaluate_xlam(
     """Measure tiers on xlam by the published protocol, with the published figures beside."""
     from ..evals import report, xlam, xlam_rows
 
+    if data is None and token is None:
+        raise typer.BadParameter("give --data FILE, or --token to fetch the rows from their hub")
     path = data if data is not None else xlam_rows.download(token)
     with _steps("reading rows", 0) as advance:
         rows = _counted(xlam_rows.stream_rows(path), advance)

@@ -161,12 +161,11 @@ def _commit() -> str | None:
 
 
 def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+    listed = Path("/proc/cpuinfo")
+    if listed.is_file():
+        for line in listed.read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    except OSError:
-        pass
     return platform.processor() or platform.machine()
 
 
@@ -183,5 +182,11 @@ def _versions() -> dict[str, str]:
 
 
 def running_command() -> list[str]:
-    """The words of the running command, with the program's name instead of its path."""
-    return ["shortlist", *sys.argv[1:]]
+    """The words of the running command, with the program's name for its path, without a token."""
+    words = ["shortlist"]
+    secret = False
+    for word in sys.argv[1:]:
+        if not secret and not word.startswith("--token"):
+            words.append(word)
+        secret = word == "--token"
+    return words

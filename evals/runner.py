@@ -34,6 +34,7 @@ class Answer:
 
 
 Method = Callable[[Query], Answer]
+"""What is measured: a tier of an engine, or any other way of choosing tools for a query."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,12 +71,12 @@ def stream_rows(path: str | Path) -> Iterator[XlamRow | Malformed]:
         raise EvaluationError(f"{file}: cannot be read: {error.strerror or error}") from error
 
 
-def download(token: str | None = None) -> Path:
+def download(token: str | None) -> Path:
     """Fetch the published file from its hub into the hub's cache and return its path.
 
     Args:
-        token: of an account that has accepted the data set's terms; None uses the one the hub's own
-            login stored, or HF_TOKEN.
+        token: of an account that has accepted the data set's terms; None uses the one that the
+            hub's own login stored.
 
     Raises:
         MissingExtraError: huggingface-hub is not installed.
@@ -91,8 +91,8 @@ def download(token: str | None = None) -> Path:
         return Path(hf_hub_download(REPOSITORY, _FILE, repo_type="dataset", token=token))
     except (GatedRepoError, RepositoryNotFoundError) as error:
         raise EvaluationError(
-            f"{REPOSITORY}: no access: accept its terms on its hub page, then pass --token or set "
-            "HF_TOKEN, or pass a copy of the file with --data"
+            f"{REPOSITORY}: no access: accept its terms on its hub page and use a token of that "
+            "account, or pass a copy of the file with --data"
         ) from error
     except (HfHubHTTPError, OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -222,6 +222,8 @@ def test_xlam_from_the_hub_without_access(files: Path, monkeypatch: pytest.Monke
         raise OSError("no network")
 
     monkeypatch.setattr(hub, "hf_hub_download", refuse)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    assert run("xlam").exit_code == 2
     result = run("xlam", "--token", "t")
     assert result.exit_code == 1
     assert "--data" in result.stderr

@@ -59,6 +59,12 @@ def test_provenance_says_where_figures_come_from(monkeypatch: pytest.MonkeyPatch
     assert provenance(["x"])["commit"] is None
 
 
+def test_a_token_is_never_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["x/shortlist", "eval", "xlam", "--token", "hf_a", "--n", "3", "--token=hf_b", "--json"]
+    monkeypatch.setattr(record.sys, "argv", words)
+    assert record.running_command() == ["shortlist", "eval", "xlam", "--n", "3", "--json"]
+
+
 PAGE = """# Title
 <!-- table:one -->
 old
