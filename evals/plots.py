@@ -89,6 +89,7 @@ def quality_by_time(result: Mapping[str, Any]) -> Figure:
                 fontsize=7,
             )
         axes.set_xscale("log")
+        axes.margins(x=0.2, y=0.1)
         axes.set(title=name, xlabel="p50, ms", ylabel="hit@1, %")
     return figure
 

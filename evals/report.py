@@ -124,19 +124,23 @@ def ran_as(outcomes: Outcomes) -> dict[str, dict[str, int]]:
 
 
 def quality_table(summaries: Mapping[str, Summary], *, intervals: bool = True) -> Table:
-    """Metrics in per cent and milliseconds, one row a tier."""
+    """Metrics in per cent and milliseconds, one row a tier.
+
+    Abstention is shown where there is a query that no tool serves.
+    """
+    abstention = {"abstain_precision": "abst. P", "abstain_recall": "abst. R"}
+    if all(summary.values["abstain_recall"] is None for summary in summaries.values()):
+        abstention = {}
     rows: list[tuple[Cell, ...]] = []
     for tier, summary in summaries.items():
         cells: list[Cell] = [tier]
         for metric in QUALITY:
             ends = summary.intervals.get(metric) if intervals else None
             cells.append(_percent(summary.values[metric], ends))
-        cells.extend(
-            _percent(summary.values[f"abstain_{part}"]) for part in ("precision", "recall")
-        )
+        cells.extend(_percent(summary.values[metric]) for metric in abstention)
         cells.extend(_milliseconds(summary.values[f"p{share}_ms"]) for share in (50, 95))
         rows.append(tuple(cells))
-    columns = ("tier", *QUALITY, "abst. P", "abst. R", "p50 ms", "p95 ms")
+    columns = ("tier", *QUALITY, *abstention.values(), "p50 ms", "p95 ms")
     return Table(columns, tuple(rows))
 
 

@@ -102,6 +102,9 @@ def test_tables_show_every_tier_and_value(engine: Any) -> None:
     table = quality_table(found.summaries)
     assert table.rows[0][:2] == ("lexical", "66.7 [0-100]")
     assert table.rows[0][-4:-2] == ("100.0", "50.0")
+    served = measure(tier_method(engine, "lexical", k=10), QUERIES[:3])
+    without = quality_table({"lexical": summarise(served)})
+    assert set(table.columns) - set(without.columns) == {"abst. P", "abst. R"}
     turned = table.transposed()
     assert turned.columns == ("tier", "lexical")
     assert turned.rows[0] == ("hit@1", "66.7 [0-100]")
