@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from shortlist.models.training.batches import Mixture  # noqa: E402
 from shortlist.models.training.data import read_training_data  # noqa: E402
+from shortlist.models.training.encoder import main  # noqa: E402
 from shortlist.models.training.evaluate import LabelledSet, evaluate  # noqa: E402
 from shortlist.models.training.model import TextEncoder  # noqa: E402
 from shortlist.models.training.recipe import Recipe, learning_rate_share  # noqa: E402
@@ -135,3 +138,27 @@ def test_learning_rate_warms_up_and_falls_to_zero() -> None:
     assert shares.index(max(shares)) == 10
     assert shares[10:] == sorted(shares[10:], reverse=True)
     assert shares[-1] == pytest.approx(0)
+
+
+def test_the_command_trains_and_prints_the_best(
+    toy_sets: Path, start: Path, tmp_path: Path
+) -> None:
+    application = typer.Typer()
+    application.command()(main)
+    options = {
+        "--data": toy_sets,
+        "--development": toy_sets / "toy",
+        "--start": start,
+        "--out": tmp_path,
+        "--steps": 4,
+        "--queries": 12,
+        "--mine-after": 0,
+        "--threads": 1,
+    }
+    arguments = [str(part) for option in options.items() for part in option]
+    result = CliRunner().invoke(application, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["recipe"]["mine_after"] == [0]
+    assert record["best_step"] == 4
+    assert f'"hit@1": {record["curve"][0]["all"]["hit@1"]}' in result.stdout
