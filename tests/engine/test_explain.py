@@ -110,4 +110,4 @@ def test_it_is_json(engine: Engine, tier: str) -> None:
     for tool in tools[:5]:
         row = json.loads(json.dumps(engine.explain("archive", tool.id, tier=tier).to_dict()))
         assert row["tool"] == tool.id
-        assert set(row) == {"query", "tool", "tier", "k", "rank", "offered", "stages", "reason"}
+        assert {"query", "tool", "tier", "k", "rank", "offered", "stages", "reason"} <= set(row)

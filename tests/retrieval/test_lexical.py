@@ -65,11 +65,6 @@ def test_wildcards_and_fuzziness_do_not_widen(index: TantivyIndex) -> None:
     assert len(index.search("isue~", 6)) == 0
 
 
-def test_matched_terms_are_those_some_document_holds(index: TantivyIndex) -> None:
-    assert index.matched_terms("List the unicorn FILES, list") == ("list", "file")
-    assert index.matched_terms("unicorn") == ()
-
-
 def test_terms_beyond_the_bound_are_not_read(index: TantivyIndex) -> None:
     noise = " ".join(f"noise{number}x" for number in range(MAX_TERMS))
     assert len(index.search(f"{noise} issue", 6)) == 0
