@@ -19,7 +19,7 @@ from .batches import Mixture
 from .data import read_training_data
 from .evaluate import LabelledSet
 from .recipe import Recipe
-from .run import Training
+from .run import Training, near_twins
 
 _DEFAULT = Recipe()
 
@@ -34,6 +34,10 @@ def main(
     ],
     start: Annotated[Path, typer.Option(help="Encoder to start from, Hugging Face layout.")],
     out: Annotated[Path, typer.Option(help="Folder of the run; an interrupted one continues.")],
+    stock: Annotated[
+        Path | None,
+        typer.Option(help="Untrained encoder that near twins are found with; else the start."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = _DEFAULT.seed,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = _DEFAULT.steps,
     minutes: Annotated[float | None, typer.Option(help="Wall-clock limit.")] = None,
@@ -46,6 +50,8 @@ def main(
 ) -> None:
     """Train on CUDA where there is one, else on the CPU; the result is the same recipe."""
     torch.set_num_threads(threads)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    sets = read_training_data(data, seed=seed)
     training = Training(
         Recipe(
             seed=seed,
@@ -55,11 +61,12 @@ def main(
             mine_after=tuple(mine_after),
             mixture=Mixture(queries=queries),
         ),
-        read_training_data(data, seed=seed),
+        sets,
         LabelledSet.read(development / "judged_tools.jsonl", development / "queries.jsonl"),
+        near_twins(sets, stock or start, out / "stock-vectors.npy", device),
         start=start,
         out=out,
-        device=torch.device("cuda" if torch.cuda.is_available() else "cpu"),
+        device=device,
     )
     record = training.run()
     best = next(point for point in record.curve if point["step"] == record.best_step)

@@ -22,6 +22,33 @@ from .negatives import Twins, mine
 from .recipe import Recipe, Record, learning_rate_share
 
 
+def _encode(
+    encoder: TextEncoder, texts: Sequence[str], max_length: int, what: str
+) -> NDArray[np.float32]:
+    with Progress() as progress:
+        bar = progress.add_task(what, total=len(texts))
+        return encoder.encode(texts, max_length, lambda done: progress.update(bar, completed=done))
+
+
+def near_twins(
+    data: TrainingData, encoder: Path, cache: Path, device: torch.device, *, tool_length: int = 80
+) -> Twins:
+    """Find the near twins among the tools with an encoder that was not trained on them.
+
+    Args:
+        data: the tools.
+        encoder: folder of the encoder; the twins' thresholds hold for stock all-MiniLM-L6-v2.
+        cache: file that keeps the vectors, made where there is none.
+        device: where to encode.
+        tool_length: tokens of a tool that are read.
+    """
+    if not cache.exists():
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        texts = [tool.text for tool in data.tools]
+        np.save(cache, _encode(TextEncoder(encoder, device), texts, tool_length, "finding twins"))
+    return Twins(data.tools, np.load(cache))
+
+
 class Training:
     """A run of a recipe, from a start or from where it was interrupted.
 
@@ -29,6 +56,7 @@ class Training:
         recipe: the settings.
         data: tools and requests.
         development: labelled set that chooses the best checkpoint; never trained on.
+        twins: false-negative filter over the tools, see `near_twins`.
         start: folder of the encoder to start from.
         out: folder of the run.
         device: where to train.
@@ -39,6 +67,7 @@ class Training:
         recipe: Recipe,
         data: TrainingData,
         development: LabelledSet,
+        twins: Twins,
         *,
         start: Path,
         out: Path,
@@ -47,6 +76,7 @@ class Training:
         torch.manual_seed(recipe.seed)
         self._recipe = recipe
         self._data = data
+        self._twins = twins
         self._development = development
         self._out = out
         self._record = Record(asdict(recipe), start.name, data.counts())
@@ -66,7 +96,6 @@ class Training:
         self._seconds = 0.0
         self._mined: list[tuple[int, ...]] | None = None
         out.mkdir(parents=True, exist_ok=True)
-        self._twins = Twins(data.tools, self._start_vectors())
 
     def run(self) -> Record:
         """Train until the recipe's last step or minute; returns the record, also written."""
@@ -147,32 +176,17 @@ class Training:
         record.write(self._out / "record.json")
         self._save_state()
 
-    def _start_vectors(self) -> NDArray[np.float32]:
-        """Tool vectors of the start, before training: what twins are found with."""
-        path = self._out / "start-vectors.npy"
-        if not path.exists():
-            np.save(path, self._encode([tool.text for tool in self._data.tools], "reading tools"))
-        vectors: NDArray[np.float32] = np.load(path)
-        return vectors
-
     def _encode(self, texts: Sequence[str], what: str) -> NDArray[np.float32]:
-        with Progress() as progress:
-            bar = progress.add_task(what, total=len(texts))
-            return self._encoder.encode(
-                texts, self._recipe.tool_length, lambda done: progress.update(bar, completed=done)
-            )
+        return _encode(self._encoder, texts, self._recipe.tool_length, what)
 
     def _mine(self) -> list[tuple[int, ...]]:
         tools, requests = self._data.tools, self._data.requests
-        started = self._step > 0
         return mine(
             requests,
             tools,
             self._twins,
             self._encode([request.text for request in requests], "mining: requests"),
-            self._encode([tool.text for tool in tools], "mining: tools")
-            if started
-            else self._start_vectors(),
+            self._encode([tool.text for tool in tools], "mining: tools"),
         )
 
     def _save_state(self) -> None:

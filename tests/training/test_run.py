@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +19,22 @@ from shortlist.models.training.encoder import main  # noqa: E402
 from shortlist.models.training.evaluate import LabelledSet, evaluate  # noqa: E402
 from shortlist.models.training.model import TextEncoder  # noqa: E402
 from shortlist.models.training.recipe import Recipe, learning_rate_share  # noqa: E402
-from shortlist.models.training.run import Training  # noqa: E402
+from shortlist.models.training.run import Training, near_twins  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 from tokenizers.models import WordLevel  # noqa: E402
 from tokenizers.pre_tokenizers import BertPreTokenizer  # noqa: E402
 from tokenizers.processors import TemplateProcessing  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Two threads wait for each other longer than they work on tensors this small."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +77,16 @@ def _training(toy_sets: Path, start: Path, out: Path, steps: int = 30) -> Traini
         mixture=Mixture(queries=24, self_supervised=0.3),
     )
     toy = toy_sets / "toy"
+    data = read_training_data(toy_sets, caps={"plain": 10})
+    device = torch.device("cpu")
     return Training(
         recipe,
-        read_training_data(toy_sets, caps={"plain": 10}),
+        data,
         LabelledSet.read(toy / "judged_tools.jsonl", toy / "queries.jsonl"),
+        near_twins(data, start, out / "stock-vectors.npy", device),
         start=start,
         out=out,
-        device=torch.device("cpu"),
+        device=device,
     )
 
 
