@@ -274,6 +274,8 @@ class Engine:
     def _check_budget(self, name: str, run: Run) -> None:
         expected = self._tier_ms.get(name, 0.0)
         if run.deadline is not None and perf_counter() + expected / 1e3 > run.deadline:
+            # Forgotten by and by, so that one slow request does not shut the tier out for good.
+            self._tier_ms[name] = expected * (1 - _SMOOTHING)
             raise BudgetExceeded(f"tier {name!r} takes {expected:.1f} ms here")
 
     def _measured(self, name: str, start: float, run: Run) -> None:

@@ -199,6 +199,39 @@ class Tool:
         given = {field: row[field] for field in fields if row.get(field) is not None}
         return cls(row["name"], **given)
 
+    def to_saved(self) -> dict[str, Any]:
+        """A form that `from_saved` reads without checking it again; schemas are JSON text."""
+        return {
+            slot: value.decode() if isinstance(value, bytes) else value
+            for slot in Tool.__slots__
+            if (value := getattr(self, slot)) not in (None, ())
+        }
+
+    @classmethod
+    def from_saved(cls, row: Mapping[str, Any]) -> Tool:
+        """The tool `to_saved` gave the row of. The caller vouches that nothing else did.
+
+        Raises:
+            KeyError, TypeError, AttributeError: the row is not such a form.
+        """
+        output, hints = row.get("_output_schema"), row.get("_annotations")
+        server = row.get("server")
+        return cls._of(
+            {
+                "id": row["id"],
+                "name": row["name"],
+                "server": server if server is None else sys.intern(server),
+                "title": row.get("title"),
+                "description": row["description"],
+                "tags": tuple(row.get("tags", ())),
+                "fingerprint": row["fingerprint"],
+                "cleaned": tuple(row.get("cleaned", ())),
+                "_input_schema": row["_input_schema"].encode(),
+                "_output_schema": None if output is None else output.encode(),
+                "_annotations": None if hints is None else hints.encode(),
+            }
+        )
+
     def to_mcp(self) -> dict[str, Any]:
         """The entry of an MCP `tools/list` result."""
         entry: dict[str, Any] = {"name": self.name, "description": self.description}

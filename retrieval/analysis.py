@@ -41,7 +41,7 @@ _STOP_WORDS = """
     such than thank thanks that thats the their theirs them themselves then there theres these
     they theyre this those through to too under until up us very via want was wasnt we were
     werent what whats when where whether which while who whom whose why will with wont would
-    wouldnt yes you your youre yours yourself yourselves
+    wouldnt yes you your youre yours yourself yourselves youve youll theyve weve whos
 """.split()
 
 

@@ -25,8 +25,12 @@ class AutoIndex:
 
     @classmethod
     def load(cls, folder: Path, vectors: NDArray[np.float32]) -> DenseIndex:
-        """Open what `build` chose for as many vectors."""
-        return cls._backend(len(vectors)).load(folder, vectors)
+        """Open what `build` chose when it was saved; the exact index leaves no file."""
+        if any(folder.iterdir()):
+            from .hnsw import HnswIndex
+
+            return HnswIndex.load(folder, vectors)
+        return ExactIndex.load(folder, vectors)
 
     @staticmethod
     def _backend(rows: int) -> type[DenseIndex]:

@@ -28,7 +28,7 @@ class ExactIndex:
 
     def __init__(self, vectors: NDArray[np.float32]) -> None:
         self._vectors = vectors
-        self._codes, self._step, self._error = _quantise(vectors)
+        self._codes, self._steps, self._error = _quantise(vectors)
 
     @classmethod
     def build(cls, vectors: NDArray[np.float32]) -> Self:
@@ -68,7 +68,7 @@ class ExactIndex:
         code = np.round(vector * (127 / peak)).astype(np.int8)
         query_error = float(np.linalg.norm(vector - code * (peak / 127)))
         products = np.asarray(simsimd.cdist(code[None], self._codes, metric="inner"))[0]
-        approximate = products * (self._step * (peak / 127))
+        approximate = products * (self._steps * (peak / 127))
         if allowed is not None:
             approximate[~allowed] = -np.inf
         # A dequantised row is at most 1 + |e| long; float32 sums differ in their last bits.
@@ -77,18 +77,22 @@ class ExactIndex:
         return rows if allowed is None else rows[allowed[rows]]
 
 
-def _quantise(vectors: NDArray[np.float32]) -> tuple[NDArray[np.int8], float, float]:
-    """Codes, the step they share, and the largest L2 error of a row."""
-    peak = float(np.abs(vectors).max()) if vectors.size else 0.0
-    step = (peak or 1.0) / 127
+def _quantise(
+    vectors: NDArray[np.float32],
+) -> tuple[NDArray[np.int8], NDArray[np.float32], float]:
+    """Codes, the step of each row, and the largest L2 error of a row."""
     codes = np.empty(vectors.shape, np.int8)
+    steps = np.empty(len(vectors), np.float32)
     error = 0.0
     for start in range(0, len(vectors), 4_096):
-        block = vectors[start : start + 4_096]
-        rounded = np.round(block / step)
-        codes[start : start + 4_096] = rounded
-        error = max(error, float(np.linalg.norm(block - rounded * step, axis=1).max()))
-    return codes, step, error
+        rows = slice(start, start + 4_096)
+        block = vectors[rows]
+        steps[rows] = np.maximum(np.abs(block).max(axis=1) / 127, np.finfo(np.float32).tiny)
+        rounded = np.round(block / steps[rows, None])
+        codes[rows] = rounded
+        errors = np.linalg.norm(block - rounded * steps[rows, None], axis=1)
+        error = max(error, float(errors.max(initial=0.0)))
+    return codes, steps, error
 
 
 def _at_least(scores: NDArray[np.floating], depth: int, slack: float) -> NDArray[np.int64]:

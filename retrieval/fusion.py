@@ -48,7 +48,8 @@ class LinearFusion:
     Unlike ranks, scores tell a clear lead from a photo finish: BM25's sum of term weights is large
     only where rare words of the request occur, and says little otherwise. Convex combination of
     scores is compared with RRF in Bruch, Gai and Ingber, "An Analysis of Fusion Functions for
-    Hybrid Retrieval", TOIS 2023. A row that a ranking does not hold gets its lowest score.
+    Hybrid Retrieval", TOIS 2023. A row that a ranking does not hold counts with what the ranking
+    knows of the rest: 0 where every match is listed, else its lowest score.
 
     Args:
         weights: stage name to its weight, 1 where absent. By default a point of BM25 counts as
@@ -68,7 +69,8 @@ class LinearFusion:
         total = np.zeros(len(rows), np.float32)
         for name, ranking in rankings.items():
             if len(ranking):
-                scores = np.full(len(rows), ranking.scores[-1], np.float32)
+                rest = ranking.scores[-1] if ranking.rest is None else ranking.rest
+                scores = np.full(len(rows), rest, np.float32)
                 scores[np.searchsorted(rows, ranking.rows)] = ranking.scores
                 total += np.float32(self._weights.get(name, 1.0)) * scores
         return Ranking.best(rows, total, len(rows))

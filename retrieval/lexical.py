@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -89,7 +90,14 @@ class TantivyIndex:
         shutil.copytree(self._folder, folder, ignore=shutil.ignore_patterns(".*", "*.lock"))
 
     def search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
-        """Rows sharing a term with `text`, best first, at most `depth`, all inside the mask."""
+        """Rows sharing a term with `text`, best first, at most `depth`, all inside the mask.
+
+        Where these are fewer than `depth`, all other rows share no term and would score 0.
+        """
+        found = self._search(text, depth, allowed)
+        return replace(found, rest=0.0) if len(found) < depth else found
+
+    def _search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None) -> Ranking:
         query = self._query(text)
         total = self._searcher.num_docs
         if query is None or total == 0 or depth < 1:

@@ -34,10 +34,13 @@ class Ranking:
     Args:
         rows: shape (m,). Rows are numbered by tool id, so that a lower row wins a tie.
         scores: shape (m,), descending.
+        rest: score of the rows that are not here, at most; None where it is only known to be no
+            more than the lowest score here.
     """
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
+    rest: float | None = None
 
     @classmethod
     def empty(cls) -> Ranking:

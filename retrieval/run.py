@@ -100,10 +100,8 @@ class Run:
         """For each row, where every stage that saw it placed it."""
         found: dict[int, dict[str, Placement]] = {row: {} for row in rows}
         for stage, ranking in self.rankings.items():
-            places = {row: place for place, row in enumerate(ranking.rows.tolist())}
-            for row in rows:
-                place = places.get(row)
-                if place is not None:
+            for place, row in enumerate(ranking.rows.tolist()):
+                if row in found:
                     found[row][stage] = Placement(place + 1, float(ranking.scores[place]))
         return found
 

@@ -32,7 +32,7 @@ from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
 from .index import Index, Vectors
 
-FORMAT = 1
+FORMAT = 2
 _LOCK_SECONDS = 30.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
@@ -116,7 +116,7 @@ def _save_locked(index: Index, folder: Path, settings: dict[str, Any]) -> None:
     version.mkdir()
     with (version / "tools.jsonl").open("w", encoding="utf-8") as lines:
         lines.writelines(
-            json.dumps(tool.to_dict(), ensure_ascii=False) + "\n" for tool in index.catalog
+            json.dumps(tool.to_saved(), ensure_ascii=False) + "\n" for tool in index.catalog
         )
     if index.lexical is not None:
         index.lexical.save(version / "lexical")
@@ -182,7 +182,7 @@ def _read_version(version: Path) -> Saved:
             if _sha256(path) != saved["sha256"]:
                 raise StoreError(f"{path}: not the content that was saved; index again")
         with (version / "tools.jsonl").open(encoding="utf-8") as lines:
-            catalog = Catalog(Tool.from_dict(json.loads(line)) for line in lines)
+            catalog = Catalog(Tool.from_saved(json.loads(line)) for line in lines)
         if catalog.fingerprint != manifest["catalog"]:
             raise StoreError(
                 f"{version / 'tools.jsonl'}: not the catalog that was saved; index again"

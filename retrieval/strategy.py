@@ -32,7 +32,10 @@ class Pipeline:
 
     def rank(self, run: Run) -> Ranking:
         """Rows of the index, best first."""
-        rankings = {stage: run.retrieve(stage, self.depth) for stage in self.retrievers}
+        # One ranking that nothing reorders needs no more rows than the answer holds.
+        alone = len(self.retrievers) == 1 and self.reranker is None
+        depth = run.k if alone else self.depth
+        rankings = {stage: run.retrieve(stage, depth) for stage in self.retrievers}
         ranking = (
             run.fuse(self.fusion, rankings) if len(rankings) > 1 else next(iter(rankings.values()))
         )
