@@ -24,12 +24,15 @@ from .views import joined, self_supervised, shown
 class Batch:
     """Texts of a training step and which pairs count.
 
-    queries: n texts; documents: m texts; positive: (n, m) bool, the document serves the query;
+    queries: n texts; answers: for each, the tools that serve it, twins included; documents: m
+    texts; tools: the tool that each shows; positive: (n, m) bool, the document serves the query;
     ignored: (n, m) bool, neither a positive nor a fair negative.
     """
 
     queries: tuple[str, ...]
+    answers: tuple[frozenset[int], ...]
     documents: tuple[str, ...]
+    tools: tuple[int, ...]
     positive: NDArray[np.bool_]
     ignored: NDArray[np.bool_]
 
@@ -178,12 +181,17 @@ class Batches:
         self, queries: list[str], relevant: list[tuple[int, ...]], documents: dict[int, str]
     ) -> Batch:
         column = {tool: index for index, tool in enumerate(documents)}
+        answers = tuple(self._twins.answers(tools) for tools in relevant)
         positive = np.zeros((len(queries), len(documents)), dtype=np.bool_)
         ignored = np.zeros_like(positive)
         for row, tools in enumerate(relevant):
-            for tool in self._twins.answers(tools):
-                if tool in column:
-                    ignored[row, column[tool]] = True
-            for tool in tools:
-                positive[row, column[tool]] = True
-        return Batch(tuple(queries), tuple(documents.values()), positive, ignored & ~positive)
+            ignored[row, [column[tool] for tool in answers[row] if tool in column]] = True
+            positive[row, [column[tool] for tool in tools]] = True
+        return Batch(
+            queries=tuple(queries),
+            answers=answers,
+            documents=tuple(documents.values()),
+            tools=tuple(documents),
+            positive=positive,
+            ignored=ignored & ~positive,
+        )

@@ -8,12 +8,17 @@ import torch
 _OUT = -1e4
 
 
-def _one_way(scores: torch.Tensor, positive: torch.Tensor) -> torch.Tensor:
+def _one_way(
+    scores: torch.Tensor, positive: torch.Tensor, further: torch.Tensor | None = None
+) -> torch.Tensor:
     """Mean over positive pairs of their log-probability against the negatives of their row.
 
     Other positives of the row stay out of the denominator: they do not compete with each other.
     """
-    negatives = torch.logsumexp(scores.masked_fill(positive, _OUT), dim=1, keepdim=True)
+    against = scores.masked_fill(positive, _OUT)
+    if further is not None:
+        against = torch.cat([against, further], dim=1)
+    negatives = torch.logsumexp(against, dim=1, keepdim=True)
     losses = torch.nn.functional.softplus(negatives - scores)
     weights = positive.float() / positive.sum(1, keepdim=True).clamp(min=1)
     return (losses * weights).sum() / positive.any(1).sum().clamp(min=1)
@@ -25,6 +30,7 @@ def contrastive_loss(
     positive: torch.Tensor,
     ignored: torch.Tensor,
     temperature: float,
+    further: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Symmetric InfoNCE (van den Oord et al. 2018) with several positives a query.
 
@@ -34,9 +40,11 @@ def contrastive_loss(
         positive: (n, m) bool, pairs that belong together.
         ignored: (n, m) bool, pairs that count neither way.
         temperature: divides the cosine; 0.05 as in the stock encoder's training.
+        further: (n, k) cosines of the queries to negatives outside the batch.
 
     Returns:
         A scalar, the mean of the query-to-document and document-to-query losses.
     """
     scores = (queries @ documents.T / temperature).masked_fill(ignored, _OUT)
-    return (_one_way(scores, positive) + _one_way(scores.T, positive.T)) / 2
+    outside = None if further is None else further / temperature
+    return (_one_way(scores, positive, outside) + _one_way(scores.T, positive.T)) / 2

@@ -17,6 +17,7 @@ from .batches import Batch, Batches
 from .contrastive import contrastive_loss
 from .data import TrainingData
 from .evaluate import LabelledSet, evaluate
+from .memory import ToolMemory
 from .model import TextEncoder
 from .negatives import Twins, mine
 from .recipe import Recipe, Record, learning_rate_share
@@ -95,6 +96,7 @@ class Training:
         self._stream_began = 0
         self._seconds = 0.0
         self._mined: list[tuple[int, ...]] | None = None
+        self._memory: ToolMemory | None = None
         out.mkdir(parents=True, exist_ok=True)
 
     def run(self) -> Record:
@@ -108,7 +110,7 @@ class Training:
             while self._progress() < 1:
                 if self._step in recipe.mine_after:
                     progress.update(bar, description="mining")
-                    self._mined = self._mine()
+                    self._mine()
                     self._stream_began = self._step
                     stream = self._stream()
                 began = time.monotonic()
@@ -142,18 +144,30 @@ class Training:
         rate = recipe.learning_rate * learning_rate_share(self._progress(), recipe.warmup)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
+        queries = self._encoder(batch.queries, recipe.query_length)
+        documents = self._encoder(batch.documents, recipe.tool_length)
+        positive = torch.from_numpy(batch.positive).to(device)
+        further = None
+        if self._memory:
+            farthest = (queries @ documents.T).masked_fill(~positive, torch.inf).amin(dim=1)
+            further = self._memory.scores(
+                queries, farthest, batch.answers, batch.tools, recipe.memory_negatives
+            )
         loss = contrastive_loss(
-            self._encoder(batch.queries, recipe.query_length),
-            self._encoder(batch.documents, recipe.tool_length),
-            torch.from_numpy(batch.positive).to(device),
+            queries,
+            documents,
+            positive,
             torch.from_numpy(batch.ignored).to(device),
             recipe.temperature,
+            further,
         )
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self._encoder.transformer.parameters(), 1.0)
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
         self._average.update_parameters(self._encoder.transformer)
+        if self._memory:
+            self._memory.update(batch.tools, documents)
         self._step += 1
         return loss.item()
 
@@ -179,15 +193,13 @@ class Training:
     def _encode(self, texts: Sequence[str], what: str) -> NDArray[np.float32]:
         return _encode(self._encoder, texts, self._recipe.tool_length, what)
 
-    def _mine(self) -> list[tuple[int, ...]]:
+    def _mine(self) -> None:
+        """Mine hard negatives and fill the memory, with the encoder as it is."""
         tools, requests = self._data.tools, self._data.requests
-        return mine(
-            requests,
-            tools,
-            self._twins,
-            self._encode([request.text for request in requests], "mining: requests"),
-            self._encode([tool.text for tool in tools], "mining: tools"),
-        )
+        asked = self._encode([request.text for request in requests], "mining: requests")
+        vectors = self._encode([tool.text for tool in tools], "mining: tools")
+        self._mined = mine(requests, tools, self._twins, asked, vectors)
+        self._memory = ToolMemory(torch.from_numpy(vectors), self._encoder.device)
 
     def _save_state(self) -> None:
         state = {
@@ -195,6 +207,7 @@ class Training:
             "average": self._average.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "mined": self._mined,
+            "memory": self._memory.vectors if self._memory else None,
             "step": self._step,
             "stream_began": self._stream_began,
             "record": asdict(self._record),
@@ -209,6 +222,8 @@ class Training:
         self._average.load_state_dict(state["average"])
         self._optimizer.load_state_dict(state["optimizer"])
         self._mined = state["mined"]
+        if state["memory"] is not None:
+            self._memory = ToolMemory(state["memory"], self._encoder.device)
         self._step = state["step"]
         self._stream_began = state["stream_began"]
         self._record = Record(**state["record"])
