@@ -29,6 +29,7 @@ class Recipe:
         tool_length: tokens of a tool that are read while training.
         mine_after: steps after which hard negatives are mined with the encoder as it is then.
         memory_negatives: hardest negatives of each request from all tools, once they are mined.
+        int8: round activations, in training and evaluation, as int8 inference does.
         evaluate_every: steps between evaluations.
         mixture: what a batch is made of.
     """
@@ -45,6 +46,7 @@ class Recipe:
     tool_length: int = 80
     mine_after: tuple[int, ...] = (0, 400)
     memory_negatives: int = 64
+    int8: bool = True
     evaluate_every: int = 50
     mixture: Mixture = field(default_factory=Mixture)
 

@@ -17,6 +17,7 @@ from .batches import Batch, Batches
 from .contrastive import contrastive_loss
 from .data import TrainingData
 from .evaluate import LabelledSet, evaluate
+from .int8 import simulate_int8
 from .memory import ToolMemory
 from .model import TextEncoder
 from .negatives import Twins, mine
@@ -82,6 +83,8 @@ class Training:
         self._out = out
         self._record = Record(asdict(recipe), start.name, data.counts())
         self._encoder = TextEncoder(start, device)
+        if recipe.int8:
+            simulate_int8(self._encoder.transformer)
         self._average = torch.optim.swa_utils.AveragedModel(
             self._encoder.transformer,
             avg_fn=lambda average, current, _: torch.lerp(current, average, self._recipe.averaging),
