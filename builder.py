@@ -20,6 +20,7 @@ from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strate
 from .retrieval.document import embedding_text
 from .retrieval.features import FeatureExtractor, FeatureScorer, Network
 from .retrieval.index import Index, Vectors, build_lexical, encode_tools, rows_of
+from .retrieval.learned import Learned
 from .retrieval.rerank import RerankStage, TextScorer
 from .retrieval.store import Saved, current, read, save
 
@@ -54,9 +55,17 @@ class Builder:
         return {name: self._strategy(name, tier) for name, tier in self.config.tiers.items()}
 
     def build(
-        self, catalog: Catalog, *, known: Vectors | None = None, progress: Progress | None = None
+        self,
+        catalog: Catalog,
+        *,
+        known: Vectors | None = None,
+        learned: Learned | None = None,
+        progress: Progress | None = None,
     ) -> Index:
-        """Index a catalog version, encoding only what `known` does not hold."""
+        """Index a catalog version, encoding only what `known` does not hold.
+
+        What of `learned` still holds is applied.
+        """
         tools = rows_of(catalog)
         lexical = (
             build_lexical(self._lexical, tools, self.config.lexical.boosts)
@@ -67,8 +76,24 @@ class Builder:
             return self._index(catalog, tools, lexical, None)
         encoder = self._encoder()
         vectors, encoded = encode_tools(encoder, tools, known, progress)
-        dense = (self._dense.build(vectors.values), vectors, encoder)
-        return self._index(catalog, tools, lexical, dense, encoded)
+        learned = learned.fitting(tools, vectors) if learned else None
+        values = _refined(tools, vectors, learned)
+        dense = (self._dense.build(values), vectors, encoder)
+        return self._index(catalog, tools, lexical, dense, values, encoded, learned)
+
+    def taught(self, index: Index, learned: Learned | None) -> Index:
+        """An index over the same tools with what usage taught, or without any.
+
+        Raises:
+            ConfigError: no tier uses vectors.
+        """
+        if self._dense is None or index.vectors is None or index.encoder is None:
+            raise ConfigError("usage changes vectors, and no tier uses any")
+        values = _refined(index.tools, index.vectors, learned)
+        dense = (self._dense.build(values), index.vectors, index.encoder)
+        return self._index(
+            index.catalog, index.tools, index.lexical, dense, values, index.encoded, learned
+        )
 
     def open(
         self, folder: Path, catalog: Catalog | None = None, *, progress: Progress | None = None
@@ -89,7 +114,9 @@ class Builder:
 
     def _opened(self, saved: Saved, catalog: Catalog | None, progress: Progress | None) -> Index:
         if catalog is not None and catalog.fingerprint != saved.catalog.fingerprint:
-            return self.build(catalog, known=saved.vectors, progress=progress)
+            return self.build(
+                catalog, known=saved.vectors, learned=saved.learned, progress=progress
+            )
         tools = rows_of(saved.catalog)
         settings = self._settings()
         lexical = None
@@ -104,12 +131,14 @@ class Builder:
         vectors, encoded = saved.vectors, 0
         if vectors is None or vectors.model != encoder.fingerprint:
             vectors, encoded = encode_tools(encoder, tools, None, progress)
+        learned = saved.learned.fitting(tools, vectors) if saved.learned else None
+        values = _refined(tools, vectors, learned)
         if encoded == 0 and saved.settings.get("dense") == settings["dense"]:
-            index = self._dense.load(saved.folder / "dense", vectors.values)
+            index = self._dense.load(saved.folder / "dense", values)
         else:
-            index = self._dense.build(vectors.values)
+            index = self._dense.build(values)
         dense = (index, vectors, encoder)
-        return self._index(saved.catalog, tools, lexical, dense, encoded)
+        return self._index(saved.catalog, tools, lexical, dense, values, encoded, learned)
 
     def save(self, index: Index, folder: Path) -> None:
         """Write an index as the new current version of a folder."""
@@ -155,22 +184,22 @@ class Builder:
         tools: tuple[Tool, ...],
         lexical: LexicalIndex | None,
         dense: tuple[DenseIndex, Vectors, Encoder] | None,
+        values: NDArray[np.float32] | None = None,
         encoded: int = 0,
+        learned: Learned | None = None,
     ) -> Index:
-        vectors = dense[1].values if dense else None
-
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
         def scorer(spec: str) -> CandidateScorer:
             if spec == FEATURES:
                 network = self._model(FEATURES, lambda: Network.read(FEATURES_FILE))
-                return FeatureScorer(FeatureExtractor(tools, vectors, lexical), network)
+                return FeatureScorer(FeatureExtractor(tools, values, lexical), network)
             return TextScorer(self._reranker(spec), texts)
 
         specs = {self._spec(tier.reranker) for tier in self.config.tiers.values() if tier.reranker}
         rerankers = {spec: RerankStage(partial(scorer, spec)) for spec in sorted(specs)}
-        return Index(catalog, tools, lexical, dense, rerankers, encoded)
+        return Index(catalog, tools, lexical, dense, rerankers, encoded, learned)
 
     def _encoder(self) -> Encoder:
         encoder: Encoder = self._model(
@@ -189,3 +218,10 @@ class Builder:
             if key not in self._models:
                 self._models[key] = load()
             return self._models[key]
+
+
+def _refined(
+    tools: tuple[Tool, ...], vectors: Vectors, learned: Learned | None
+) -> NDArray[np.float32]:
+    """The vectors that are searched."""
+    return vectors.values if learned is None else learned.vectors(tools, vectors)

@@ -19,10 +19,14 @@ from .config import Config
 from .errors import ConfigError, MissingExtraError, ModelError, RequestError
 from .retrieval import Hit, Query, Ranking, Run, Selection, Strategy
 from .retrieval.explain import Explanation, explain
+from .retrieval.held_out import DEPTH
 from .retrieval.index import Index
+from .retrieval.learned import Learned
+from .retrieval.learning import LearningReport, learn
 from .retrieval.query import MAX_QUERY_CHARS
 from .retrieval.run import BudgetExceeded
 from .retrieval.selection import Placement
+from .retrieval.usage import Event
 
 Progress = Callable[[int, int], None]
 # Weight of the newest request in a tier's running time.
@@ -135,7 +139,49 @@ class Engine:
         """
         catalog = _catalog(tools)
         with self._updating:
-            self._index = self._builder.build(catalog, known=self._index.vectors, progress=progress)
+            self._index = self._builder.build(
+                catalog,
+                known=self._index.vectors,
+                learned=self._index.learned,
+                progress=progress,
+            )
+
+    @property
+    def learned(self) -> Mapping[str, Any] | None:
+        """What of learning from usage is in force: events, moved tools, lexical factor; or None."""
+        learned = self._index.learned
+        return None if learned is None else learned.to_dict()
+
+    def learn(self, events: Iterable[Event]) -> LearningReport:
+        """Refine tool vectors and the fusion's weight from requests and the tools that served them.
+
+        What is learned replaces what was learned before, and only if it makes the default tier
+        better on held-out events; else nothing changes. Requests under way are answered as before.
+
+        Args:
+            events: all there are, see `retrieval.usage.read_events`.
+
+        Raises:
+            RequestError: no tier uses vectors, or no event names a tool of the catalog.
+        """
+        with self._updating:
+            index, tier = self._index, self.config.default_tier
+            report, learned = learn(
+                index,
+                list(events),
+                tier=tier,
+                strategy=self._tiers[tier],
+                ranked=partial(self._ranked, index),
+            )
+            if learned is not None:
+                self._index = self._builder.taught(index, learned)
+        return report
+
+    def forget(self) -> None:
+        """Search the encoder's own vectors again."""
+        with self._updating:
+            if self._index.learned is not None:
+                self._index = self._builder.taught(self._index, None)
 
     def search(
         self,
@@ -248,8 +294,22 @@ class Engine:
             catalog=index.catalog.fingerprint,
         )
 
+    def _ranked(
+        self,
+        index: Index,
+        learned: Learned | None,
+        queries: Sequence[str],
+        vectors: NDArray[np.float32],
+    ) -> list[NDArray[np.int64]]:
+        index = self._builder.taught(index, learned)
+        found = (
+            self._answer(perf_counter(), index, query, None, DEPTH, None, None, vector)
+            for query, vector in zip(queries, vectors, strict=True)
+        )
+        return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
+
     def _run(self, index: Index, query: Query, k: int, deadline: float | None) -> Run:
-        return Run(query, k, index.retrievers, index.rerankers, deadline)
+        return Run(query, k, index.retrievers, index.rerankers, deadline, index.scales)
 
     def _rank(self, run: Run, asked: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
         if not run.query.text.strip():

@@ -14,6 +14,7 @@ from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from ..models import Encoder
 from .document import embedding_text, lexical_document
+from .learned import Learned
 from .protocols import DenseIndex, LexicalIndex, Retriever
 from .rerank import RerankStage
 from .retrievers import DenseRetriever, LexicalRetriever
@@ -43,9 +44,11 @@ class Index:
         catalog: the version.
         tools: its tools in order of row, see `rows_of`.
         lexical: the lexical index, or None when no tier needs it.
-        dense: the dense index with its vectors and encoder, or None when no tier needs them.
+        dense: the dense index with the encoder's vectors and the encoder, or None when no tier
+            needs them.
         rerankers: the rerank stages by name.
         encoded: how many tools had to be encoded to make this index.
+        learned: what usage taught, which the dense index was built with; or None.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Index:
         dense: tuple[DenseIndex, Vectors, Encoder] | None,
         rerankers: Mapping[str, RerankStage],
         encoded: int = 0,
+        learned: Learned | None = None,
     ) -> None:
         self.catalog = catalog
         self.tools = tools
@@ -66,6 +70,11 @@ class Index:
         self.vectors = dense[1] if dense else None
         self.encoder = dense[2] if dense else None
         self.encoded = encoded
+        self.learned = learned
+        #: Stage name to the factor of its scores in a fusion, where usage taught one.
+        self.scales: Mapping[str, float] = (
+            {"lexical": learned.lexical} if learned and learned.lexical != 1 else {}
+        )
         retrievers: dict[str, Retriever] = {}
         if lexical is not None:
             retrievers["lexical"] = LexicalRetriever(lexical)

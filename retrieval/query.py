@@ -63,3 +63,8 @@ class Ranking:
     def head(self, depth: int) -> Ranking:
         """The first `depth` rows."""
         return Ranking(self.rows[:depth], self.scores[:depth])
+
+    def scaled(self, factor: float) -> Ranking:
+        """The same rows, all scores times a factor above 0."""
+        rest = None if self.rest is None else self.rest * factor
+        return Ranking(self.rows, self.scores * np.float32(factor), rest)

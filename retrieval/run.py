@@ -33,6 +33,7 @@ class Run:
         retrievers: stage name to the stage.
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
+        scales: stage name to the factor of its scores in a fusion, 1 where absent.
     """
 
     query: Query
@@ -40,6 +41,7 @@ class Run:
     retrievers: Mapping[str, Retriever]
     rerankers: Mapping[str, RerankStage]
     deadline: float | None = None
+    scales: Mapping[str, float] = field(default_factory=dict)
     rankings: dict[str, Ranking] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     _depths: dict[str, int] = field(default_factory=dict)
@@ -69,7 +71,11 @@ class Run:
     def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
         """One ranking out of several."""
         with self._recorded("fusion"):
-            self.rankings["fusion"] = fusion.fuse(rankings)
+            scaled = {
+                stage: ranking.scaled(self.scales[stage]) if stage in self.scales else ranking
+                for stage, ranking in rankings.items()
+            }
+            self.rankings["fusion"] = fusion.fuse(scaled)
         return self.rankings["fusion"]
 
     def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:

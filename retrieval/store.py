@@ -9,6 +9,7 @@
         vectors.npy      float32 (n, dim), rows by tool id
         keys.npy         hash of the text of each row, uint8 (n, 16)
         lexical/ dense/  what the backends wrote
+        learned/         what usage taught, if anything; the dense index was built with it
 
 A version is written completely before CURRENT names it, so a crash leaves the old one in force. The
 version before the current one is kept for readers that are just opening it; files they have mapped
@@ -31,6 +32,7 @@ from filelock import FileLock, Timeout
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
 from .index import Index, Vectors
+from .learned import Learned
 
 FORMAT = 2
 _LOCK_SECONDS = 30.0
@@ -47,12 +49,14 @@ class Saved:
         catalog: its tools.
         vectors: its vectors, mapped from disk, or None when it was saved without.
         settings: what the backends were built with.
+        learned: what usage taught, or None.
     """
 
     folder: Path
     catalog: Catalog
     vectors: Vectors | None
     settings: dict[str, Any]
+    learned: Learned | None = None
 
 
 def save(index: Index, folder: Path, settings: dict[str, Any]) -> None:
@@ -126,6 +130,9 @@ def _save_locked(index: Index, folder: Path, settings: dict[str, Any]) -> None:
         np.save(version / "keys.npy", keys)
         (version / "dense").mkdir()
         index.dense.save(version / "dense")
+    if index.learned is not None:
+        (version / "learned").mkdir()
+        index.learned.save(version / "learned")
     manifest = {
         "format": FORMAT,
         "catalog": index.catalog.fingerprint,
@@ -192,7 +199,14 @@ def _read_version(version: Path) -> Saved:
             values = np.load(version / "vectors.npy", mmap_mode="r")
             keys = np.load(version / "keys.npy")
             vectors = Vectors(values, tuple(key.tobytes() for key in keys), manifest["model"])
-        return Saved(version, catalog, vectors, dict(manifest["settings"]))
+        learned = version / "learned"
+        return Saved(
+            version,
+            catalog,
+            vectors,
+            dict(manifest["settings"]),
+            Learned.load(learned) if learned.is_dir() else None,
+        )
     except FileNotFoundError:
         raise
     except (

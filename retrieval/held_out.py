@@ -1,0 +1,122 @@
+"""What learning changed for requests it did not learn from, and whether that is more than noise."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Ranks that the metrics look at.
+DEPTH = 10
+METRICS = ("hit@1", "recall@10")
+#: Held-out requests, of each kind, below which nothing can be said.
+LEAST = 20
+#: Share by which a metric may seem to fall on unseen tools when that is within noise.
+SLACK = 0.005
+_RESAMPLES, _LEVEL = 2_000, 0.95
+
+
+def scores(found: NDArray[np.bool_], due: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Hit@1 and recall@10 of each request, shape (n, 2).
+
+    Args:
+        found: whether the tool at each rank serves the request, shape (n, ranks).
+        due: how many tools serve it, at least one, shape (n,).
+    """
+    recall = found[:, :DEPTH].sum(axis=1) / due
+    return np.column_stack([found[:, :1].any(axis=1).astype(np.float64), recall])
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One kind of held-out requests before and after.
+
+    Args:
+        events: how many.
+        before: mean of each of `METRICS`, 0 to 1.
+        after: likewise.
+        low: lower end of the 95 % interval of each metric's change.
+        high: upper end.
+        gain: lower and upper end of the interval of the change of the metrics' mean.
+    """
+
+    events: int
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    gain: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls,
+        before: NDArray[np.float64],
+        after: NDArray[np.float64],
+        groups: NDArray[np.int64],
+    ) -> Comparison:
+        """Compare the same requests, with a paired bootstrap that redraws whole groups.
+
+        Requests for one tool rise and fall together, so that they count as one draw (cluster
+        bootstrap; Efron and Tibshirani 1993, chapter 8).
+
+        Args:
+            before: shape (n, metrics), see `scores`.
+            after: likewise.
+            groups: number of the tool each request is for, shape (n,).
+        """
+        if not len(before):
+            none = (0.0,) * len(METRICS)
+            return cls(0, none, none, none, none, (0.0, 0.0))
+        change = after - before
+        change = np.column_stack([change, change.mean(axis=1)])
+        _, place, counts = np.unique(groups, return_inverse=True, return_counts=True)
+        sums = np.zeros((len(counts), change.shape[1]))
+        np.add.at(sums, place, change)
+        even = np.full(len(counts), 1 / len(counts))
+        drawn = np.random.default_rng(0).multinomial(len(counts), even, size=_RESAMPLES)
+        means = (drawn @ sums) / (drawn @ counts)[:, None]
+        tail = (1 - _LEVEL) / 2
+        low, high = np.quantile(means, (tail, 1 - tail), axis=0)
+        return cls(
+            len(before),
+            tuple(before.mean(axis=0).tolist()),
+            tuple(after.mean(axis=0).tolist()),
+            tuple(low[:-1].tolist()),
+            tuple(high[:-1].tolist()),
+            (float(low[-1]), float(high[-1])),
+        )
+
+    @property
+    def change(self) -> tuple[float, ...]:
+        """After less before, of each metric."""
+        return tuple(b - a for a, b in zip(self.before, self.after, strict=True))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"metrics": METRICS, **asdict(self)}
+
+
+def refusal(seen: Comparison, unseen: Comparison) -> str | None:
+    """Why what was learned is not taken, or None if it is.
+
+    It is taken if, on held-out requests of tools with events, the mean of the metrics rises
+    beyond noise and neither falls; and if, on requests of tools without events, neither falls:
+    not beyond noise, and within noise by no more than `SLACK`.
+    """
+    for name, kind in (("seen", seen), ("unseen", unseen)):
+        if kind.events < LEAST:
+            return (
+                f"too few events: {kind.events} held-out requests of {name} tools, "
+                f"{LEAST} are needed to tell"
+            )
+    for metric, change in zip(METRICS, seen.change, strict=True):
+        if change < 0:
+            return f"{metric} of tools with events falls by {-change:.1%} on held-out requests"
+    if seen.gain[0] <= 0:
+        return "no rise beyond noise on held-out requests of tools with events"
+    for metric, change, high in zip(METRICS, unseen.change, unseen.high, strict=True):
+        if high < 0 or change < -SLACK:
+            return f"{metric} of tools without events falls by {-change:.1%} on held-out requests"
+    return None
