@@ -18,7 +18,7 @@ from .errors import ConfigError, StoreError
 from .models import Encoder, Reranker, load_encoder, load_reranker
 from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
 from .retrieval.document import embedding_text
-from .retrieval.features import FeatureExtractor, FeatureScorer, Network
+from .retrieval.features import FeatureScorer
 from .retrieval.index import Index, Vectors, build_lexical, encode_tools, rows_of
 from .retrieval.learned import Learned
 from .retrieval.rerank import RerankStage, TextScorer
@@ -27,7 +27,6 @@ from .retrieval.store import Saved, current, read, save
 Progress = Callable[[int, int], None]
 #: Name of the reranker that reads the stages' measurements instead of texts.
 FEATURES = "features"
-FEATURES_FILE = Path(__file__).parent / "models" / "weights" / "features.json"
 
 
 class Builder:
@@ -193,8 +192,7 @@ class Builder:
 
         def scorer(spec: str) -> CandidateScorer:
             if spec == FEATURES:
-                network = self._model(FEATURES, lambda: Network.read(FEATURES_FILE))
-                return FeatureScorer(FeatureExtractor(tools, values, lexical), network)
+                return FeatureScorer(tools, values, lexical)
             return TextScorer(self._reranker(spec), texts)
 
         specs = {self._spec(tier.reranker) for tier in self.config.tiers.values() if tier.reranker}

@@ -123,7 +123,7 @@ class Config(_Section):
     Args:
         encoder: `bundled`, a bundled model's name, a folder, a hub name, or
             `sentence-transformers:NAME`.
-        reranker: `features` (a bundled linear model over what the stages measured), a folder or
+        reranker: `features` (a weighted sum of what the stages measured), a folder or
             a hub name of a cross-encoder.
         threads: threads a model may use for one request; None for the model's default.
         lexical: the lexical stage.
