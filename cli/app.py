@@ -11,12 +11,12 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ShortlistError
-from . import bench, demo, doctor, explain, index, list_tools, search, tax
+from . import bench, demo, doctor, explain, index, learn, list_tools, search, tax
 from . import eval as evaluation
 
 _EXIT_CODES = (
     "Exit codes: 0 done (explain: also when the tool is not offered); 1 an error, told in one line "
-    "on stderr; 2 wrong usage; 3 a gate failed (eval, bench); 130 interrupted; "
+    "on stderr; 2 wrong usage; 3 a gate failed (eval, bench, learn); 130 interrupted; "
     "141 the reader of the output has gone."
 )
 _ERROR, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
@@ -70,7 +70,18 @@ def _options(
     """The handful of tools an agent needs this turn, out of thousands."""
 
 
-for command in (index, search, explain, list_tools, tax, doctor, demo, evaluation, bench):
+for command in (
+    index,
+    search,
+    explain,
+    list_tools,
+    tax,
+    doctor,
+    demo,
+    learn,
+    evaluation,
+    bench,
+):
     command.register(app)
 
 

@@ -29,7 +29,7 @@ _SETTINGS: tuple[list[dict[str, float]], ...] = (
 #: Folds, and held-out requests of each kind, that strengths are chosen on at most.
 _TRIALS, _ENOUGH = 3, 400
 #: Held-out requests of each kind in a fold that are searched for the report.
-_MEASURED = 1_000
+_MEASURED = 300
 
 #: Rows that a tier places first, for each request: of the index with this learned, or without any.
 Ranked = Callable[[Learned | None, Sequence[str], NDArray[np.float32]], Sequence[NDArray[np.int64]]]
@@ -164,7 +164,7 @@ class _Course:
                 continue
             learned = self.learned(fold.train, self.strengths(fold.train))
             for kind, held in (("seen", fold.seen), ("unseen", fold.unseen)):
-                events = held[:_MEASURED]
+                events = _spread(held, _MEASURED)
                 before, after = (self._searched(ranked, one, events) for one in (None, learned))
                 rows[kind].append((events, before, after))
         return self._comparison(rows["seen"]), self._comparison(rows["unseen"])
@@ -233,6 +233,11 @@ class _Course:
         return Comparison.of(before, after, np.array(groups, np.int64))
 
 
+def _spread(events: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """At most `count` of the events, evenly from first to last."""
+    return events[:: max(1, -(-len(events) // count))]
+
+
 class _Trial:
     """Strengths tried on one fold, by the sum of cosine and lexical score over candidates.
 
@@ -245,7 +250,7 @@ class _Trial:
         self._usage = usage
         self._lessons = Lessons.of(usage, fold.train)
         self._due = np.array([len(rows) for rows in usage.relevant])
-        self._seen, self._unseen = fold.seen[:_ENOUGH], fold.unseen[:_ENOUGH]
+        self._seen, self._unseen = _spread(fold.seen, _ENOUGH), _spread(fold.unseen, _ENOUGH)
         self._mapped: dict[float, NDArray[np.float32]] = {0.0: usage.base}
         self._before = self._scores(Strengths())
 

@@ -1,0 +1,112 @@
+"""`shortlist learn`: an index refined by which tools served which requests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .console import counted, note, plain_table, show, write_json
+from .options import ConfigOption, JsonOption
+from .source import open_engine
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..engine import Engine
+    from ..retrieval.learning import LearningReport
+
+_REFUSED = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("learn")(learn)
+
+
+def learn(
+    index: Annotated[
+        Path, typer.Option("--index", metavar="FOLDER", help="An index made by `index`.")
+    ],
+    events: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[EVENTS]",
+            help='JSONL of requests and the tools that served them: {"query": ..., "tool": id}.',
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Drop what was learned instead.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Learn from usage, if held-out events say it helps; exits with 3 and changes nothing if not.
+
+    What was learned before is replaced, so give all events there are.
+    """
+    from ..retrieval.usage import read_events
+
+    if (events is None) != forget:
+        raise typer.BadParameter("give either EVENTS or --forget")
+    held = () if events is None else read_events(events)
+    engine = open_engine(index, None, config, None)
+    if forget:
+        _forget(engine, index, as_json)
+        return
+    report = engine.learn(held)
+    if report.accepted:
+        engine.save(index)
+    if as_json:
+        write_json(report.to_dict())
+    else:
+        _tell(report, index)
+    if not report.accepted:
+        raise typer.Exit(_REFUSED)
+
+
+def _forget(engine: Engine, index: Path, as_json: bool) -> None:
+    dropped: dict[str, Any] | None = dict(engine.learned) if engine.learned else None
+    if dropped is not None:
+        engine.forget()
+        engine.save(index)
+    if as_json:
+        write_json({"forgotten": dropped})
+    elif dropped is None:
+        typer.echo(f"{index}: nothing was learned")
+    else:
+        typer.echo(f"{index}: what {counted(dropped['events'], 'event')} taught is dropped")
+
+
+def _tell(report: LearningReport, index: Path) -> None:
+    if report.skipped:
+        note(f"note: {counted(report.skipped, 'event')} left out: no tool of the catalog named")
+    show(_table(report))
+    learned = (
+        f"{counted(report.events, 'event')} of {counted(report.tools, 'tool')}, "
+        f"{report.seconds:.1f} seconds"
+    )
+    if report.accepted:
+        typer.echo(f"{index}: learned from {learned}; --forget drops it")
+    else:
+        typer.echo(f"{index}: not changed ({learned}): {report.reason}")
+
+
+def _table(report: LearningReport) -> Table:
+    from ..retrieval.held_out import METRICS
+
+    numbers = ("requests", "before", "after", "change", "95 %")
+    table = plain_table("held-out requests of", "metric", *numbers, right=set(numbers))
+    for name, kind in (("tools with events", report.seen), ("tools without", report.unseen)):
+        for at, metric in enumerate(METRICS):
+            table.add_row(
+                name if at == 0 else "",
+                metric,
+                f"{kind.events:,}" if at == 0 else "",
+                f"{kind.before[at]:.1%}",
+                f"{kind.after[at]:.1%}",
+                f"{100 * kind.change[at]:+.1f}",
+                f"{100 * kind.low[at]:+.1f} to {100 * kind.high[at]:+.1f}",
+            )
+    return table

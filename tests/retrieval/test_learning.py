@@ -1,0 +1,421 @@
+"""Learning from usage: what helps is taken, what does not is refused, and all of it can go."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from shortlist import Engine, Tool, builder
+from shortlist.errors import EvaluationError, RequestError, StoreError
+from shortlist.retrieval.fusion import LinearFusion
+from shortlist.retrieval.held_out import LEAST, Comparison, refusal, scores
+from shortlist.retrieval.learned import Learned, Strengths, mapped, moved
+from shortlist.retrieval.query import Ranking
+from shortlist.retrieval.usage import PARTS, Event, families, folds, read_events
+
+DIM = 48
+TOOLS = 150
+
+
+class DialectEncoder:
+    """Tools and requests have random vectors by their words; requests come out bent.
+
+    The bend is the same for all requests, so that events of some tools can undo it for others.
+    """
+
+    dim, name, fingerprint = DIM, "dialect", "dialect"
+
+    def __init__(self) -> None:
+        random = np.random.default_rng(5)
+        self._bend = np.linalg.qr(random.normal(size=(DIM, DIM)))[0]
+        self.encoded: list[str] = []
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> NDArray[np.float32]:
+        if not query:
+            self.encoded.extend(texts)
+        values = np.array([self._vector(text) for text in texts]).reshape(-1, DIM)
+        if query:
+            values = values + 1.1 * values @ self._bend
+        values /= np.linalg.norm(values, axis=1, keepdims=True)
+        return values.astype(np.float32)
+
+    def _vector(self, text: str) -> NDArray[np.float64]:
+        total = np.zeros(DIM)
+        for word in text.lower().replace(":", " ").split():
+            seed = int.from_bytes(word.encode()[-8:], "big")
+            total += np.random.default_rng(seed).normal(size=DIM) * (8 if word[:1] == "t" else 1)
+        return total
+
+
+def tools(count: int = TOOLS, note: str = "") -> list[Tool]:
+    return [Tool(f"t{number}", None, f"does w{number} {note}".strip()) for number in range(count)]
+
+
+def events(count: int = TOOLS, each: int = 5) -> list[Event]:
+    return [
+        Event(f"t{number} please q{number} r{turn}", (f"t{number}",))
+        for number in range(count)
+        for turn in range(each)
+    ]
+
+
+@pytest.fixture
+def encoder(monkeypatch: pytest.MonkeyPatch) -> DialectEncoder:
+    made = DialectEncoder()
+    monkeypatch.setattr(builder, "load_encoder", lambda spec, threads: made)
+    return made
+
+
+def make_engine(catalog: Sequence[Tool] | None = None) -> Engine:
+    return Engine.from_tools(tools() if catalog is None else catalog, tiers=["embed"])
+
+
+@pytest.fixture(scope="module")
+def taught_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An index that has learned, saved."""
+    with pytest.MonkeyPatch.context() as patch:
+        made = DialectEncoder()
+        patch.setattr(builder, "load_encoder", lambda spec, threads: made)
+        engine = make_engine()
+        assert engine.learn(events()).accepted
+        folder = tmp_path_factory.mktemp("taught") / "index"
+        engine.save(folder)
+    return folder
+
+
+@pytest.fixture
+def taught(taught_folder: Path, encoder: DialectEncoder, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(taught_folder, tmp_path / "index"))
+
+
+def hits(engine: Engine, asked: Sequence[Event]) -> float:
+    return float(np.mean([engine.search(one.query, k=1).ids == one.relevant for one in asked]))
+
+
+def answers(engine: Engine) -> list[list[tuple[str, float]]]:
+    return [
+        [(hit.id, hit.score) for hit in engine.search(one.query, k=20)] for one in events()[::50]
+    ]
+
+
+class TestAccepted:
+    def test_seen_and_unseen_rise_and_new_requests_with_them(self, encoder: DialectEncoder) -> None:
+        engine = make_engine()
+        others = [Event(f"t{number} another s{number}", (f"t{number}",)) for number in range(TOOLS)]
+        before = hits(engine, others)
+        report = engine.learn(events())
+        assert report.accepted
+        assert report.reason is None
+        assert report.seen.gain[0] > 0
+        assert report.unseen.change[0] > 0
+        assert (report.events, report.tools, report.skipped) == (5 * TOOLS, TOOLS, 0)
+        assert report.strengths.shared > 0
+        assert hits(engine, others) > before + 0.05
+        assert engine.learned is not None
+        assert engine.learned["events"] == 5 * TOOLS
+        json.dumps(report.to_dict())
+
+    def test_tools_are_not_encoded_again(self, encoder: DialectEncoder) -> None:
+        engine = make_engine()
+        encoder.encoded.clear()
+        engine.learn(events())
+        assert encoder.encoded == []
+
+    def test_the_same_events_teach_the_same(self, encoder: DialectEncoder) -> None:
+        engine = make_engine()
+        engine.learn(events())
+        first = answers(engine)
+        engine.learn(events())
+        assert answers(engine) == first
+
+    def test_events_of_tools_that_are_gone_are_counted(self, encoder: DialectEncoder) -> None:
+        report = make_engine().learn([*events(), Event("old", ("gone",))])
+        assert report.skipped == 1
+        assert report.accepted
+
+
+class TestRefused:
+    def test_events_that_teach_nothing_change_nothing(self, encoder: DialectEncoder) -> None:
+        engine = make_engine()
+        random = np.random.default_rng(0)
+        noise = [
+            Event(f"t{random.integers(TOOLS)} r{turn}", (f"t{random.integers(TOOLS)}",))
+            for turn in range(400)
+        ]
+        before = answers(engine)
+        report = engine.learn(noise)
+        assert not report.accepted
+        assert report.reason
+        assert engine.learned is None
+        assert answers(engine) == before
+
+    def test_a_refusal_keeps_what_was_learned_before(self, taught: Path) -> None:
+        engine = Engine.open(taught, tiers=["embed"])
+        before = answers(engine)
+        report = engine.learn(events(4, 2))
+        assert report.reason is not None
+        assert report.reason.startswith("too few events")
+        assert answers(engine) == before
+
+    def test_no_known_tool(self, encoder: DialectEncoder) -> None:
+        with pytest.raises(RequestError, match="none of 1 names a tool"):
+            make_engine().learn([Event("x", ("gone",))])
+
+    def test_no_vectors(self) -> None:
+        engine = Engine.from_tools(tools(3), tiers=["lexical"])
+        with pytest.raises(RequestError, match="no tier uses any"):
+            engine.learn(events(3))
+
+    def test_the_rule(self) -> None:
+        groups = np.arange(200)
+        worse, same, better = (
+            np.repeat([[share, share]], 200, axis=0).astype(float) for share in (0.4, 0.5, 0.6)
+        )
+        rises = Comparison.of(same, better, groups)
+        stays = Comparison.of(same, same, groups)
+        falls = Comparison.of(same, worse, groups)
+        assert refusal(rises, stays) is None
+        assert refusal(rises, rises) is None
+        assert "no rise" in (refusal(stays, rises) or "")
+        assert "with events falls by 10.0%" in (refusal(falls, rises) or "")
+        assert "without events falls by 10.0%" in (refusal(rises, falls) or "")
+        few = Comparison.of(same[: LEAST - 1], better[: LEAST - 1], groups[: LEAST - 1])
+        assert "too few events: 19" in (refusal(few, rises) or "")
+        none = Comparison.of(same[:0], same[:0], groups[:0])
+        assert "too few events: 0" in (refusal(rises, none) or "")
+
+    def test_many_requests_for_one_tool_are_one_draw(self) -> None:
+        before, after = np.zeros((100, 2)), np.zeros((100, 2))
+        after[:50] = 1
+        groups = np.repeat(np.arange(4), 25)
+        clustered = Comparison.of(before, after, groups)
+        single = Comparison.of(before, after, np.arange(100))
+        assert clustered.low[0] < single.low[0] < 0.5 < single.high[0] < clustered.high[0]
+
+
+class TestInForce:
+    def test_what_is_saved_is_what_is_opened(self, taught: Path) -> None:
+        engine = Engine.open(taught, tiers=["embed"])
+        assert engine.learned is not None
+        before = answers(engine)
+        engine.save(taught)
+        assert answers(Engine.open(taught, tiers=["embed"])) == before
+
+    def test_forgetting_gives_the_first_answers_back(self, taught: Path) -> None:
+        engine = Engine.open(taught, tiers=["embed"])
+        fresh = answers(make_engine())
+        assert answers(engine) != fresh
+        engine.forget()
+        assert engine.learned is None
+        assert answers(engine) == fresh
+        engine.save(taught)
+        assert answers(Engine.open(taught, tiers=["embed"])) == fresh
+        engine.forget()
+        assert answers(engine) == fresh
+
+    def test_an_update_encodes_the_new_and_keeps_the_rest(
+        self, taught: Path, encoder: DialectEncoder
+    ) -> None:
+        engine = Engine.open(taught, tiers=["embed"])
+        moved_before = engine.learned["moved"] if engine.learned else 0
+        encoder.encoded.clear()
+        engine.update([*tools()[20:], Tool("tnew", None, "brand new")])
+        assert len(encoder.encoded) == 1
+        assert engine.learned is not None
+        assert engine.learned["moved"] == max(0, moved_before - 20)
+
+    def test_only_a_tool_whose_text_changed_is_no_longer_moved(
+        self, encoder: DialectEncoder
+    ) -> None:
+        engine = make_engine(tools(3))
+        vectors = engine._index.vectors
+        assert vectors is not None
+        towards = encoder.encode(["t2"])
+        learned = Learned(
+            map=np.zeros((DIM, DIM), np.float32),
+            targets=np.repeat(towards, 2, axis=0),
+            pulls=np.full(2, 0.5, np.float32),
+            ids=("t0", "t1"),
+            keys=vectors.keys[:2],
+            model=vectors.model,
+            lexical=1.0,
+            events=2,
+        )
+        engine._index = engine._builder.taught(engine._index, learned)
+        now = {hit.id: hit.score for hit in engine.search("t2", k=3)}
+        engine.update([Tool("t0", None, "changed"), *tools(3)[1:]])
+        after = {hit.id: hit.score for hit in engine.search("t2", k=3)}
+        assert engine.learned == {"events": 2, "moved": 1, "lexical": 1.0}
+        assert after["t1"] == pytest.approx(now["t1"])
+        assert after["t0"] < now["t0"] - 0.1
+
+    def test_another_encoder_drops_all_of_it(
+        self, taught: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other = DialectEncoder()
+        other.fingerprint = "other"
+        monkeypatch.setattr(builder, "load_encoder", lambda spec, threads: other)
+        assert Engine.open(taught, tiers=["embed"]).learned is None
+
+    @pytest.mark.parametrize("name", ["learned.json", "targets.npy", "map.npy"])
+    def test_damage_is_an_error(self, taught: Path, name: str) -> None:
+        file = taught / (taught / "CURRENT").read_text() / "learned" / name
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+        with pytest.raises(StoreError, match=name):
+            Engine.open(taught, tiers=["embed"])
+
+    def test_the_lexical_factor_reaches_the_fusion(self, encoder: DialectEncoder) -> None:
+        engine = Engine.from_tools(tools(), tiers=["lexical", "embed", "hybrid"])
+        vectors = engine._index.vectors
+        assert vectors is not None
+        query = "does t3 w7"
+        order = {tier: engine.search(query, tier=tier, k=1).ids for tier in engine.tiers}
+        assert order["lexical"] != order["embed"]
+        for factor, like in ((1e4, "lexical"), (1e-6, "embed")):
+            learned = Learned(
+                map=np.zeros((DIM, DIM), np.float32),
+                targets=np.zeros((0, DIM), np.float32),
+                pulls=np.zeros(0, np.float32),
+                ids=(),
+                keys=(),
+                model=vectors.model,
+                lexical=factor,
+                events=1,
+            )
+            engine._index = engine._builder.taught(engine._index, learned)
+            assert engine.search(query, tier="hybrid", k=1).ids == order[like]
+
+
+UNIT = arrays(np.float32, (6, 4), elements=st.floats(-1, 1, width=32)).filter(
+    lambda values: bool((np.linalg.norm(values, axis=1) > 0.1).all())
+)
+
+
+class TestVectors:
+    @given(UNIT, UNIT, st.floats(0, 1))
+    def test_length_one_and_the_others_stay(
+        self, values: NDArray[np.float32], targets: NDArray[np.float32], pull: float
+    ) -> None:
+        start = mapped(values, np.zeros((4, 4), np.float32))
+        rows = np.array([1, 4])
+        pulls = np.full(2, pull, np.float32)
+        done = moved(start, rows, targets[rows], pulls)
+        lengths = np.linalg.norm(done, axis=1)
+        assert ((np.abs(lengths - 1) < 1e-4) | (lengths < 1e-4)).all()
+        still = [0, 2, 3, 5]
+        assert np.array_equal(done[still], start[still])
+        kept = moved(start, rows, targets[rows], np.zeros(2, np.float32))
+        assert np.allclose(kept, start, atol=1e-6)
+
+    @given(st.floats(0, 1), st.floats(0.1, 10))
+    def test_more_events_move_further_but_never_past_the_bound(
+        self, own: float, patience: float
+    ) -> None:
+        pulls = Strengths(own=own, patience=patience).pulls(np.arange(50))
+        assert pulls[0] == 0
+        assert (np.diff(pulls) >= 0).all()
+        assert pulls[-1] <= own + 1e-6
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 30), st.lists(st.integers(0, 11), min_size=1, max_size=3)),
+        max_size=80,
+    )
+)
+def test_folds_hold_out_what_they_say(drawn: list[tuple[int, list[int]]]) -> None:
+    texts = [f"request {text}" for text, _ in drawn]
+    relevant = [np.unique(rows) for _, rows in drawn]
+    family = [str(row // 2) for row in range(12)]
+    unseen: list[int] = []
+    for fold in folds(texts, relevant, family, "salt"):
+        train, seen = set(fold.train.tolist()), set(fold.seen.tolist())
+        assert not (train & seen) | ((train | seen) & set(fold.unseen.tolist()))
+        assert not {texts[event] for event in train} & {texts[event] for event in seen}
+        taught = {row for event in train for row in relevant[event].tolist()}
+        assert all(set(relevant[event].tolist()) <= taught for event in seen)
+        twins = {family[row] for row in taught}
+        assert not any(
+            family[row] in twins for event in fold.unseen for row in relevant[event].tolist()
+        )
+        unseen += fold.unseen.tolist()
+    single = [event for event, rows in enumerate(relevant) if len({family[r] for r in rows}) == 1]
+    assert len(unseen) == len(set(unseen))
+    assert set(single) <= set(unseen)
+
+
+def test_there_are_as_many_folds_as_parts_and_twins_share_a_family() -> None:
+    assert len(list(folds(["a"], [np.array([0])], ["x"], ""))) == PARTS
+    one, two, three = families(
+        [Tool("a_b", "s", "Do it!"), Tool("a-b", "r", "do IT"), Tool("c", "s", "Do it!")]
+    )
+    assert one == two != three
+
+
+def test_scores() -> None:
+    found = np.zeros((2, 10), np.bool_)
+    found[0, 0] = found[0, 9] = found[1, 3] = True
+    assert scores(found, np.array([2, 4])).tolist() == [[1.0, 1.0], [0.0, 0.25]]
+
+
+def test_a_scaled_ranking_scales_what_it_lacks_too() -> None:
+    ranking = Ranking(np.array([4, 2]), np.array([3.0, 1.0], np.float32), 0.5).scaled(2)
+    assert (ranking.rows.tolist(), ranking.scores.tolist(), ranking.rest) == ([4, 2], [6, 2], 1)
+    assert LinearFusion({"lexical": 0.3}).weight("lexical") == 0.3
+    assert LinearFusion().weight("dense") == 1
+
+
+class TestEvents:
+    def test_both_forms(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl"
+        path.write_text(
+            '{"query": "a\u2028b", "tool": "x", "more": 1}\n\n'
+            '{"query": "c", "relevant": ["y", "z", "y"]}\n',
+            encoding="utf-8",
+        )
+        assert read_events(path) == (Event("a\u2028b", ("x",)), Event("c", ("y", "z")))
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            "{",
+            "[]",
+            "[" * 100_000,
+            '{"tool": "x"}',
+            '{"query": " ", "tool": "x"}',
+            '{"query": "a"}',
+            '{"query": "a", "tool": 1}',
+            '{"query": "a", "tool": ""}',
+            '{"query": "a", "relevant": []}',
+            '{"query": "a", "relevant": [null]}',
+        ],
+    )
+    def test_a_row_that_is_no_event_is_named(self, tmp_path: Path, row: str) -> None:
+        path = tmp_path / "events.jsonl"
+        path.write_text('{"query": "a", "tool": "x"}\n' + row, encoding="utf-8")
+        with pytest.raises(EvaluationError, match=r"events\.jsonl, row 2: no event"):
+            read_events(path)
+
+    def test_nothing_to_read(self, tmp_path: Path) -> None:
+        with pytest.raises(EvaluationError, match="cannot be read"):
+            read_events(tmp_path / "none.jsonl")
+        (tmp_path / "empty.jsonl").write_text("\n", encoding="utf-8")
+        with pytest.raises(EvaluationError, match="no event in it"):
+            read_events(tmp_path / "empty.jsonl")
