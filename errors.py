@@ -1,15 +1,15 @@
 """The errors shortlist raises.
 
-    ShortlistError
-    ├── CatalogError          a set of tools or a file of tools cannot be read or built
-    │   ├── ToolError         one tool definition is bad: names the field and the reason
-    │   └── UnknownToolError  an id that is not in the catalog: names the nearest ones
-    ├── ConfigError           a setting is unknown, contradictory or out of range
-    │   └── MissingExtraError an optional dependency is not installed: names its install line
-    ├── ModelError            an encoder, reranker or vocabulary cannot be loaded or run
-    ├── StoreError            a saved index is missing, damaged or locked
-    ├── RequestError          an argument of a search is out of range or of the wrong type
-    └── EvaluationError       a data set or a recorded result cannot be used
+ShortlistError
+├── CatalogError          a set of tools or a file of tools cannot be read or built
+│   ├── ToolError         one tool definition is bad: names the field and the reason
+│   └── UnknownToolError  an id that is not in the catalog: names the nearest ones
+├── ConfigError           a setting is unknown, contradictory or out of range
+│   └── MissingExtraError an optional dependency is not installed: names its install line
+├── ModelError            an encoder, reranker or vocabulary cannot be loaded or run
+├── StoreError            a saved index is missing, damaged or locked
+├── RequestError          an argument of a search is out of range or of the wrong type
+└── EvaluationError       a data set or a recorded result cannot be used
 """
 
 from __future__ import annotations
