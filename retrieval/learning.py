@@ -17,7 +17,7 @@ from .held_out import DEPTH, Comparison, refusal, scores
 from .index import Index
 from .learned import Learned, Strengths, mapped, moved
 from .protocols import Strategy
-from .refine import Lessons, Usage
+from .refine import Contests, Lessons, Usage
 from .usage import Event, Fold, families, folds
 
 #: What is tried, one list after the other, each from the best of the one before.
@@ -109,12 +109,12 @@ def learn(
     lexical = (index.lexical, weight) if index.lexical is not None and weight else None
     encoded = index.encoder.encode(texts, query=True)
     usage = Usage.gather(texts, encoded, relevant, index.vectors.values, family, lexical)
-    lessons = _Course(index, usage, texts, family)
-    seen, unseen = lessons.measured(ranked)
+    course = _Course(index, usage, Contests.of(usage), texts, family)
+    seen, unseen = course.measured(ranked)
     reason = refusal(seen, unseen)
     everything = np.arange(len(texts))
-    strengths = lessons.strengths(everything)
-    learned = None if reason else lessons.learned(everything, strengths)
+    strengths = course.strengths(everything)
+    learned = None if reason else course.learned(everything, strengths)
     report = LearningReport(
         accepted=reason is None,
         reason=reason,
@@ -146,12 +146,14 @@ class _Course:
     Args:
         index: the tools.
         usage: the events.
+        contests: of all of them.
         texts: the requests.
         family: of each tool.
     """
 
     index: Index
     usage: Usage
+    contests: Contests
     texts: Sequence[str]
     family: Sequence[str]
 
@@ -184,7 +186,8 @@ class _Course:
         held = 0
         for fold in islice(usable, _TRIALS):
             if held < _ENOUGH:
-                trials.append(_Trial(self.usage, fold))
+                lessons = Lessons.of(self.usage, self.contests.among(fold.train))
+                trials.append(_Trial(self.usage, lessons, fold))
                 held += min(len(fold.seen), len(fold.unseen))
         if not trials:
             return Strengths()
@@ -200,7 +203,7 @@ class _Course:
         """What these events teach."""
         assert self.index.vectors is not None
         ids = [tool.id for tool in self.index.tools]
-        lessons = Lessons.of(self.usage, events)
+        lessons = Lessons.of(self.usage, self.contests.among(events))
         return lessons.learned(strengths, ids, self.index.vectors, len(events))
 
     def _folds(self, events: NDArray[np.int64], salt: str) -> Sequence[Fold]:
@@ -243,12 +246,13 @@ class _Trial:
 
     Args:
         usage: the events.
-        fold: what is learned from and what is held out.
+        lessons: learned from the fold's events.
+        fold: what is held out.
     """
 
-    def __init__(self, usage: Usage, fold: Fold) -> None:
+    def __init__(self, usage: Usage, lessons: Lessons, fold: Fold) -> None:
         self._usage = usage
-        self._lessons = Lessons.of(usage, fold.train)
+        self._lessons = lessons
         self._due = np.array([len(rows) for rows in usage.relevant])
         self._seen, self._unseen = _spread(fold.seen, _ENOUGH), _spread(fold.unseen, _ENOUGH)
         self._mapped: dict[float, NDArray[np.float32]] = {0.0: usage.base}

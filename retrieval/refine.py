@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from .index import Vectors
 
 _DENSE_DEPTH, _LEXICAL_DEPTH = 200, 100
-_NEGATIVES = 24
+#: Tools that a tool has to beat in training: a few dozen hard ones say most of what all would.
+_RIVALS = 24
 _TEMPERATURE = 0.05
 _EPOCHS, _BATCH, _MAX_STEPS = 3, 256, 120
 # Adam (Kingma and Ba 2015) with a shorter memory of squares, as the steps are few.
@@ -107,6 +108,51 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Contests:
+    """For every tool that served an event, the candidates that come nearest to it.
+
+    Args:
+        pairs: event and row of the tool, shape (p, 2).
+        choices: the row, then its rivals, twins left out, -1 where there are fewer; shape (p, k).
+        lexical: what the lexical stage adds to the score of each, shape (p, k).
+    """
+
+    pairs: NDArray[np.int64]
+    choices: NDArray[np.int64]
+    lexical: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, usage: Usage) -> Contests:
+        """The contests of all events."""
+        pairs = np.array(
+            [(event, row) for event, rows in enumerate(usage.relevant) for row in rows.tolist()],
+            np.int64,
+        )
+        choices = np.full((len(pairs), 1 + _RIVALS), -1, np.int64)
+        lexical = np.zeros(choices.shape, np.float32)
+        choices[:, 0] = pairs[:, 1]
+        event = -1
+        for place, (asked, row) in enumerate(pairs.tolist()):
+            if asked != event:
+                event = asked
+                candidates, added = usage.candidates[event], usage.lexical[event]
+                scores = usage.base[candidates] @ usage.queries[event] + added
+                serving = np.isin(usage.family[candidates], usage.family[usage.relevant[event]])
+                scores[serving | (candidates < 0)] = -np.inf
+                best = np.argsort(-scores, kind="stable")[:_RIVALS]
+                best = best[np.isfinite(scores[best])]
+            lexical[place, 0] = added[candidates == row][0]
+            choices[place, 1 : 1 + len(best)] = candidates[best]
+            lexical[place, 1 : 1 + len(best)] = added[best]
+        return cls(pairs, choices, lexical)
+
+    def among(self, events: NDArray[np.int64]) -> Contests:
+        """Those of some events."""
+        kept = np.isin(self.pairs[:, 0], events)
+        return Contests(self.pairs[kept], self.choices[kept], self.lexical[kept])
+
+
+@dataclass(frozen=True, slots=True)
 class Lessons:
     """What events say, before it is decided how much of it is believed.
 
@@ -123,15 +169,15 @@ class Lessons:
     targets: NDArray[np.float32]
 
     @classmethod
-    def of(cls, usage: Usage, events: NDArray[np.int64]) -> Lessons:
-        """Learn from some events, at least one.
+    def of(cls, usage: Usage, contests: Contests) -> Lessons:
+        """Learn from some events, at least one, by their contests.
 
         A target is the mean of a tool's requests, less the way from the mean tool to the mean
         request: requests lie nearer to one another than to tools, and a tool moved by that way too
         would come nearer to every request.
         """
-        change = _train_map(usage, events)
-        pairs = _pairs(usage, events)
+        change = _train_map(usage, contests)
+        pairs = contests.pairs
         rows, place, counts = np.unique(pairs[:, 1], return_inverse=True, return_counts=True)
         sums = np.zeros((len(rows), usage.base.shape[1]), np.float32)
         np.add.at(sums, place, usage.queries[pairs[:, 0]])
@@ -163,24 +209,14 @@ class Lessons:
         )
 
 
-def _pairs(usage: Usage, events: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Every event with every tool that served it, shape (pairs, 2)."""
-    return np.array(
-        [(event, row) for event in events.tolist() for row in usage.relevant[event].tolist()],
-        np.int64,
-    )
-
-
-def _train_map(usage: Usage, events: NDArray[np.int64]) -> NDArray[np.float32]:
+def _train_map(usage: Usage, contests: Contests) -> NDArray[np.float32]:
     """A linear change of tool vectors under which requests choose the tools that served them.
 
-    Softmax of (request . (v + map v) + lexical) / temperature over the tool and the candidates
-    that come nearest to it, twins left out, a few passes from map = 0: few events make few and
-    small steps, so that they change little.
+    Softmax of (request . (v + map v) + lexical) / temperature over the tool and its rivals,
+    a few passes from map = 0: few events make few and small steps, so that they change little.
     """
     dim = usage.base.shape[1]
-    pairs = _pairs(usage, events)
-    choices, lexical = _contests(usage, pairs)
+    pairs, choices, lexical = contests.pairs, contests.choices, contests.lexical
     change = np.zeros((dim, dim), np.float32)
     mean, square = np.zeros_like(change), np.zeros_like(change)
     draw = np.random.default_rng(0)
@@ -204,26 +240,3 @@ def _train_map(usage: Usage, events: NDArray[np.int64]) -> NDArray[np.float32]:
         size = np.sqrt(square / (1 - _SQUARES**step)) + 1e-6
         change -= (_RATE / (1 - _MOMENTUM**step)) * mean / size
     return change
-
-
-def _contests(
-    usage: Usage, pairs: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """For each pair its tool and the best other candidates, with the lexical scores; (pairs, k).
-
-    Rows are -1 where there are fewer.
-    """
-    choices = np.full((len(pairs), 1 + _NEGATIVES), -1, np.int64)
-    lexical = np.zeros(choices.shape, np.float32)
-    for place, (event, row) in enumerate(pairs.tolist()):
-        candidates, added = usage.candidates[event], usage.lexical[event]
-        scores = usage.base[candidates] @ usage.queries[event] + added
-        serving = np.isin(usage.family[candidates], usage.family[usage.relevant[event]])
-        scores[serving | (candidates < 0)] = -np.inf
-        best = np.argsort(-scores, kind="stable")[:_NEGATIVES]
-        best = best[np.isfinite(scores[best])]
-        choices[place, 0] = row
-        lexical[place, 0] = added[np.flatnonzero(candidates == row)[0]]
-        choices[place, 1 : 1 + len(best)] = candidates[best]
-        lexical[place, 1 : 1 + len(best)] = added[best]
-    return choices, lexical

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from shortlist import Engine
+
+# A request's word decides its tool, in words no definition holds.
+WORDS = ("zorp", "quax", "fleem", "drindle", "vash", "mip", "tragul", "oskin")
+
+
+@pytest.fixture
+def shop(run, tools_file, tmp_path) -> Path:
+    """An index of tools that users ask for in a jargon of their own."""
+    rows = [
+        {"name": f"process_{place}_{step}", "description": f"Runs step {step} of line {place}."}
+        for place in ("north", "south", "east", "west")
+        for step in range(8)
+    ]
+    folder = tmp_path / "shop"
+    run("index", tools_file(*rows), "--out", folder)
+    return folder
+
+
+@pytest.fixture
+def jargon(tmp_path) -> Path:
+    rows = [
+        {"query": f"{word} the {place} {turn}", "tool": f"process_{place}_{step}"}
+        for place in ("north", "south", "east", "west")
+        for step, word in enumerate(WORDS)
+        for turn in ("now", "please", "again", "for me")
+    ]
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_learning_and_forgetting(run, run_json, shop, jargon):
+    query = "fleem the south, it is late"
+    before = run_json("search", query, "--index", shop, "--tier", "embed")["hits"]
+    report = run_json("learn", jargon, "--index", shop)
+    assert report["accepted"]
+    assert report["seen"]["after"][0] > report["seen"]["before"][0] + 0.2
+    assert report["events"] == 128
+    learned = run_json("search", query, "--index", shop, "--tier", "embed")["hits"]
+    assert learned[0]["id"] == "process_south_2"
+    assert learned != before
+    assert run_json("learn", "--forget", "--index", shop)["forgotten"]["events"] == 128
+    assert run_json("search", query, "--index", shop, "--tier", "embed")["hits"] == before
+    assert run_json("learn", "--forget", "--index", shop)["forgotten"] is None
+    assert "nothing was learned" in run("learn", "--forget", "--index", shop).stdout
+
+
+def test_the_table_names_both_kinds(run, shop, jargon):
+    result = run("learn", jargon, "--index", shop)
+    assert "tools with events" in result.stdout
+    assert "tools without" in result.stdout
+    assert "learned from 128 events of 32 tools" in result.stdout
+    assert "is dropped" in run("learn", "--forget", "--index", shop).stdout
+
+
+def test_indexing_again_keeps_what_was_learned(run, shop, jargon, tools_file):
+    run("learn", jargon, "--index", shop)
+    held = Engine.open(shop).learned
+    more = [tool.to_dict() for tool in Engine.open(shop).catalog] + [{"name": "extra"}]
+    run("index", tools_file(*more), "--out", shop)
+    assert Engine.open(shop).learned == held
+
+
+def test_a_refusal_writes_nothing(run, run_json, shop, tmp_path):
+    events = tmp_path / "few.jsonl"
+    events.write_text(
+        '{"query": "a", "tool": "process_north_1"}\n{"query": "b", "tool": "gone"}\n',
+        encoding="utf-8",
+    )
+    before = [(shop / "CURRENT").read_text(), *sorted(shop.glob("v-*"))]
+    result = run("learn", events, "--index", shop, code=3)
+    assert "not changed" in result.stdout
+    assert "too few events" in result.stdout
+    assert "1 event left out" in result.stderr
+    assert run_json("learn", events, "--index", shop, code=3)["accepted"] is False
+    assert [(shop / "CURRENT").read_text(), *sorted(shop.glob("v-*"))] == before
+
+
+def test_wrong_usage_and_bad_files(run, shop, jargon, tmp_path):
+    run("learn", "--index", shop, code=2)
+    run("learn", jargon, "--index", shop, "--forget", code=2)
+    run("learn", jargon, "--index", tmp_path / "none", code=1)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"query": "a"}\n', encoding="utf-8")
+    assert "row 1" in run("learn", bad, "--index", shop, code=1).stderr
