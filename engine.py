@@ -17,7 +17,8 @@ from .builder import Builder
 from .catalog import Catalog, Tool
 from .config import Config
 from .errors import ConfigError, MissingExtraError, ModelError, RequestError
-from .retrieval import Hit, Query, Ranking, Run, Selection, Strategy
+from .retrieval import Query, Ranking, Run, Selection, Strategy
+from .retrieval.answer import hits_of, promoted
 from .retrieval.explain import Explanation, explain
 from .retrieval.held_out import DEPTH
 from .retrieval.index import Index
@@ -25,7 +26,6 @@ from .retrieval.learned import Learned
 from .retrieval.learning import LearningReport, learn
 from .retrieval.query import MAX_QUERY_CHARS
 from .retrieval.run import BudgetExceeded
-from .retrieval.selection import Placement
 from .retrieval.usage import Event
 
 Progress = Callable[[int, int], None]
@@ -261,7 +261,7 @@ class Engine:
         count = self._count(k)
         run = self._run(index, Query(_text(query), index.mask(allowed)), count, None)
         ranking, ran, reason = self._rank(run, name, strategy)
-        ranking, _ = _promoted(index, run.query, ranking)
+        ranking, _ = promoted(index, run.query, ranking)
         return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason))
 
     def _answer(
@@ -281,8 +281,8 @@ class Engine:
         deadline = None if budget_ms is None else start + _milliseconds(budget_ms) / 1e3
         run = self._run(index, Query(text, allowed, vector), count, deadline)
         ranking, ran, reason = self._rank(run, name, strategy)
-        ranking, exact = _promoted(index, run.query, ranking)
-        hits = _hits(index, run, ranking.head(count), exact)
+        ranking, exact = promoted(index, run.query, ranking)
+        hits = hits_of(index, run, ranking.head(count), exact)
         return Selection(
             query=text,
             hits=hits,
@@ -388,33 +388,3 @@ def _milliseconds(budget: float) -> float:
     if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
         raise RequestError(f"budget_ms: {budget!r}; a number of milliseconds above 0")
     return budget
-
-
-def _promoted(index: Index, query: Query, ranking: Ranking) -> tuple[Ranking, Sequence[int]]:
-    """The ranking with tools of exactly this id or name first, and their rows."""
-    named = [row for row in index.named(query.text) if query.allowed is None or query.allowed[row]]
-    if not named:
-        return ranking, ()
-    places = {row: place for place, row in enumerate(ranking.rows.tolist())}
-    named.sort(key=lambda row: (places.get(row, len(places)), row))
-    rest = ~np.isin(ranking.rows, named)
-    top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)
-    return (
-        Ranking(
-            np.concatenate([np.array(named, np.int64), ranking.rows[rest]]),
-            np.concatenate([np.full(len(named), top, np.float32), ranking.scores[rest]]),
-        ),
-        named,
-    )
-
-
-def _hits(index: Index, run: Run, ranking: Ranking, exact: Sequence[int]) -> tuple[Hit, ...]:
-    rows = ranking.rows.tolist()
-    placements = run.placements(rows)
-    for place, row in enumerate(exact, 1):
-        if row in placements:
-            placements[row]["exact"] = Placement(place, 1.0)
-    return tuple(
-        Hit(index.tools[row], rank, score, placements[row])
-        for rank, (row, score) in enumerate(zip(rows, ranking.scores.tolist(), strict=True), 1)
-    )
