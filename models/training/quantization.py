@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...catalog import read_tools
+from ...retrieval.document import embedding_text
 from ..encoder import Encoder
 
 CUTOFFS = (5, 10)
@@ -56,23 +57,17 @@ def read_task(folder: Path) -> tuple[list[str], list[set[int]], list[str]]:
 
     Args:
         folder: holds the two files; queries that nothing answers are left out. A
-            document is the tool's name in words, its description and its parameter names.
+            document is the text an engine encodes of the tool.
     """
-    tools = [json.loads(line) for line in (folder / "judged_tools.jsonl").open(encoding="utf-8")]
+    tools = read_tools(folder / "judged_tools.jsonl").tools
     rows = [json.loads(line) for line in (folder / "queries.jsonl").open(encoding="utf-8")]
-    place = {tool["id"]: i for i, tool in enumerate(tools)}
+    place = {tool.id: i for i, tool in enumerate(tools)}
     rows = [row for row in rows if row["relevant"]]
     return (
         [row["query"] for row in rows],
         [{place[i] for i in row["relevant"]} for row in rows],
-        [_document(tool) for tool in tools],
+        [embedding_text(tool) for tool in tools],
     )
-
-
-def _document(tool: dict[str, Any]) -> str:
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]", " ", tool["name"])
-    parameters = " ".join((tool["input_schema"] or {}).get("properties", {}))
-    return ". ".join(part for part in (name, tool["description"], parameters) if part)
 
 
 def _agreement(a: NDArray[np.float32], b: NDArray[np.float32]) -> dict[str, float]:

