@@ -1,0 +1,88 @@
+"""Events as they are read, and how they are held out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shortlist import Tool
+from shortlist.errors import EvaluationError
+from shortlist.retrieval.usage import PARTS, Event, families, folds, read_events
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 30), st.lists(st.integers(0, 11), min_size=1, max_size=3)),
+        max_size=80,
+    )
+)
+def test_folds_hold_out_what_they_say(drawn: list[tuple[int, list[int]]]) -> None:
+    texts = [f"request {text}" for text, _ in drawn]
+    relevant = [np.unique(rows) for _, rows in drawn]
+    family = [str(row // 2) for row in range(12)]
+    unseen: list[int] = []
+    for fold in folds(texts, relevant, family, "salt"):
+        train, seen = set(fold.train.tolist()), set(fold.seen.tolist())
+        assert not (train & seen) | ((train | seen) & set(fold.unseen.tolist()))
+        assert not {texts[event] for event in train} & {texts[event] for event in seen}
+        taught = {row for event in train for row in relevant[event].tolist()}
+        assert all(set(relevant[event].tolist()) <= taught for event in seen)
+        twins = {family[row] for row in taught}
+        assert not any(
+            family[row] in twins for event in fold.unseen for row in relevant[event].tolist()
+        )
+        unseen += fold.unseen.tolist()
+    single = [event for event, rows in enumerate(relevant) if len({family[r] for r in rows}) == 1]
+    assert len(unseen) == len(set(unseen))
+    assert set(single) <= set(unseen)
+
+
+def test_there_are_as_many_folds_as_parts_and_twins_share_a_family() -> None:
+    assert len(list(folds(["a"], [np.array([0])], ["x"], ""))) == PARTS
+    one, two, three = families(
+        [Tool("a_b", "s", "Do it!"), Tool("a-b", "r", "do IT"), Tool("c", "s", "Do it!")]
+    )
+    assert one == two != three
+
+
+class TestEvents:
+    def test_both_forms(self, tmp_path: Path) -> None:
+        path = tmp_path / "events.jsonl"
+        path.write_text(
+            '{"query": "a\u2028b", "tool": "x", "more": 1}\n\n'
+            '{"query": "c", "relevant": ["y", "z", "y"]}\n',
+            encoding="utf-8",
+        )
+        assert read_events(path) == (Event("a\u2028b", ("x",)), Event("c", ("y", "z")))
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            "{",
+            "[]",
+            "[" * 100_000,
+            '{"tool": "x"}',
+            '{"query": " ", "tool": "x"}',
+            '{"query": "a"}',
+            '{"query": "a", "tool": 1}',
+            '{"query": "a", "tool": ""}',
+            '{"query": "a", "relevant": []}',
+            '{"query": "a", "relevant": [null]}',
+        ],
+    )
+    def test_a_row_that_is_no_event_is_named(self, tmp_path: Path, row: str) -> None:
+        path = tmp_path / "events.jsonl"
+        path.write_text('{"query": "a", "tool": "x"}\n' + row, encoding="utf-8")
+        with pytest.raises(EvaluationError, match=r"events\.jsonl, row 2: no event"):
+            read_events(path)
+
+    def test_nothing_to_read(self, tmp_path: Path) -> None:
+        with pytest.raises(EvaluationError, match="cannot be read"):
+            read_events(tmp_path / "none.jsonl")
+        (tmp_path / "empty.jsonl").write_text("\n", encoding="utf-8")
+        with pytest.raises(EvaluationError, match="no event in it"):
+            read_events(tmp_path / "empty.jsonl")
