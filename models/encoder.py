@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .hub import is_sentence_transformers, locate
 
-DEFAULT_ENCODER = "all-MiniLM-L6-v2"
+DEFAULT_ENCODER = "shortlist-embed"
 """The bundled encoder that ``bundled`` means."""
 
 
