@@ -25,7 +25,7 @@ bench: $(VENV)/.dev
 	$(BIN)/shortlist bench --quick --bars
 
 tables: $(VENV)/.dev
-	$(BIN)/shortlist eval tables
+	$(BIN)/shortlist eval tables README.md
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

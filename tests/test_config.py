@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
 from shortlist import Config, Engine, Tool, registry
 from shortlist.config import TierConfig
 from shortlist.errors import ConfigError, MissingExtraError

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
 import shortlist
 
 ROOT = Path(shortlist.__file__).parent

@@ -6,6 +6,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
+
 from shortlist import registry
 from shortlist.errors import ConfigError, MissingExtraError
 

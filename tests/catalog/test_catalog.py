@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from shortlist.catalog import Catalog, Collision, Tool
 from shortlist.errors import CatalogError, UnknownToolError
 

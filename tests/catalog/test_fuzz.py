@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from shortlist.catalog import Catalog, read_tools
 from shortlist.catalog.readers import READERS
 from shortlist.errors import ShortlistError

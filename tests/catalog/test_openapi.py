@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from shortlist.catalog import Catalog, read_tools
 from shortlist.catalog.readers.inlining import REFERENCE_DEPTH
 from shortlist.errors import CatalogError, ToolError

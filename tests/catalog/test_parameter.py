@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from shortlist.catalog import Parameter, Tool
 from shortlist.catalog.parameter import ENUM_LIMIT, PARAMETER_DEPTH, PARAMETER_LIMIT, flatten
 

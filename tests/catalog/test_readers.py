@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from shortlist.catalog import Catalog, Rejected, read_tools
 from shortlist.catalog.readers import READERS
 from shortlist.catalog.readers.python_type import to_schema

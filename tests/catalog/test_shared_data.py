@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from shortlist.catalog import Catalog, Tool, read_tools
 
 ROWS = {

@@ -8,6 +8,7 @@ import unicodedata
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from shortlist.catalog.text import (
     DESCRIPTION_LIMIT,
     MARKS_LIMIT,

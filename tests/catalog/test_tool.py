@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+
 from shortlist.catalog import Tool
 from shortlist.catalog.schema import SCHEMA_BYTES, SCHEMA_DEPTH, SCHEMA_VALUES
 from shortlist.catalog.text import DESCRIPTION_LIMIT, NAME_LIMIT

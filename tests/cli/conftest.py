@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
+
 import shortlist
 from shortlist.cli.app import app
 from shortlist.models import load_encoder
-from typer.testing import CliRunner, Result
 
 Run = Callable[..., Result]
 

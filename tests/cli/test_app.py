@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 import shortlist
 
 COMMAND = [sys.executable, "-c", "from shortlist.cli import main; main()"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from shortlist import Engine, demo
 
 TIERS = ["lexical", "embed", "hybrid", "rerank"]

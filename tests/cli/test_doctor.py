@@ -3,6 +3,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 import pytest
+
 from shortlist.errors import ModelError
 
 ENVIRONMENT = [

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from shortlist import Engine
 
 # A request's word decides its tool, in words no definition holds.

@@ -5,6 +5,7 @@ from time import perf_counter
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from shortlist import Tool
 from shortlist.cli.near_twins import LIKENESS, near_twins
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from jsonschema import Draft202012Validator
+
 from shortlist import demo
 from shortlist.cli.token_tax import token_tax
 

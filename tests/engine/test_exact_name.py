@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
 from shortlist import Engine, Tool
 
 from .conftest import cheap_engine

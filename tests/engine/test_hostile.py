@@ -9,6 +9,7 @@ from time import perf_counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist import Engine, Selection, ShortlistError, Tool
 
 from .conftest import cheap_engine

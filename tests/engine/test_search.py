@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from shortlist import Catalog, Engine, Selection
 from shortlist.errors import ConfigError, RequestError, ShortlistError
 

@@ -12,6 +12,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from shortlist import Catalog, Engine, Tool
 from shortlist.errors import ShortlistError, StoreError
 from shortlist.retrieval import store

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import sleep
 
 import pytest
+
 from shortlist import Engine
 
 from .conftest import Models

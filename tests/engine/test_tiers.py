@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from shortlist import Engine, Strategy, registry
 from shortlist.errors import ConfigError, ModelError, RequestError
 from shortlist.retrieval import Pipeline, Ranking, Run

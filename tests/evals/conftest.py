@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
 

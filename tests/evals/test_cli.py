@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
+
 from shortlist.cli.app import app
 from shortlist.evals.record import Record, Table, write_record
-from typer.testing import CliRunner, Result
 
 QUERIES = [
     {"query": "create an issue", "relevant": ["create_issue"], "style": "natural"},

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from shortlist.errors import EvaluationError, RequestError
 from shortlist.evals import gate
 from shortlist.evals.report import difference_table

@@ -5,6 +5,7 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist.evals import metrics
 
 DEPTH = 15

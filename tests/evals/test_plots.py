@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from shortlist.errors import EvaluationError, MissingExtraError
 from shortlist.evals.plots import PLOTS, draw_plots
 from shortlist.evals.record import Record, Table, write_record

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from shortlist.errors import EvaluationError
 from shortlist.evals import record
 from shortlist.evals.record import Record, Table, provenance, read_record, write_record

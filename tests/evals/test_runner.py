@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from shortlist.catalog import Catalog
 from shortlist.evals.dataset import Query
 from shortlist.evals.report import breakdown_table, evaluation, quality_table, to_json

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from shortlist.evals import xlam
 from shortlist.evals.dataset import read_queries
 from shortlist.evals.tool_files import read_tool_files

@@ -5,6 +5,7 @@ from typing import Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
 from shortlist.evals.dataset import Query

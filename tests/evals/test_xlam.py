@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from shortlist.errors import EvaluationError, MissingExtraError
 from shortlist.evals import xlam, xlam_rows
 from shortlist.evals.dataset import Malformed

@@ -10,9 +10,10 @@ import json
 from pathlib import Path
 
 import torch
-from shortlist.models.training.export import export_cross_encoder, quantize
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification
+
+from shortlist.models.training.export import export_cross_encoder, quantize
 
 QUERY = "delete a file"
 TEXTS = (

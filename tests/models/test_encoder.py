@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist.errors import MissingExtraError, ModelError
 from shortlist.models import DEFAULT_ENCODER, Encoder, load_encoder
 from shortlist.models.hub import WEIGHTS

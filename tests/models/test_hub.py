@@ -7,6 +7,7 @@ from pathlib import Path
 import huggingface_hub
 import numpy as np
 import pytest
+
 from shortlist.errors import MissingExtraError, ModelError
 from shortlist.models import hub, load_encoder, load_reranker
 from shortlist.models.hub import WEIGHTS, bundled_names, locate, preferred_onnx

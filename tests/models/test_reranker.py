@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from shortlist.errors import ModelError
 from shortlist.models import Reranker, load_reranker
 

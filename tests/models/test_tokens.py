@@ -5,6 +5,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist.errors import ModelError
 from shortlist.models import TokenCounter
 

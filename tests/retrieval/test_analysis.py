@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist.retrieval.analysis import fold, spaced, split_identifier, terms, words
 
 

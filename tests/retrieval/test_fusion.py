@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist.errors import ConfigError
 from shortlist.retrieval import Ranking
 from shortlist.retrieval.fusion import LinearFusion, ReciprocalRankFusion
@@ -136,3 +137,18 @@ def test_rankings_without_rows_fuse_to_none() -> None:
 def test_a_negative_k_is_refused() -> None:
     with pytest.raises(ConfigError, match="negative"):
         ReciprocalRankFusion(k=-1)
+
+
+def test_a_tool_without_a_match_counts_as_zero_where_every_match_is_listed() -> None:
+    dense = Ranking(np.array([0, 1]), np.array([0.5, 0.45], np.float32))
+    matched = Ranking(np.array([1]), np.array([10.0], np.float32), rest=0.0)
+    fused = LinearFusion({"lexical": 0.01}).fuse({"dense": dense, "lexical": matched})
+    assert fused.rows.tolist() == [1, 0]
+    assert fused.scores == pytest.approx([0.55, 0.5])
+
+
+def test_beyond_the_depth_of_a_ranking_its_lowest_score_is_assumed() -> None:
+    dense = Ranking(np.array([0, 1]), np.array([0.5, 0.45], np.float32))
+    cut = Ranking(np.array([1]), np.array([10.0], np.float32))
+    fused = LinearFusion({"lexical": 0.01}).fuse({"dense": dense, "lexical": cut})
+    assert fused.rows.tolist() == [0, 1]

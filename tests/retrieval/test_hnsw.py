@@ -8,6 +8,7 @@ from threading import Thread
 
 import numpy as np
 import pytest
+
 from shortlist.errors import MissingExtraError, StoreError
 from shortlist.retrieval import auto
 from shortlist.retrieval.auto import AutoIndex

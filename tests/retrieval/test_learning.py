@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+
 from shortlist import Engine, Tool, builder
 from shortlist.errors import RequestError, StoreError
 from shortlist.retrieval.fusion import LinearFusion

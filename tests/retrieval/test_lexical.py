@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from shortlist.retrieval.lexical import MAX_TERMS, TantivyIndex
 
 TEXTS = [

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist.errors import ConfigError, StoreError
 
 from .vectors import Mask, assert_ranked, assert_same, masks

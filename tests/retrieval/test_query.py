@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist.retrieval import Ranking
 
 SCORES = st.lists(st.sampled_from([0.0, 0.5, 0.5000001, 1.0, -1.0]), max_size=40)

@@ -8,6 +8,7 @@ from time import perf_counter, sleep
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from shortlist.errors import ConfigError, ModelError
 from shortlist.retrieval import Pipeline, Query, Ranking, Run
 from shortlist.retrieval.fusion import ReciprocalRankFusion

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist import Tool
 from shortlist.errors import EvaluationError
 from shortlist.retrieval.usage import PARTS, Event, families, folds, read_events

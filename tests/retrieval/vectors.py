@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+
 from shortlist.retrieval import Ranking
 
 Floats = NDArray[np.float32]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from shortlist.models.training.batches import Batches, Mixture
 from shortlist.models.training.data import TrainingData, read_training_data
 from shortlist.models.training.negatives import Twins

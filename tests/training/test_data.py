@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from shortlist.catalog import Tool
 from shortlist.errors import EvaluationError
 from shortlist.models.training.data import (

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from shortlist.models.training.evaluate import LabelledSet, ranking_figures
 
 

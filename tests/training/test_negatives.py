@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from shortlist.models.training.data import Request, TrainingTool, read_training_data
 from shortlist.models.training.negatives import LexicalIndex, Twins, mine
 

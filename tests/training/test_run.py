@@ -13,6 +13,11 @@ from typer.testing import CliRunner
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from tokenizers import Tokenizer  # noqa: E402
+from tokenizers.models import WordLevel  # noqa: E402
+from tokenizers.pre_tokenizers import BertPreTokenizer  # noqa: E402
+from tokenizers.processors import TemplateProcessing  # noqa: E402
+
 from shortlist.models.training.batches import Mixture  # noqa: E402
 from shortlist.models.training.data import read_training_data  # noqa: E402
 from shortlist.models.training.encoder import main  # noqa: E402
@@ -20,10 +25,6 @@ from shortlist.models.training.evaluate import LabelledSet, evaluate  # noqa: E4
 from shortlist.models.training.model import TextEncoder  # noqa: E402
 from shortlist.models.training.recipe import Recipe, learning_rate_share  # noqa: E402
 from shortlist.models.training.run import Training, near_twins  # noqa: E402
-from tokenizers import Tokenizer  # noqa: E402
-from tokenizers.models import WordLevel  # noqa: E402
-from tokenizers.pre_tokenizers import BertPreTokenizer  # noqa: E402
-from tokenizers.processors import TemplateProcessing  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

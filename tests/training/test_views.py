@@ -4,6 +4,7 @@ import random
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from shortlist.models.training.data import TrainingTool
 from shortlist.models.training.views import joined, self_supervised, sentences, shown
 

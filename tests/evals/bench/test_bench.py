@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
+
 from shortlist.cli import bench as command
 from shortlist.errors import EvaluationError
 from shortlist.evals.bench import report, run
 from shortlist.evals.bench.bars import short
 from shortlist.evals.bench.material import read_material
 from shortlist.evals.bench.processes import run_job
-from typer.testing import CliRunner
 
 PLAN = run.Plan(sizes=(50, 60), threads=(1,), callers=(1, 2), rounds=1, repeats=1, fast=True)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from shortlist.evals.bench.bare import BareEncoder
 from shortlist.evals.bench.memory import peak_mb, resident_mb
 from shortlist.evals.bench.perturbed import PerturbedEncoder

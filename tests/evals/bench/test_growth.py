@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from shortlist import demo
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import EvaluationError

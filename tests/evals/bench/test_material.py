@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from shortlist import demo
 from shortlist.errors import EvaluationError
 from shortlist.evals.bench.material import read_material, write_tools

@@ -5,6 +5,7 @@ from collections import Counter
 from time import sleep
 
 import pytest
+
 from shortlist.evals.bench.timing import Latency, at_once, in_turn, uncollected, warm_up
 
 

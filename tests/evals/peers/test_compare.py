@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import ConfigError, EvaluationError, MissingExtraError
 from shortlist.evals.dataset import Query

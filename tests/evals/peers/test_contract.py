@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+
 from shortlist.catalog import Tool
 from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.evals.peers import NOT_OFFLINE, PEERS, Peer, load_peer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from shortlist.errors import MissingExtraError
 from shortlist.evals.peers.libraries import library
 

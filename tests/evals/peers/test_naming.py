@@ -6,6 +6,7 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from shortlist.catalog import Tool
 from shortlist.evals.peers.naming import LONGEST_NAME, PeerNames
 from shortlist.evals.peers.words import split_words, tool_text
