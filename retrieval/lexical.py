@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import tempfile
 import weakref
@@ -63,7 +64,7 @@ class TantivyIndex:
         for field in boosts:
             builder.add_text_field(field, tokenizer_name=ANALYZER, index_option="freq")
         builder.add_unsigned_field(_ROW, indexed=True, fast=True)
-        folder = Path(tempfile.mkdtemp(prefix="shortlist-lexical-"))
+        folder = _scratch()
         index = tantivy.Index(builder.build(), path=str(folder))
         index.register_tokenizer(ANALYZER, analyzer())
         writer = index.writer(heap_size=_WRITER_BYTES, num_threads=1)
@@ -76,14 +77,26 @@ class TantivyIndex:
             writer.add_document(entry)
         writer.commit()
         writer.wait_merging_threads()
-        built = cls(folder, boosts)
-        weakref.finalize(built, shutil.rmtree, folder, ignore_errors=True)
-        return built
+        return cls._owning(folder, boosts)
 
     @classmethod
     def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self:
-        """Open a saved index in place; its files are mapped, not read."""
-        return cls(folder, boosts)
+        """Open a saved index in place; its files are mapped, not read.
+
+        Tantivy writes a lock file even to read, so a folder that cannot be written is copied.
+        """
+        if os.access(folder, os.W_OK) or not folder.is_dir():
+            return cls(folder, boosts)
+        copy = _scratch()
+        shutil.copytree(folder, copy, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        return cls._owning(copy, boosts)
+
+    @classmethod
+    def _owning(cls, folder: Path, boosts: Mapping[str, float]) -> Self:
+        """Open an index in a folder that goes when the index does."""
+        index = cls(folder, boosts)
+        weakref.finalize(index, shutil.rmtree, folder, ignore_errors=True)
+        return index
 
     def save(self, folder: Path) -> None:
         """Write the index into a new folder."""
@@ -150,3 +163,7 @@ class TantivyIndex:
         scores = np.array([score for score, _ in hits], np.float32)
         order = np.lexsort((rows, -scores))
         return Ranking(rows[order], scores[order])
+
+
+def _scratch() -> Path:
+    return Path(tempfile.mkdtemp(prefix="shortlist-lexical-"))

@@ -357,3 +357,14 @@ def test_the_bundled_encoder_reopens_with_50_changes(tmp_path: Path) -> None:
     for query in QUERIES:
         one, other = (e.search(query, tier="embed", k=20) for e in (opened, fresh))
         assert one.ids == other.ids
+
+
+def test_a_folder_that_cannot_be_written_can_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Engine.from_tools(make_tools(5), tiers=["lexical"]).save(tmp_path / "index")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "index").rglob("*")}
+    monkeypatch.setattr("shortlist.retrieval.lexical.os.access", lambda *_: False)
+    engine = Engine.open(tmp_path / "index", tiers=["lexical"])
+    assert engine.search(engine.catalog[3].name).ids[0] == engine.catalog[3].id
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "index").rglob("*")} == before
