@@ -10,6 +10,8 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from ...models import DEFAULT_ENCODER
+
 _NAME = "shortlist"
 _PACKAGE = Path(__file__).resolve().parents[2]
 _NOT_INSTALLED = {"tests", "docs", "build", "dist"}
@@ -55,11 +57,18 @@ def _bytes(found: Distribution) -> int:
 
 
 def _package_bytes() -> int:
-    """Of the files that an installed package has, also where it runs from a checkout."""
+    """Of the files that an installed package has, also where it runs from a checkout.
+
+    Of the weights, an installed package has the default encoder's only.
+    """
+    weights = _PACKAGE / "models" / "weights"
+    left_out = {path for path in weights.iterdir() if path.is_dir()} - {weights / DEFAULT_ENCODER}
     total = 0
     for path in _PACKAGE.rglob("*"):
         parts = path.relative_to(_PACKAGE).parts
         hidden = any(part.startswith(".") or part.endswith(".egg-info") for part in parts)
+        if left_out & set(path.parents):
+            continue
         if path.is_file() and not hidden and parts[0] not in _NOT_INSTALLED:
             total += path.stat().st_size
     return total
