@@ -26,6 +26,7 @@ bench: $(VENV)/.dev
 
 tables: $(VENV)/.dev
 	$(BIN)/shortlist eval tables README.md
+	$(BIN)/shortlist eval plots --out docs/plots
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
