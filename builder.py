@@ -47,7 +47,9 @@ class Builder:
         self._lexical = (
             registry.load("lexical", config.lexical.backend) if "lexical" in stages else None
         )
-        self._dense = registry.load("dense", config.dense.backend) if "dense" in stages else None
+        self._dense: Any = (
+            registry.load("dense", config.dense.backend) if "dense" in stages else None
+        )
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
@@ -66,19 +68,12 @@ class Builder:
         What of `learned` still holds is applied.
         """
         tools = rows_of(catalog)
-        lexical = (
-            build_lexical(self._lexical, tools, self.config.lexical.boosts)
-            if self._lexical
-            else None
-        )
+        lexical = self._built_lexical(tools)
         if self._dense is None:
             return self._index(catalog, tools, lexical, None)
-        encoder = self._encoder()
-        vectors, encoded = encode_tools(encoder, tools, known, progress)
+        vectors, encoded = encode_tools(self._encoder(), tools, known, progress)
         learned = learned.fitting(tools, vectors) if learned else None
-        values = _refined(tools, vectors, learned)
-        dense = (self._dense.build(values), vectors, encoder)
-        return self._index(catalog, tools, lexical, dense, values, encoded, learned)
+        return self._dense_index(catalog, tools, lexical, vectors, encoded, learned)
 
     def taught(self, index: Index, learned: Learned | None) -> Index:
         """An index over the same tools with what usage taught, or without any.
@@ -86,12 +81,10 @@ class Builder:
         Raises:
             ConfigError: no tier uses vectors.
         """
-        if self._dense is None or index.vectors is None or index.encoder is None:
+        if self._dense is None or index.vectors is None:
             raise ConfigError("usage changes vectors, and no tier uses any")
-        values = _refined(index.tools, index.vectors, learned)
-        dense = (self._dense.build(values), index.vectors, index.encoder)
-        return self._index(
-            index.catalog, index.tools, index.lexical, dense, values, index.encoded, learned
+        return self._dense_index(
+            index.catalog, index.tools, index.lexical, index.vectors, index.encoded, learned
         )
 
     def open(
@@ -118,12 +111,10 @@ class Builder:
             )
         tools = rows_of(saved.catalog)
         settings = self._settings()
-        lexical = None
-        if self._lexical is not None:
-            if saved.settings.get("lexical") == settings["lexical"]:
-                lexical = self._lexical.load(saved.folder / "lexical", self.config.lexical.boosts)
-            else:
-                lexical = build_lexical(self._lexical, tools, self.config.lexical.boosts)
+        if self._lexical is not None and saved.settings.get("lexical") == settings["lexical"]:
+            lexical = self._lexical.load(saved.folder / "lexical", self.config.lexical.boosts)
+        else:
+            lexical = self._built_lexical(tools)
         if self._dense is None:
             return self._index(saved.catalog, tools, lexical, None)
         encoder = self._encoder()
@@ -131,13 +122,11 @@ class Builder:
         if vectors is None or vectors.model != encoder.fingerprint:
             vectors, encoded = encode_tools(encoder, tools, None, progress)
         learned = saved.learned.fitting(tools, vectors) if saved.learned else None
-        values = _refined(tools, vectors, learned)
-        if encoded == 0 and saved.settings.get("dense") == settings["dense"]:
-            index = self._dense.load(saved.folder / "dense", values)
-        else:
-            index = self._dense.build(values)
-        dense = (index, vectors, encoder)
-        return self._index(saved.catalog, tools, lexical, dense, values, encoded, learned)
+        fits = encoded == 0 and saved.settings.get("dense") == settings["dense"]
+        folder = saved.folder / "dense" if fits else None
+        return self._dense_index(
+            saved.catalog, tools, lexical, vectors, encoded, learned, folder=folder
+        )
 
     def save(self, index: Index, folder: Path) -> None:
         """Write an index as the new current version of a folder."""
@@ -176,6 +165,29 @@ class Builder:
 
     def _spec(self, reranker: str) -> str:
         return self.config.reranker if reranker == "default" else reranker
+
+    def _built_lexical(self, tools: tuple[Tool, ...]) -> LexicalIndex | None:
+        if self._lexical is None:
+            return None
+        return build_lexical(self._lexical, tools, self.config.lexical.boosts)
+
+    def _dense_index(
+        self,
+        catalog: Catalog,
+        tools: tuple[Tool, ...],
+        lexical: LexicalIndex | None,
+        vectors: Vectors,
+        encoded: int,
+        learned: Learned | None,
+        *,
+        folder: Path | None = None,
+    ) -> Index:
+        """An index with a dense stage over the refined vectors, opened from `folder` or built."""
+        values = vectors.values if learned is None else learned.vectors(tools, vectors)
+        dense = self._dense.build(values) if folder is None else self._dense.load(folder, values)
+        return self._index(
+            catalog, tools, lexical, (dense, vectors, self._encoder()), values, encoded, learned
+        )
 
     def _index(
         self,
@@ -216,10 +228,3 @@ class Builder:
             if key not in self._models:
                 self._models[key] = load()
             return self._models[key]
-
-
-def _refined(
-    tools: tuple[Tool, ...], vectors: Vectors, learned: Learned | None
-) -> NDArray[np.float32]:
-    """The vectors that are searched."""
-    return vectors.values if learned is None else learned.vectors(tools, vectors)
