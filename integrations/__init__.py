@@ -1,0 +1,1 @@
+"""Agent frameworks: each one short file."""

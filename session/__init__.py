@@ -1,0 +1,1 @@
+"""A conversation: what it asks for, and the tools it keeps."""

@@ -1,0 +1,1 @@
+"""Which definitions may be shown: text that gives orders, definitions that changed."""
