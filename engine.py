@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from .builder import Builder
 from .catalog import Catalog, Tool
 from .config import Config
-from .errors import ConfigError, MissingExtraError, ModelError, RequestError
-from .retrieval import Query, Ranking, Run, Selection, Strategy
+from .errors import ConfigError, RequestError
+from .retrieval import Query, Run, Selection, Strategy
 from .retrieval.answer import hits_of, promoted
 from .retrieval.explain import Explanation, explain
 from .retrieval.held_out import DEPTH
@@ -25,12 +25,10 @@ from .retrieval.index import Index
 from .retrieval.learned import Learned
 from .retrieval.learning import LearningReport, learn
 from .retrieval.query import MAX_QUERY_CHARS
-from .retrieval.run import BudgetExceeded
+from .retrieval.tiers import Tiers
 from .retrieval.usage import Event
 
 Progress = Callable[[int, int], None]
-# Weight of the newest request in a tier's running time.
-_SMOOTHING = 0.2
 
 
 class Engine:
@@ -43,9 +41,8 @@ class Engine:
     def __init__(self, builder: Builder, index: Index) -> None:
         self._builder = builder
         self._index = index
-        self._tiers: Mapping[str, Strategy] = builder.strategies()
+        self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
         self._updating = Lock()
-        self._tier_ms: dict[str, float] = {}
 
     @classmethod
     def from_tools(
@@ -130,7 +127,7 @@ class Engine:
     @property
     def tiers(self) -> tuple[str, ...]:
         """Names of the tiers a request may ask for."""
-        return tuple(self._tiers)
+        return self._tiers.names
 
     def update(self, tools: Iterable[Tool], *, progress: Progress | None = None) -> None:
         """Replace the catalog; only tools whose text changed are encoded.
@@ -165,12 +162,13 @@ class Engine:
             RequestError: no tier uses vectors, or no event names a tool of the catalog.
         """
         with self._updating:
-            index, tier = self._index, self.config.default_tier
+            index = self._index
+            tier, strategy = self._tiers.asked(None)
             report, learned = learn(
                 index,
                 list(events),
                 tier=tier,
-                strategy=self._tiers[tier],
+                strategy=strategy,
                 ranked=partial(self._ranked, index),
             )
             if learned is not None:
@@ -226,7 +224,7 @@ class Engine:
         if isinstance(queries, str):
             raise RequestError("queries: a list of texts, not one text; see `search`")
         texts = [_text(query) for query in queries]
-        _, strategy = self._strategy(tier)
+        _, strategy = self._tiers.asked(tier)
         mask = index.mask(allowed)
         vectors: Sequence[Any] = [None] * len(texts)
         if index.encoder is not None and "dense" in getattr(strategy, "retrievers", ()):
@@ -257,10 +255,10 @@ class Engine:
         """
         index = self._index
         index.catalog.get(tool_id)
-        name, strategy = self._strategy(tier)
+        name, strategy = self._tiers.asked(tier)
         count = self._count(k)
         run = self._run(index, Query(_text(query), index.mask(allowed)), count, None)
-        ranking, ran, reason = self._rank(run, name, strategy)
+        ranking, ran, reason = self._tiers.rank(run, name, strategy)
         ranking, _ = promoted(index, run.query, ranking)
         return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason))
 
@@ -277,10 +275,10 @@ class Engine:
     ) -> Selection:
         text = _text(query)
         count = self._count(k)
-        name, strategy = self._strategy(tier)
+        name, strategy = self._tiers.asked(tier)
         deadline = None if budget_ms is None else start + _milliseconds(budget_ms) / 1e3
         run = self._run(index, Query(text, allowed, vector), count, deadline)
-        ranking, ran, reason = self._rank(run, name, strategy)
+        ranking, ran, reason = self._tiers.rank(run, name, strategy)
         ranking, exact = promoted(index, run.query, ranking)
         hits = hits_of(index, run, ranking.head(count), exact)
         return Selection(
@@ -311,59 +309,12 @@ class Engine:
     def _run(self, index: Index, query: Query, k: int, deadline: float | None) -> Run:
         return Run(query, k, index.retrievers, index.rerankers, deadline, index.scales)
 
-    def _rank(self, run: Run, asked: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
-        if not run.query.text.strip():
-            return Ranking.empty(), asked, None
-        name = asked
-        reasons: list[str] = []
-        while True:
-            fallback = strategy.fallback
-            try:
-                if fallback is not None:
-                    self._check_budget(name, run)
-                start = perf_counter()
-                ranking = strategy.rank(run)
-                self._measured(name, start, run)
-                return ranking, name, "; ".join(reasons) or None
-            except (ModelError, MissingExtraError, BudgetExceeded) as error:
-                if fallback is None or fallback not in self._tiers:
-                    raise
-                reasons.append(f"{name} -> {fallback}: {error}")
-                name, strategy = fallback, self._tiers[fallback]
-
-    def _check_budget(self, name: str, run: Run) -> None:
-        expected = self._tier_ms.get(name, 0.0)
-        if run.deadline is not None and perf_counter() + expected / 1e3 > run.deadline:
-            # Forgotten by and by, so that one slow request does not shut the tier out for good.
-            self._tier_ms[name] = expected * (1 - _SMOOTHING)
-            raise BudgetExceeded(f"tier {name!r} takes {expected:.1f} ms here")
-
-    def _measured(self, name: str, start: float, run: Run) -> None:
-        # Without the reranker's share, which adapts to the time left by itself.
-        spent = (perf_counter() - start) * 1e3 - run.timings.get("rerank", 0.0)
-        before = self._tier_ms.get(name, spent)
-        self._tier_ms[name] = before + _SMOOTHING * (spent - before)
-
     def _count(self, k: int | None) -> int:
         if k is None:
             return self.config.k
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise RequestError(f"k: {k!r}; a whole number of hits, at least 1")
         return k
-
-    def _strategy(self, tier: str | Strategy | None) -> tuple[str, Strategy]:
-        if tier is None:
-            tier = self.config.default_tier
-        if not isinstance(tier, str):
-            if not (callable(getattr(tier, "rank", None)) and hasattr(tier, "fallback")):
-                raise RequestError(
-                    f"tier: {tier!r} is neither a name nor a Strategy, which has `rank(run)` "
-                    "and `fallback`"
-                )
-            return type(tier).__name__, tier
-        if tier not in self._tiers:
-            raise RequestError(f"tier: no {tier!r}; there are: {', '.join(self._tiers)}")
-        return tier, self._tiers[tier]
 
 
 def _config(config: Config | None, settings: Mapping[str, Any]) -> Config:
