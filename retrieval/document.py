@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ..catalog import Tool
 from .analysis import spaced
@@ -11,20 +11,28 @@ from .analysis import spaced
 MAX_TEXT_CHARS = 4_000
 
 
-def _parameter_names(tool: Tool) -> str:
-    return ", ".join(spaced(parameter.name) for parameter in tool.parameters)
+def tool_text(
+    name: str, server: str | None, description: str, parameters: Iterable[str] = ()
+) -> str:
+    """Name, server, description and parameter names as one text; any of them may be empty.
+
+    The form the bundled encoder was chosen and trained with; the name comes first because a
+    window cuts at the end.
+    """
+    title = f"{spaced(name)} ({spaced(server)})" if server else spaced(name)
+    head = ": ".join(part for part in (title, description[:MAX_TEXT_CHARS].strip()) if part)
+    names = ", ".join(spaced(parameter) for parameter in parameters)
+    return " ".join(part for part in (head, f"Parameters: {names}" if names else "") if part)
 
 
 def embedding_text(tool: Tool) -> str:
-    """The text that encoders and cross-encoders read.
+    """The text of a tool that encoders and cross-encoders read, see `tool_text`."""
+    names = [parameter.name for parameter in tool.parameters]
+    return tool_text(tool.name, tool.server, tool.description, names)
 
-    Name, server, description and parameter names, in the form the bundled encoder was chosen and
-    trained with; the name comes first because a window cuts at the end.
-    """
-    server = f" ({spaced(tool.server)})" if tool.server else ""
-    text = f"{spaced(tool.name)}{server}: {tool.description[:MAX_TEXT_CHARS]}".rstrip(": ")
-    names = _parameter_names(tool)
-    return f"{text} Parameters: {names}" if names else text
+
+def _parameter_names(tool: Tool) -> str:
+    return ", ".join(spaced(parameter.name) for parameter in tool.parameters)
 
 
 def _parameters(tool: Tool) -> str:

@@ -1,7 +1,8 @@
 """Requests and tools to train on, read from folders in the common form.
 
 A folder holds one sub-folder per set, each with `tools.jsonl` (`id, name, server, description,
-input_schema`) and `queries.jsonl` (`query, relevant, style?`).
+input_schema`) and `queries.jsonl` (`query, relevant, style?`). The requests written for this
+project lie in `requests/` beside this file and name the set whose tools they are for.
 """
 
 from __future__ import annotations
@@ -14,9 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ...catalog import Tool
+from ...catalog import Catalog, Tool
 from ...errors import EvaluationError
-from ...retrieval.analysis import spaced
+from ...evals import splits
+from ...evals.dataset import Query
+from ...retrieval.document import tool_text
+
+#: Requests written for this project, see the README there.
+WRITTEN = Path(__file__).parent / "requests"
 
 #: Most requests taken of a set, where it would drown the others (metatool has 17,513 for 159 tools)
 #: or teaches less (the easy words of sealtools).
@@ -37,7 +43,7 @@ class TrainingTool:
     @property
     def text(self) -> str:
         """What the encoder reads of this tool when it is deployed."""
-        return tool_text(self.name, self.description, self.parameters, self.server)
+        return tool_text(self.name, self.server, self.description, self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +77,6 @@ class TrainingData:
         return table
 
 
-def tool_text(
-    name: str, description: str, parameters: Iterable[str], server: str | None = None
-) -> str:
-    """Name, server, description and parameter names as one text; any of them may be empty."""
-    title = f"{spaced(name)} ({spaced(server)})" if server else spaced(name)
-    head = ": ".join(part for part in (title, description.strip()) if part)
-    names = ", ".join(spaced(parameter) for parameter in parameters)
-    return " ".join(part for part in (head, f"Parameters: {names}" if names else "") if part)
-
-
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     """Objects of a JSON lines file; a line that is none raises EvaluationError with its number."""
     with path.open(encoding="utf-8") as lines:
@@ -112,20 +108,23 @@ def read_tool(row: Mapping[str, Any], source: str) -> TrainingTool:
     )
 
 
-def _read_set(folder: Path, offset: int) -> tuple[list[TrainingTool], list[Request]]:
+def _read_set(
+    folder: Path, offset: int, written: Iterable[Path]
+) -> tuple[list[TrainingTool], list[Request]]:
     source = folder.name
     tools = [read_tool(row, source) for row in read_rows(folder / "tools.jsonl")]
     place = {tool.id: offset + index for index, tool in enumerate(tools)}
     requests: list[Request] = []
-    for number, row in enumerate(read_rows(folder / "queries.jsonl"), 1):
-        ids = [f"{source}:{name}" for name in row["relevant"]]
-        if missing := [name for name in ids if name not in place]:
-            raise EvaluationError(
-                f"{folder / 'queries.jsonl'}:{number}: no such tool in tools.jsonl: {missing}"
-            )
-        if ids:
-            relevant = tuple(dict.fromkeys(place[name] for name in ids))
-            requests.append(Request(row["query"], relevant, row.get("style") or "", source))
+    for path in (folder / "queries.jsonl", *written):
+        for number, row in enumerate(read_rows(path), 1):
+            if row.get("set", source) != source:
+                continue
+            ids = [f"{source}:{name}" for name in row["relevant"]]
+            if missing := [name for name in ids if name not in place]:
+                raise EvaluationError(f"{path}:{number}: no such tool in tools.jsonl: {missing}")
+            if ids:
+                relevant = tuple(dict.fromkeys(place[name] for name in ids))
+                requests.append(Request(row["query"], relevant, row.get("style") or "", source))
     return tools, requests
 
 
@@ -146,12 +145,18 @@ def capped(requests: list[Request], limit: int, seed: int) -> list[Request]:
 
 
 def read_training_data(
-    directory: Path, *, caps: Mapping[str, int] = DEFAULT_CAPS, seed: int = 0
+    directory: Path,
+    *,
+    written: Path | None = WRITTEN,
+    caps: Mapping[str, int] = DEFAULT_CAPS,
+    seed: int = 0,
 ) -> TrainingData:
     """All sets below `directory`, in the order of their names.
 
     Args:
         directory: folder of sets in the common form.
+        written: folder of files with further requests for those sets' tools (`set, query,
+            relevant, style`), or None; those of sets that are not there are left out.
         caps: most requests taken of a set, by its name.
         seed: chooses the requests that a cap keeps.
 
@@ -161,10 +166,11 @@ def read_training_data(
     folders = sorted(path.parent for path in directory.glob("*/queries.jsonl"))
     if not folders:
         raise EvaluationError(f"{directory}: no set with a queries.jsonl below it")
+    further = [] if written is None else sorted(written.glob("tools-*.jsonl"))
     tools: list[TrainingTool] = []
     requests: list[Request] = []
     for folder in folders:
-        set_tools, set_requests = _read_set(folder, len(tools))
+        set_tools, set_requests = _read_set(folder, len(tools), further)
         tools.extend(set_tools)
         limit = caps.get(folder.name, len(set_requests))
         requests.extend(capped(set_requests, limit, seed))
@@ -176,28 +182,34 @@ def hold_out(
 ) -> tuple[TrainingData, TrainingData]:
     """Two parts with the same tools: no tool (or server) has requests in both.
 
-    A request whose tools fall on both sides goes to the first part's side only if none of its
-    tools is held out; otherwise it is dropped, so that the held-out tools stay unseen.
+    The split of `evals.splits`; requests that straddle it are in neither part.
 
     Args:
         data: what to split.
-        share: of the tools or servers that have requests, 0 to 1, to hold out.
+        share: of the tools or servers to hold out, 0 to 1.
         by: what must not be on both sides. Tools without a server count as a server each.
         seed: chooses what is held out.
+
+    Raises:
+        RequestError: the share is outside 0..1.
     """
-
-    def key(index: int) -> str:
-        tool = data.tools[index]
-        return f"{tool.source}/{tool.server}" if by == "server" and tool.server else tool.id
-
-    keys = sorted({key(index) for request in data.requests for index in request.relevant})
-    held = set(random.Random(seed).sample(keys, round(share * len(keys))))
-    sides: dict[bool, list[Request]] = {False: [], True: []}
-    for request in data.requests:
-        inside = {key(index) in held for index in request.relevant}
-        if len(inside) == 1:
-            sides[inside.pop()].append(request)
-    return (
-        replace(data, requests=tuple(sides[False])),
-        replace(data, requests=tuple(sides[True])),
+    ids = [tool.id for tool in data.tools]
+    catalog = Catalog(
+        Tool(
+            tool.name,
+            f"{tool.source} {tool.server}" if tool.server else None,
+            tool.description,
+            id=tool.id,
+        )
+        for tool in data.tools
     )
+    queries = [
+        Query(request.text, tuple(ids[tool] for tool in request.relevant), row=row)
+        for row, request in enumerate(data.requests)
+    ]
+    split = splits.hold_out(catalog, queries, by=by, share=share, seed=seed)
+    kept, held = (
+        replace(data, requests=tuple(data.requests[query.row] for query in side))
+        for side in (split.seen, split.unseen)
+    )
+    return kept, held

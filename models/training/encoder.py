@@ -16,8 +16,9 @@ import typer
 from rich import print_json
 
 from .batches import Mixture
-from .data import read_training_data
-from .evaluate import LabelledSet
+from .data import hold_out, read_training_data
+from .evaluate import LabelledSet, evaluate
+from .model import TextEncoder
 from .recipe import Recipe
 from .run import Training, near_twins
 
@@ -46,12 +47,16 @@ def main(
     mine_after: Annotated[
         list[int], typer.Option(help="Steps at which hard negatives are mined; repeatable.")
     ] = list(_DEFAULT.mine_after),  # noqa: B006 - never changed
+    unseen: Annotated[
+        float,
+        typer.Option(help="Share of servers whose requests are held out and reported at the end."),
+    ] = 0.0,
     threads: Annotated[int, typer.Option(help="CPU threads.")] = os.cpu_count() or 1,
 ) -> None:
     """Train on CUDA where there is one, else on the CPU; the result is the same recipe."""
     torch.set_num_threads(threads)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    sets = read_training_data(data, seed=seed)
+    sets, held_out = hold_out(read_training_data(data, seed=seed), unseen, by="server", seed=seed)
     training = Training(
         Recipe(
             seed=seed,
@@ -69,8 +74,12 @@ def main(
         device=device,
     )
     record = training.run()
+    if held_out.requests:
+        best_encoder = TextEncoder(out / "best", device)
+        record.unseen = evaluate(best_encoder, LabelledSet.of(held_out))
+        record.write(out / "record.json")
     best = next(point for point in record.curve if point["step"] == record.best_step)
-    print_json(data=best)
+    print_json(data={**best, "unseen": record.unseen})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .data import TrainingTool, read_rows, read_tool
+from .data import TrainingData, TrainingTool, read_rows, read_tool
 
 #: Tokens read of a request and of a tool when evaluating; longer than in training.
 QUERY_LENGTH = 96
@@ -45,6 +45,26 @@ class LabelledSet:
                 for row in rows
             ),
             tuple(row.get("style") or "" for row in rows),
+        )
+
+    @classmethod
+    def of(cls, data: TrainingData) -> LabelledSet:
+        """The requests of a part that was held out, among the tools of the servers they ask."""
+        asked = {index for request in data.requests for index in request.relevant}
+        servers = {
+            (data.tools[i].source, data.tools[i].server) for i in asked if data.tools[i].server
+        }
+        chosen = [
+            index
+            for index, tool in enumerate(data.tools)
+            if index in asked or (tool.source, tool.server) in servers
+        ]
+        place = {index: row for row, index in enumerate(chosen)}
+        return cls(
+            tuple(data.tools[index] for index in chosen),
+            tuple(request.text for request in data.requests),
+            tuple(frozenset(place[i] for i in request.relevant) for request in data.requests),
+            tuple(request.style for request in data.requests),
         )
 
 

@@ -53,7 +53,10 @@ class Recipe:
 
 @dataclass(slots=True)
 class Record:
-    """What a run was and how it went; written after each evaluation."""
+    """What a run was and how it went; written after each evaluation.
+
+    `unseen`: figures of the kept checkpoint on requests to servers that were held out.
+    """
 
     recipe: dict[str, Any]
     start: str
@@ -62,6 +65,7 @@ class Record:
     best_step: int = 0
     best_score: float = -math.inf
     seconds: float = 0.0
+    unseen: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
         """Write as JSON, in one piece."""

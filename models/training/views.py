@@ -6,7 +6,8 @@ import random
 import re
 
 from ...retrieval.analysis import spaced
-from .data import TrainingTool, tool_text
+from ...retrieval.document import tool_text
+from .data import TrainingTool
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -24,12 +25,12 @@ def shown(tool: TrainingTool, rng: random.Random) -> str:
     server = tool.server if rng.random() < 0.65 else None
     draw = rng.random()
     if draw < 0.12:
-        return tool_text(tool.name, tool.description, (), server)
+        return tool_text(tool.name, server, tool.description)
     if draw < 0.24 and (parts := sentences(tool.description)):
-        return tool_text(tool.name, parts[0], tool.parameters, server)
+        return tool_text(tool.name, server, parts[0], tool.parameters)
     if draw < 0.28 and len(tool.description) > 20:
-        return tool_text("", tool.description, tool.parameters)
-    return tool_text(tool.name, tool.description, tool.parameters, server)
+        return tool_text("", None, tool.description, tool.parameters)
+    return tool_text(tool.name, server, tool.description, tool.parameters)
 
 
 def self_supervised(tool: TrainingTool, rng: random.Random) -> tuple[str, str]:
@@ -42,10 +43,10 @@ def self_supervised(tool: TrainingTool, rng: random.Random) -> tuple[str, str]:
     if len(parts) > 1 and rng.random() < 0.5:
         chosen = rng.randrange(min(len(parts), 4))
         rest = " ".join(part for index, part in enumerate(parts) if index != chosen)
-        return parts[chosen], tool_text(tool.name, rest, tool.parameters, tool.server)
+        return parts[chosen], tool_text(tool.name, tool.server, rest, tool.parameters)
     if parts and rng.random() < 0.5:
-        return parts[0], tool_text(tool.name, " ".join(parts[1:]), tool.parameters, tool.server)
-    rest = tool_text("", tool.description, tool.parameters)
+        return parts[0], tool_text(tool.name, tool.server, " ".join(parts[1:]), tool.parameters)
+    rest = tool_text("", None, tool.description, tool.parameters)
     return spaced(f"{tool.name} {tool.server or ''}"), rest or tool.text
 
 

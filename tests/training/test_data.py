@@ -19,9 +19,8 @@ from shortlist.models.training.data import (
     read_rows,
     read_tool,
     read_training_data,
-    tool_text,
 )
-from shortlist.retrieval.document import embedding_text
+from shortlist.retrieval.document import embedding_text, tool_text
 
 
 def test_reads_all_sets_and_drops_requests_without_a_tool(toy_sets: Path) -> None:
@@ -36,6 +35,20 @@ def test_reads_all_sets_and_drops_requests_without_a_tool(toy_sets: Path) -> Non
     assert tool.text == (
         "find song (music): Find one song. Works in the music app. Parameters: song id"
     )
+
+
+def test_written_requests_join_the_set_they_name(toy_sets: Path, tmp_path: Path) -> None:
+    row = {"set": "toy", "query": "bin that tune", "relevant": ["music/delete_song"]}
+    other = {"set": "elsewhere", "query": "x", "relevant": ["y"]}
+    (tmp_path / "tools-a.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(other)}\n")
+    before = read_training_data(toy_sets, written=None, caps={})
+    after = read_training_data(toy_sets, written=tmp_path, caps={})
+    (new,) = set(after.requests) - set(before.requests)
+    assert (new.text, after.tools[new.relevant[0]].id) == ("bin that tune", "toy:music/delete_song")
+    bad = {"set": "toy", "query": "x", "relevant": ["music/none"]}
+    (tmp_path / "tools-b.jsonl").write_text(json.dumps(bad))
+    with pytest.raises(EvaluationError, match=r"tools-b\.jsonl:1: no such tool"):
+        read_training_data(toy_sets, written=tmp_path)
 
 
 def test_cap_keeps_every_tool_in_turn(toy_sets: Path) -> None:
@@ -115,8 +128,8 @@ def test_hold_out_shares_nothing(data: TrainingData, share: float, by: str, seed
 
 
 def test_text_leaves_no_trace_of_what_is_absent() -> None:
-    assert tool_text("getUser", "", ()) == "get User"
-    assert tool_text("", "Reads.", ("userId",)) == "Reads. Parameters: user Id"
+    assert tool_text("getUser", None, "") == "get User"
+    assert tool_text("", None, "Reads.", ("userId",)) == "Reads. Parameters: user Id"
 
 
 @pytest.mark.parametrize("server", ["mail", None])

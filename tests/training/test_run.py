@@ -167,6 +167,7 @@ def test_the_command_trains_and_prints_the_best(
         "--steps": 4,
         "--queries": 12,
         "--mine-after": 0,
+        "--unseen": 0.5,
         "--threads": 1,
     }
     arguments = [str(part) for option in options.items() for part in option]
@@ -175,4 +176,5 @@ def test_the_command_trains_and_prints_the_best(
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["recipe"]["mine_after"] == [0]
     assert record["best_step"] == 4
+    assert 0 <= record["unseen"]["all"]["hit@1"] <= record["unseen"]["all"]["recall@10"]
     assert f'"hit@1": {record["curve"][0]["all"]["hit@1"]}' in result.stdout
