@@ -9,6 +9,8 @@ ShortlistError
 ├── ModelError            an encoder, reranker or vocabulary cannot be loaded or run
 ├── StoreError            a saved index is missing, damaged or locked
 ├── RequestError          an argument of a search is out of range or of the wrong type
+├── SummaryError          a file of summaries cannot be read, or a model gives none
+├── SchemaError           a source does not have a tool's definition, or has another one
 └── EvaluationError       a data set or a recorded result cannot be used
 """
 
@@ -89,6 +91,14 @@ class StoreError(ShortlistError):
 
 class RequestError(ShortlistError):
     """An argument of a search is out of range or of the wrong type."""
+
+
+class SummaryError(ShortlistError):
+    """A file of summaries cannot be read, or a language model gives none."""
+
+
+class SchemaError(ShortlistError):
+    """A source does not have a tool's definition, or has another than the catalog's."""
 
 
 class EvaluationError(ShortlistError):

@@ -39,6 +39,7 @@ _DANGLING = re.compile(
     r"[\s,;:–—-]+(?:a|an|the|and|or|of|to|for|with|in|on|by|from|at|as|that|which|e\.g|its|their)?$",
     re.IGNORECASE,
 )
+_SECOND_VERB = re.compile(r"^(and|or|and then) (\w+)")
 _JOINED = re.compile(r"\s(?:by|using|with|matching|given|filtered)\s")
 _GENERIC = frozenset(
     """after api base before body account address auth branch config content context count cursor
@@ -50,7 +51,7 @@ _GENERIC = frozenset(
     version""".split()
 )
 """Words of parameters most tools have; they tell none from another."""
-_SWITCHES = frozenset("allow are case exclude has include is no omit only with without".split())
+_SWITCHES = frozenset("allow are case exclude has include is max min no num omit only with without".split())
 
 
 def summarize(tool: Tool) -> str:
@@ -106,9 +107,13 @@ def _statement(description: str, name: str) -> str:
         if not rest and kept.isascii():  # a single word, where scripts have spaces
             continue
         if base := base_form(first.strip(",:;")):
-            return f"{base} {rest}"
+            return f"{base} {_SECOND_VERB.sub(_as_base, rest, count=1)}"
         return f"{verb} {_lowered(kept)}" if (verb := _lacking(first, name)) else kept
     return ""
+
+
+def _as_base(found: re.Match[str]) -> str:
+    return f"{found[1]} {base_form(found[2]) or found[2]}"
 
 
 def _lacking(first: str, name: str) -> str | None:

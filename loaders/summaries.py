@@ -1,0 +1,132 @@
+"""Summaries that were written before: by a model or by hand, kept by fingerprint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..catalog import Tool
+from ..catalog.fingerprint import canonical_json, digest
+from ..errors import SummaryError
+from .summary import bounded, summarize
+
+
+class SummaryRow(NamedTuple):
+    """One line of a file of summaries.
+
+    Attributes:
+        id: of the tool it was written for.
+        fingerprint: of the definition it was written for; None where it was written by hand for
+            the id, whatever the definition.
+        summary: the line.
+        source: `offline`, `model` or `hand`.
+    """
+
+    id: str
+    fingerprint: str | None
+    summary: str
+    source: str
+
+    def to_json(self) -> str:
+        """The row as a line of JSON."""
+        return json.dumps(self._asdict(), ensure_ascii=False)
+
+
+class Summaries:
+    """The summary of any tool: the one written for it, or else the offline one.
+
+    A row with a fingerprint speaks for that definition alone, so a definition that changes falls
+    back to the offline summary until it is summarised again; a row without one speaks for its id
+    and comes first. Every summary is cleaned and bounded as it is taken in.
+
+    Args:
+        rows: later ones replace earlier ones.
+    """
+
+    def __init__(self, rows: Iterable[SummaryRow] = ()) -> None:
+        self._by_fingerprint: dict[str, str] = {}
+        self._by_id: dict[str, str] = {}
+        for row in rows:
+            if line := bounded(row.summary):
+                if row.fingerprint is None:
+                    self._by_id[row.id] = line
+                else:
+                    self._by_fingerprint[row.fingerprint] = line
+
+    @classmethod
+    def read(cls, *paths: Path | str) -> Summaries:
+        """The summaries of one or several files; later files replace earlier ones.
+
+        Raises:
+            SummaryError: a file cannot be read or is no file of summaries.
+        """
+        return cls(row for path in paths for row in read_rows(path))
+
+    def of(self, tool: Tool) -> str:
+        """The summary of a tool, one line of at most 60 tokens."""
+        written = self._by_id.get(tool.id) or self._by_fingerprint.get(tool.fingerprint)
+        return written or summarize(tool)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits over what was written."""
+        return digest(canonical_json(part).encode() for part in (self._by_fingerprint, self._by_id))
+
+    def __len__(self) -> int:
+        return len(self._by_fingerprint) + len(self._by_id)
+
+
+def read_rows(path: Path | str) -> Iterator[SummaryRow]:
+    """The rows of a JSONL file, or of a JSON object of id to summary written by hand.
+
+    A last line that was cut off by an interruption is left out.
+
+    Raises:
+        SummaryError: the file cannot be read, or a row is not one; names the line.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SummaryError(f"cannot read summaries from {path}: {error}") from error
+    whole = _parsed(text)
+    if isinstance(whole, dict) and "summary" not in whole:
+        yield from _by_hand(whole, path)
+        return
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        row = _parsed(line)
+        if row is None and number == len(lines) and not text.endswith("\n"):
+            return
+        yield _row(row, f"{path}:{number}")
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _by_hand(whole: Mapping[str, Any], path: Path | str) -> Iterator[SummaryRow]:
+    for tool_id, summary in whole.items():
+        if not isinstance(summary, str):
+            raise SummaryError(f"{path}: the summary of {tool_id!r:.80} must be text")
+        yield SummaryRow(tool_id, None, summary, "hand")
+
+
+def _row(row: object, where: str) -> SummaryRow:
+    if not isinstance(row, dict):
+        raise SummaryError(f'{where}: must be an object like {{"id": ..., "summary": ...}}')
+    given = {field: row.get(field) for field in ("id", "fingerprint", "summary", "source")}
+    for field in ("id", "summary"):
+        if not isinstance(given[field], str):
+            raise SummaryError(f"{where}: {field}: must be text")
+    fingerprint = given["fingerprint"]
+    if not isinstance(fingerprint, str | None):
+        raise SummaryError(f"{where}: fingerprint: must be text, or absent")
+    return SummaryRow(row["id"], fingerprint, row["summary"], str(given["source"] or "hand"))
