@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ShortlistError
-from . import bench, demo, doctor, explain, index, learn, list_tools, search, tax
+from . import bench, demo, doctor, explain, index, learn, list_tools, search, summarize, tax
 from . import eval as evaluation
 
 _EXIT_CODES = (
@@ -76,6 +76,7 @@ for command in (
     explain,
     list_tools,
     tax,
+    summarize,
     doctor,
     demo,
     learn,
