@@ -1,0 +1,85 @@
+"""What a server is about, in a few words taken from the names of its tools."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ..catalog import Tool
+from ..retrieval.analysis import spaced
+from .verbs import base_form
+
+TOPICS = 6
+"""Topics a digest names at most."""
+_LETTERS = 24
+_EMPTY = frozenset(
+    "add all an and as at batch bulk by create delete for from get id in info into is list many "
+    "multiple my name new of on one or per remove set the to tool update with".split()
+)
+_PHRASE_SHARE = 0.5
+"""Share of a word's uses a pair has to make up to stand for the word: `pull request`."""
+
+
+def topics(tools: Iterable[Tool]) -> tuple[str, ...]:
+    """The words most of the tools' names act on, most frequent first, ties in alphabetical order.
+
+    Args:
+        tools: of one server, whose name's own words are left out.
+    """
+    single: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    shown: dict[str, Counter[str]] = {}
+    for tool in tools:
+        stems = []
+        for word in _objects(tool):
+            stem = _stem(word)
+            stems.append(stem)
+            shown.setdefault(stem, Counter())[word] += 1
+        single.update(set(stems))
+        pairs.update(set(zip(stems, stems[1:], strict=False)))
+    return tuple(_spelt(phrase, shown) for phrase in _phrases(single, pairs))
+
+
+def _phrases(single: Counter[str], pairs: Counter[tuple[str, str]]) -> list[tuple[str, ...]]:
+    strongest: dict[str, tuple[str, str]] = {}
+    for pair, count in sorted(pairs.items(), key=lambda item: (-item[1], item[0])):
+        if count > 1 and all(count >= _PHRASE_SHARE * single[word] for word in pair):
+            for word in pair:
+                strongest.setdefault(word, pair)
+    found: dict[tuple[str, ...], None] = {}
+    used: set[str] = set()
+    for word, _ in sorted(single.items(), key=lambda item: (-item[1], item[0])):
+        if word in used:
+            continue
+        phrase = strongest.get(word, (word,))
+        if used.isdisjoint(phrase):
+            found[phrase] = None
+            used.update(phrase)
+        if len(found) == TOPICS:
+            break
+    return list(found)
+
+
+def _objects(tool: Tool) -> list[str]:
+    """The words of a name that are no verb, no word of the server and not empty."""
+    own = {_stem(word) for word in spaced(tool.server or "").lower().split()}
+    words = spaced(tool.name).lower().split()
+    kept = [
+        word[:_LETTERS]
+        for at, word in enumerate(words)
+        if len(word) > 1 and word not in _EMPTY and not (at == 0 and base_form(word))
+    ]
+    return [word for word in kept if _stem(word) not in own]
+
+
+def _stem(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return f"{word[:-3]}y"
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+
+
+def _spelt(phrase: tuple[str, ...], shown: dict[str, Counter[str]]) -> str:
+    """A phrase as most names spell it."""
+    return " ".join(
+        min(shown[stem].items(), key=lambda item: (-item[1], item[0]))[0] for stem in phrase
+    )

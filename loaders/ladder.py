@@ -1,0 +1,136 @@
+"""The ladder a pool climbs: how much of each server's tools a token budget has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..catalog import Tool
+from .digest import topics
+from .summaries import Summaries
+from .summary import adds_nothing
+
+if TYPE_CHECKING:
+    from ..models import TokenCounter
+
+_FRAME = 40
+"""Tokens kept for the first and the last line of a pool; with six-digit counts they take 29."""
+
+
+class Rung(IntEnum):
+    """How the tools of a server are shown, from least to most."""
+
+    SEARCH = 0
+    """Counted only; a search finds them."""
+    DIGEST = 1
+    """One line: how many, and what they are about."""
+    NAMES = 2
+    """One line with the names."""
+    SUMMARIES = 3
+    """A line per tool: its name and its summary."""
+
+
+class ServerBlock:
+    """The tools of one server, as a pool shows them.
+
+    What stands in front of a line cannot be imitated by text of a tool, which has no newlines: a
+    server's line starts at the margin, a tool's is indented. Where ids are the server and the
+    name, as they are by default, only the name is written; `server/` in front of it is the id.
+
+    Args:
+        server: its name; "" for tools without one.
+        tools: ordered by id.
+        summaries: what the lines say.
+    """
+
+    def __init__(self, server: str, tools: tuple[Tool, ...], summaries: Summaries) -> None:
+        self.server = server
+        self.tools = tools
+        self._summaries = summaries
+
+    def text(self, rung: Rung) -> str:
+        """The lines of a rung above search; a digest gives way to names that are no longer."""
+        if rung is Rung.SUMMARIES:
+            return self._summary_lines
+        if rung is Rung.NAMES or len(self._name_line) <= len(self._digest_line):
+            return self._name_line
+        return self._digest_line
+
+    @cached_property
+    def _digest_line(self) -> str:
+        about = topics(self.tools)
+        return f"{self._head}{': about ' + ', '.join(about) if about else ''}\n"
+
+    @cached_property
+    def _name_line(self) -> str:
+        return f"{self._head}: {', '.join(self._labels)}\n"
+
+    @cached_property
+    def _summary_lines(self) -> str:
+        lines = [f"{self._head}:\n"]
+        for tool, label in zip(self.tools, self._labels, strict=True):
+            summary = self._summaries.of(tool)
+            told = "" if adds_nothing(summary, tool.name) else f": {summary}"
+            lines.append(f" {label}{told}\n")
+        return "".join(lines)
+
+    @property
+    def _head(self) -> str:
+        return f"{self.server}/ ({len(self.tools)})" if self.server else f"({len(self.tools)})"
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        prefix = f"{self.server}/" if self.server else ""
+        return [
+            tool.id.removeprefix(prefix) if tool.id.startswith(prefix) else f"id {tool.id}"
+            for tool in self.tools
+        ]
+
+
+def group(tools: Iterable[Tool], summaries: Summaries) -> list[ServerBlock]:
+    """The tools by server, servers and tools in order of their names and ids."""
+    servers: dict[str, list[Tool]] = {}
+    for tool in tools:
+        servers.setdefault(tool.server or "", []).append(tool)
+    return [
+        ServerBlock(server, tuple(sorted(servers[server], key=lambda tool: tool.id)), summaries)
+        for server in sorted(servers)
+    ]
+
+
+def climb(
+    blocks: list[ServerBlock], budget: int, counter: TokenCounter
+) -> dict[ServerBlock, Rung]:
+    """The rung of each server, in their order.
+
+    Rung by rung, servers are raised while there is room, those that show most tools per token
+    first and ties by name; a rung is entered only if every server has reached the one below. So
+    no server has its tools described while another is not even named, and the room that one rung
+    for all would leave over is used.
+
+    Args:
+        blocks: one per server.
+        budget: tokens of the whole text.
+        counter: counts them.
+    """
+    shown = dict.fromkeys(blocks, Rung.SEARCH)
+    costs = dict.fromkeys(blocks, 0)
+    room = budget - _FRAME
+    for rung in (Rung.DIGEST, Rung.NAMES, Rung.SUMMARIES):
+        raised = dict(
+            zip(blocks, counter.count_many(block.text(rung) for block in blocks), strict=True)
+        )
+        added = {block: raised[block] - costs[block] for block in blocks}
+        order = sorted(blocks, key=lambda b: (added[b] / len(b.tools), b.server))
+        complete = True
+        for block in order:
+            if added[block] <= room:
+                room -= added[block]
+                costs[block], shown[block] = raised[block], rung
+            else:
+                complete = False
+        if not complete:
+            break
+    return shown

@@ -1,0 +1,36 @@
+"""Names that model providers accept, for ids that may be any text."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+OPENAI_LENGTH = 64
+"""Characters of a function's name, as the API of OpenAI bounds it: ^[a-zA-Z0-9_-]{1,64}$."""
+ANTHROPIC_LENGTH = 128
+"""Characters of a tool's name, as the API of Anthropic bounds it: ^[a-zA-Z0-9_-]{1,128}$."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*")
+_OTHER = re.compile(r"[^A-Za-z0-9-]+")
+_DIGITS = 20
+"""Hexadecimal digits of the hash, 80 bits: nobody finds a second id with the same ones."""
+
+
+def provider_name(tool_id: str, length: int = OPENAI_LENGTH) -> str:
+    """The name of a tool towards a provider: the same for an id always, and for no other id.
+
+    A slash becomes two underscores (`github/create_issue` gives `github__create_issue`). Where
+    that could be undone in two ways, says too much or not enough, the name is what can be kept of
+    the id, three underscores, which no plain name has, and a hash of the id.
+
+    Args:
+        tool_id: any text.
+        length: characters the provider allows.
+    """
+    if _PLAIN.fullmatch(tool_id) and "__" not in tool_id:
+        plain = tool_id.replace("/", "__")
+        if "___" not in plain and len(plain) <= length:
+            return plain
+    digest = sha256(tool_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    kept = _OTHER.sub("_", tool_id).strip("_")[: length - _DIGITS - 3].rstrip("_")
+    return f"{kept or 'tool'}___{digest}"

@@ -1,0 +1,141 @@
+"""Phase 1: the pool, the part of a prompt that tells which tools there are."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..catalog import Catalog
+from ..errors import RequestError
+from .ladder import Rung, ServerBlock, climb, group
+from .summaries import Summaries
+
+if TYPE_CHECKING:
+    from ..models import TokenCounter
+
+POOL_BUDGET = 2_000
+"""Tokens of a pool at most, by default: 1 % of a context of 200,000."""
+_VERSIONS = 8
+"""Pools kept: versions of a catalog and sets of withheld ids that are in use at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The text of a pool and what it shows.
+
+    The same catalog, budget and summaries give the same bytes, whatever order tools came in.
+
+    Args:
+        text: ends in a newline, or is "" where there is nothing to show or no room for a line.
+        tokens: of the text.
+        tools: that it speaks for.
+        rungs: server to how its tools are shown; "" for tools without a server.
+    """
+
+    text: str
+    tokens: int
+    tools: int
+    rungs: Mapping[str, Rung]
+
+    @property
+    def rung(self) -> Rung:
+        """The lowest rung any server stands on; search only where there are no tools."""
+        return min(self.rungs.values(), default=Rung.SEARCH)
+
+
+class PoolWriter:
+    """Writes the pool of a catalog, once per version.
+
+    Args:
+        budget: tokens the text has at most.
+        summaries: written before; offline ones by default.
+        counter: counts the tokens.
+
+    Raises:
+        RequestError: a negative budget.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: int = POOL_BUDGET,
+        summaries: Summaries | None = None,
+        counter: TokenCounter | None = None,
+    ) -> None:
+        from ..models import TokenCounter
+
+        if budget < 0:
+            raise RequestError(f"a pool's budget is in tokens and not negative, got {budget}")
+        self.budget = budget
+        self.summaries = summaries or Summaries()
+        self._counter = counter or TokenCounter()
+        self._written: OrderedDict[tuple[str, frozenset[str]], Pool] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
+        """The pool of a catalog, on the best rungs its budget has room for; see `climb`.
+
+        Args:
+            catalog: one version.
+            withheld: ids left out without a trace, such as quarantined ones.
+        """
+        key = catalog.fingerprint, withheld
+        with self._lock:
+            if known := self._written.get(key):
+                self._written.move_to_end(key)
+                return known
+        pool = self._write(catalog, withheld)
+        with self._lock:
+            self._written[key] = pool
+            if len(self._written) > _VERSIONS:
+                self._written.popitem(last=False)
+        return pool
+
+    def _write(self, catalog: Catalog, withheld: frozenset[str]) -> Pool:
+        blocks = group((tool for tool in catalog if tool.id not in withheld), self.summaries)
+        shown = climb(blocks, self.budget, self._counter)
+        text = assemble(shown)
+        tokens = self._counter.count(text)
+        while tokens > self.budget and shown:  # an encoding may join what lines keep apart
+            highest = max(shown, key=lambda block: (shown[block], block.server))
+            if shown[highest] > Rung.SEARCH:
+                shown[highest] = Rung(shown[highest] - 1)
+                text = assemble(shown)
+                tokens = self._counter.count(text)
+            else:
+                text, tokens = "", 0
+        rungs = {block.server: rung for block, rung in shown.items()}
+        return Pool(text, tokens, sum(len(block.tools) for block in blocks), rungs)
+
+
+def assemble(shown: Mapping[ServerBlock, Rung]) -> str:
+    """The text of a pool: its heading, a block per server, and what only a search finds."""
+    if not shown:
+        return ""
+    total = sum(len(block.tools) for block in shown)
+    texts = [block.text(rung) for block, rung in shown.items() if rung > Rung.SEARCH]
+    hidden = [block for block, rung in shown.items() if rung is Rung.SEARCH]
+    return "".join((heading(total, len(shown)), *texts, remainder(hidden, len(shown))))
+
+
+def heading(tools: int, servers: int) -> str:
+    """The first line of a pool."""
+    return f"{_number(tools, 'tool')} on {_number(servers, 'server')}.\n"
+
+
+def remainder(hidden: list[ServerBlock], servers: int) -> str:
+    """The last line of a pool: how many servers and tools it does not name; "" if it names all."""
+    if not hidden:
+        return ""
+    if len(hidden) == servers:
+        return "None is listed here: search for what you need.\n"
+    tools = sum(len(block.tools) for block in hidden)
+    counts = f"{_number(tools, 'tool')} on {_number(len(hidden), 'server')}"
+    return f"Not listed: {counts}. Search for them.\n"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,105 @@
+"""A tool's arguments on one line, and its input schema without prose."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from ..catalog import Tool
+from ..catalog.fingerprint import canonical_json
+from ..catalog.reference import References
+
+_SHORT = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
+_ARGUMENTS = 32
+"""Arguments written; three dots stand for the rest."""
+_VALUES = 8
+"""Values of an enumeration written."""
+_VALUE_LETTERS = 32
+_DEPTH = 3
+"""Levels of objects, arrays, alternatives and references entered."""
+_PROSE = frozenset(("description", "title", "examples", "example", "$comment", "$schema", "$id"))
+_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+_LITERAL = frozenset(("const", "enum", "default", "required"))
+
+
+def signature(tool: Tool) -> str:
+    """The arguments as `(repo: str, labels?: [str], state?: open|closed)`, required ones first."""
+    schema = tool.input_schema
+    return f"({_fields(schema, References(schema), _DEPTH)})"
+
+
+def without_prose(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that accepts the same values, without the texts that explain them.
+
+    Args:
+        schema: any JSON Schema; it is not changed.
+    """
+    return {
+        key: _bare(key, value)
+        for key, value in schema.items()
+        if key not in _PROSE or not isinstance(value, str | list)
+    }
+
+
+def _bare(key: str, value: Any) -> Any:
+    if key in _LITERAL:
+        return value
+    if isinstance(value, dict):
+        if key in _NAMED:
+            return {name: _bare("", child) for name, child in value.items()}
+        return without_prose(value)
+    if isinstance(value, list):
+        return [_bare("", child) for child in value]
+    return value
+
+
+def _fields(schema: dict[str, Any], references: References, depth: int) -> str:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return ""
+    listed = schema.get("required")
+    required = [n for n in listed if isinstance(n, str)] if isinstance(listed, list) else []
+    ordered = [name for name in dict.fromkeys((*required, *properties)) if name in properties]
+    written = [
+        f"{_one_line(name)}{'' if name in required else '?'}: "
+        f"{_type(properties[name], references, depth)}"
+        for name in ordered[:_ARGUMENTS]
+    ]
+    return ", ".join(written + ["..."] * (len(ordered) > _ARGUMENTS))
+
+
+def _type(schema: object, references: References, depth: int) -> str:
+    if not isinstance(schema, dict) or depth == 0:
+        return "any"
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        return _type(references.find(reference), references, depth - 1)
+    if "const" in schema:
+        return _value(schema["const"])
+    if isinstance(values := schema.get("enum"), list) and values:
+        shown = [_value(value) for value in values[:_VALUES]]
+        return "|".join(shown + ["..."] * (len(values) > _VALUES))
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        if isinstance(branches := schema.get(keyword), list) and branches:
+            kinds = (_type(branch, references, depth - 1) for branch in islice(branches, _VALUES))
+            return "|".join(dict.fromkeys(kinds))
+    declared = schema.get("type")
+    kinds = declared if isinstance(declared, list) else [declared]
+    return "|".join(dict.fromkeys(_of_kind(kind, schema, references, depth) for kind in kinds))
+
+
+def _of_kind(kind: object, schema: dict[str, Any], references: References, depth: int) -> str:
+    if kind == "array" or (kind is None and "items" in schema):
+        return f"[{_type(schema.get('items'), references, depth - 1)}]"
+    if kind == "object" or (kind is None and "properties" in schema):
+        inner = _fields(schema, references, depth - 1) if depth > 1 else ""
+        return f"{{{inner}}}" if inner else "object"
+    return _SHORT.get(kind, "any") if isinstance(kind, str) else "any"
+
+
+def _value(value: object) -> str:
+    return _one_line(value if isinstance(value, str) else canonical_json(value))[:_VALUE_LETTERS]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
