@@ -49,7 +49,9 @@ def summarize(
     overrides: Annotated[
         Path | None,
         typer.Option(
-            "--overrides", metavar="FILE", help="Summaries by hand: JSON of id to summary, or JSONL."
+            "--overrides",
+            metavar="FILE",
+            help="Summaries by hand: JSON of id to summary, or JSONL.",
         ),
     ] = None,
     workers: Annotated[

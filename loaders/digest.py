@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 
 from ..catalog import Tool
 from ..retrieval.analysis import spaced
@@ -36,7 +37,7 @@ def topics(tools: Iterable[Tool]) -> tuple[str, ...]:
             stems.append(stem)
             shown.setdefault(stem, Counter())[word] += 1
         single.update(set(stems))
-        pairs.update(set(zip(stems, stems[1:], strict=False)))
+        pairs.update(set(pairwise(stems)))
     return tuple(_spelt(phrase, shown) for phrase in _phrases(single, pairs))
 
 

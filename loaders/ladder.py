@@ -100,9 +100,7 @@ def group(tools: Iterable[Tool], summaries: Summaries) -> list[ServerBlock]:
     ]
 
 
-def climb(
-    blocks: list[ServerBlock], budget: int, counter: TokenCounter
-) -> dict[ServerBlock, Rung]:
+def climb(blocks: list[ServerBlock], budget: int, counter: TokenCounter) -> dict[ServerBlock, Rung]:
     """The rung of each server, in their order.
 
     Rung by rung, servers are raised while there is room, those that show most tools per token

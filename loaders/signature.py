@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 from ..catalog import Tool
@@ -15,7 +14,7 @@ _ARGUMENTS = 32
 _VALUES = 8
 """Values of an enumeration written."""
 _VALUE_LETTERS = 32
-_DEPTH = 3
+_DEPTH = 4
 """Levels of objects, arrays, alternatives and references entered."""
 _PROSE = frozenset(("description", "title", "examples", "example", "$comment", "$schema", "$id"))
 _NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
@@ -81,8 +80,8 @@ def _type(schema: object, references: References, depth: int) -> str:
         return "|".join(shown + ["..."] * (len(values) > _VALUES))
     for keyword in ("anyOf", "oneOf", "allOf"):
         if isinstance(branches := schema.get(keyword), list) and branches:
-            kinds = (_type(branch, references, depth - 1) for branch in islice(branches, _VALUES))
-            return "|".join(dict.fromkeys(kinds))
+            shown = [_type(branch, references, depth - 1) for branch in branches[:_VALUES]]
+            return "|".join(dict.fromkeys(shown))
     declared = schema.get("type")
     kinds = declared if isinstance(declared, list) else [declared]
     return "|".join(dict.fromkeys(_of_kind(kind, schema, references, depth) for kind in kinds))

@@ -51,7 +51,9 @@ _GENERIC = frozenset(
     version""".split()
 )
 """Words of parameters most tools have; they tell none from another."""
-_SWITCHES = frozenset("allow are case exclude has include is max min no num omit only with without".split())
+_SWITCHES = frozenset(
+    "allow are case exclude has include is max min no num omit only with without".split()
+)
 
 
 def summarize(tool: Tool) -> str:
@@ -92,7 +94,9 @@ def adds_nothing(summary: str, name: str) -> bool:
 
 
 _OPENINGS = frozenset("a an the all any current detailed details full information".split())
-_ARTICLES = frozenset(("a", "an", "the", "of", "in", "on", "to", "for", "from", "all", "and", "one"))
+_ARTICLES = frozenset(
+    ("a", "an", "the", "of", "in", "on", "to", "for", "from", "all", "and", "one")
+)
 
 
 def _stem(word: str) -> str:
@@ -142,7 +146,9 @@ def _with_parameters(line: str, tool: Tool) -> str:
         return line
     if _JOINED.search(line) or not line.isascii():
         return line
-    said = {_stem(word) for word in spaced(f"{line} {tool.name} {tool.server or ''}").lower().split()}
+    said = {
+        _stem(word) for word in spaced(f"{line} {tool.name} {tool.server or ''}").lower().split()
+    }
     telling = _telling(_top_level(tool), said)
     if not telling:
         return line

@@ -1,0 +1,91 @@
+"""One tool as it stands in a prompt, made once and kept."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..catalog import Tool
+from .detail import Detail
+
+if TYPE_CHECKING:
+    from ..models import TokenCounter
+
+_KEPT = 16_384
+"""Entries kept, those used longest ago dropped first: four levels of 4,096 tools."""
+
+
+class Form(NamedTuple):
+    """How one tool is written.
+
+    Attributes:
+        text: what is counted and, for tools that travel in messages, what is written there.
+        tool: the provider's own object; None for what travels as text.
+    """
+
+    text: str
+    tool: Mapping[str, Any] | None = None
+
+
+class Entry(NamedTuple):
+    """One tool at one level of detail in one format.
+
+    Attributes:
+        tool_id: its id.
+        detail: its level.
+        text: what is counted, one line.
+        tool: the provider's own object; None for what travels as text.
+        tokens: of the text and the end of its line.
+    """
+
+    tool_id: str
+    detail: Detail
+    text: str
+    tool: Mapping[str, Any] | None
+    tokens: int
+
+
+class WritesTools(Protocol):
+    """What of a renderer is needed to write one tool."""
+
+    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+        """A tool at a level of detail."""
+        ...
+
+
+class EntryWriter:
+    """Writes tools in one format, each once per definition, id and level.
+
+    Args:
+        renderer: of the format.
+        counter: counts the tokens.
+    """
+
+    def __init__(self, renderer: WritesTools, counter: TokenCounter) -> None:
+        self._renderer = renderer
+        self._counter = counter
+        self._written: OrderedDict[tuple[str, str, Detail, str], Entry] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def write(self, tool: Tool, detail: Detail, summary: str) -> Entry:
+        """A tool at a level of detail.
+
+        Args:
+            tool: its definition.
+            detail: how much of it.
+            summary: of the tool.
+        """
+        key = tool.fingerprint, tool.id, detail, summary
+        with self._lock:
+            if known := self._written.get(key):
+                self._written.move_to_end(key)
+                return known
+        text, native = self._renderer.form(tool, detail, summary)
+        entry = Entry(tool.id, detail, text, native, self._counter.count(f"{text}\n"))
+        with self._lock:
+            self._written[key] = entry
+            if len(self._written) > _KEPT:
+                self._written.popitem(last=False)
+        return entry

@@ -1,0 +1,62 @@
+"""The layout of a prompt: a prefix that stays, and promotions appended in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from ..errors import RequestError
+from .entry import Entry
+
+Batch = tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What stands in a prompt about tools, in order; a change makes a new one.
+
+    Args:
+        operator: text of whoever runs the agent; comes first.
+        pool: text of phase 1.
+        resident: tools whose full definitions are part of the prefix: a search tool, or all of
+            them where the catalog passes through.
+        batches: what was promoted, one batch per turn that promoted anything.
+    """
+
+    operator: str
+    pool: str
+    resident: Batch = ()
+    batches: tuple[Batch, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The operator's text and the pool: the text of the prefix."""
+        return "\n\n".join(part for part in (self.operator, self.pool) if part)
+
+    @property
+    def promoted(self) -> Iterator[Entry]:
+        """All entries promoted, in order."""
+        return (entry for batch in self.batches for entry in batch)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all entries promoted."""
+        return sum(entry.tokens for entry in self.promoted)
+
+    def promote(self, entries: Iterable[Entry]) -> Layout:
+        """With a batch after the others; what was there does not move.
+
+        Raises:
+            RequestError: a tool that is there already.
+        """
+        batch = tuple(entries)
+        present = {entry.tool_id for entry in (*self.resident, *self.promoted)}
+        for entry in batch:
+            if entry.tool_id in present:
+                raise RequestError(f"tool {entry.tool_id!r:.100} is in the prompt already")
+            present.add(entry.tool_id)
+        return replace(self, batches=(*self.batches, batch)) if batch else self
+
+    def rebuild(self, entries: Iterable[Entry]) -> Layout:
+        """With one batch in place of all; the prefix does not change."""
+        return replace(self, batches=()).promote(entries)

@@ -1,0 +1,133 @@
+"""Where the tools of a turn go: appended to the suffix, or the suffix laid out anew."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from ..catalog import Tool
+from .detail import Detail
+from .entry import Entry, EntryWriter
+from .layout import Batch, Layout
+from .packing import Candidate, pack
+from .summaries import Summaries
+
+REBUILT_SHARE = 0.75
+"""Share of the budget a rebuilt suffix fills, so that the next turns can append to it again."""
+_WITHOUT_SCHEMA = (Detail.NAME, Detail.SUMMARY)
+
+
+class Wanted(NamedTuple):
+    """A tool to be offered.
+
+    Attributes:
+        tool: its definition, or what the catalog knows where that could not be had.
+        loaded: whether it is the definition.
+        fresh: whether it was not asked for last turn.
+        score: how well it fits.
+    """
+
+    tool: Tool
+    loaded: bool
+    fresh: bool
+    score: float
+
+
+class Placement(NamedTuple):
+    """A layout that offers what is wanted as far as the budget goes.
+
+    Attributes:
+        layout: the new one.
+        rebuilt: whether its suffix was laid out anew.
+    """
+
+    layout: Layout
+    rebuilt: bool
+
+
+class Placer:
+    """Places tools within a budget.
+
+    Args:
+        entries: writes them.
+        summaries: what is said of tools that are not shown in full.
+        budget: tokens of a suffix at most.
+        heading: tokens that stand before the lines of a batch.
+    """
+
+    def __init__(
+        self, entries: EntryWriter, summaries: Summaries, budget: int, heading: int
+    ) -> None:
+        self._entries = entries
+        self._summaries = summaries
+        self._budget = budget
+        self._heading = heading
+
+    def tokens(self, layout: Layout) -> int:
+        """What the suffix of a layout takes, its headings included."""
+        told = sum(any(entry.tool is None for entry in batch) for batch in layout.batches)
+        return layout.tokens + told * self._heading
+
+    def place(self, layout: Layout, wanted: Mapping[str, Wanted], *, stale: bool) -> Placement:
+        """The layout that offers these tools.
+
+        Fresh tools are appended. If a tool leaves, or a fresh one would not be shown well enough
+        to be called, the suffix is laid out anew instead, fresh tools ranked first. A tool that no
+        room was left for is tried again only then, so that a suffix that is full stays as it is.
+
+        Args:
+            layout: of the last turn.
+            wanted: id to tool, in order.
+            stale: whether what is promoted there no longer holds.
+        """
+        present = {entry.tool_id: entry for entry in layout.promoted}
+        if not stale and present.keys() <= wanted.keys():
+            fresh = [name for name, one in wanted.items() if one.fresh and name not in present]
+            if not fresh:
+                return Placement(layout, rebuilt=False)
+            room = self._budget - self.tokens(layout) - self._heading
+            batch = self._packed([wanted[name] for name in fresh], room)
+            if self._shown_well([wanted[name] for name in fresh], batch):
+                return Placement(layout.promote(batch), rebuilt=False)
+        return Placement(layout.rebuild(self._anew(wanted)), rebuilt=True)
+
+    def _anew(self, wanted: Mapping[str, Wanted]) -> Batch:
+        ranked = sorted(wanted.values(), key=lambda one: not one.fresh)
+        if not ranked:
+            return ()
+        first = self._costs(ranked[0])
+        most = self._budget - self._heading
+        aimed = int(REBUILT_SHARE * self._budget) - self._heading
+        fitting = [cost for cost in first.values() if cost <= most]
+        batch = self._packed(ranked, max([aimed, *fitting]))
+        entries = {entry.tool_id: entry for entry in batch}
+        return tuple(entries[name] for name in wanted if name in entries)
+
+    def _packed(self, ranked: Sequence[Wanted], room: int) -> Batch:
+        """Tools in rank order, each at the best level there is room for."""
+        if all(one.loaded for one in ranked):
+            full = tuple(self._write(one, Detail.FULL) for one in ranked)
+            if sum(entry.tokens for entry in full) <= room:
+                return full
+        candidates = [Candidate(one.tool.id, one.score, self._costs(one)) for one in ranked]
+        details = pack(candidates, room)
+        return tuple(
+            self._write(one, details[one.tool.id]) for one in ranked if one.tool.id in details
+        )
+
+    def _shown_well(self, fresh: Sequence[Wanted], batch: Collection[Entry]) -> bool:
+        """Whether the first is shown in full, if it can be at all, and all can be called."""
+        shown = {entry.tool_id: entry.detail for entry in batch}
+        loaded = [one for one in fresh if one.loaded]
+        if any(shown.get(one.tool.id, Detail.NAME) < Detail.SIGNATURE for one in loaded):
+            return False
+        if not fresh[0].loaded or shown[fresh[0].tool.id] is Detail.FULL:
+            return True
+        return self._write(fresh[0], Detail.FULL).tokens > self._budget - self._heading
+
+    def _costs(self, one: Wanted) -> dict[Detail, int]:
+        levels = Detail if one.loaded else _WITHOUT_SCHEMA
+        return {level: self._write(one, level).tokens for level in levels}
+
+    def _write(self, one: Wanted, detail: Detail) -> Entry:
+        return self._entries.write(one.tool, detail, self._summaries.of(one.tool))

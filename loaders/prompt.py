@@ -1,0 +1,291 @@
+"""The tools of a prompt, turn by turn: what a session drives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..catalog import Catalog, Tool
+from ..errors import RequestError, UnknownToolError
+from .detail import Detail, definition_text
+from .entry import EntryWriter
+from .layout import Layout
+from .names import provider_name
+from .placement import Placer, Wanted
+from .pool import PoolWriter
+from .render import Rendered, Renderer, renderer_for
+from .render.renderer import HEADING
+from .schemas import Loaded, Missing, SchemaLoader
+
+if TYPE_CHECKING:
+    from ..models import TokenCounter
+
+SCHEMA_BUDGET = 4_000
+"""Tokens of promoted tools at most, by default: ten typical definitions."""
+CONTEXT_TOKENS = 200_000
+"""Tokens of a model's context, by default."""
+PASS_THROUGH_SHARE = 0.03
+"""Share of the context below which a whole catalog is simply shown, by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTurn:
+    """What a prompt says about tools in one turn.
+
+    Args:
+        rendered: in the provider's shape.
+        appended: messages that are new; after a rebuild all there are, in place of earlier ones.
+        phase1_tokens: of the pool and of tools that are always there.
+        phase2_tokens: of the tools promoted, as they stand in the prompt now.
+        changed_bytes: of last turn's prompt that have to be read anew because something before
+            them changed; what is appended changes nothing.
+        details: id to level, for each tool promoted.
+        missing: tools whose definition could not be had, with the reason.
+        left_out: ids for which the budget has no room at any level.
+        rebuilt: whether the suffix was laid out anew.
+    """
+
+    rendered: Rendered
+    appended: tuple[dict[str, Any], ...]
+    phase1_tokens: int
+    phase2_tokens: int
+    changed_bytes: int
+    details: Mapping[str, Detail]
+    missing: tuple[Missing, ...]
+    left_out: tuple[str, ...]
+    rebuilt: bool
+
+
+class Prompt:
+    """The part of one session's prompt that is about tools. Not for several threads at once.
+
+    The prefix depends on the catalog alone. Tools are promoted behind it, each once, at a level of
+    detail that it keeps; the suffix is laid out anew when a tool leaves it, or when a tool that is
+    new this turn would otherwise not be shown well enough to be called.
+
+    A catalog that costs less than a share of the context is shown as it is, in the prefix; that is
+    decided here, once, and then holds for the life of the prompt.
+
+    Args:
+        catalog: one version; `update` takes a newer one.
+        format: a name of `FORMATS`, or a renderer.
+        operator: text that comes first.
+        pool: writes phase 1; share it between prompts.
+        schemas: loads phase 2; share it between prompts.
+        entries: writes tools in the format; share it between prompts of one format.
+        schema_budget: tokens of all promoted tools together.
+        context_tokens: of the model.
+        pass_through_share: of the context; 0 never passes a catalog through.
+        resident: tools of the agent's own that are always there, such as a search tool.
+        withheld: ids that are neither shown nor promoted, such as quarantined ones.
+
+    Attributes:
+        catalog: the version shown.
+        passes_through: whether the whole catalog is in the prefix.
+
+    Raises:
+        RequestError: no such format, or a number out of range.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        format: str | Renderer = "text",  # noqa: A002 - the field's word
+        operator: str = "",
+        pool: PoolWriter | None = None,
+        schemas: SchemaLoader | None = None,
+        entries: EntryWriter | None = None,
+        schema_budget: int = SCHEMA_BUDGET,
+        context_tokens: int = CONTEXT_TOKENS,
+        pass_through_share: float = PASS_THROUGH_SHARE,
+        resident: Sequence[Tool] = (),
+        withheld: Iterable[str] = (),
+    ) -> None:
+        from ..models import TokenCounter
+
+        if schema_budget < 0 or context_tokens < 1 or not 0 <= pass_through_share <= 1:
+            raise RequestError(
+                "schema_budget must not be negative, context_tokens must be positive, and "
+                "pass_through_share must be from 0 to 1"
+            )
+        self._counter = TokenCounter()
+        self._renderer = renderer_for(format) if isinstance(format, str) else format
+        self._pool = pool or PoolWriter(counter=self._counter)
+        self._schemas = schemas or SchemaLoader()
+        self._entries = entries or EntryWriter(self._renderer, self._counter)
+        heading = self._counter.count(HEADING)
+        self._placer = Placer(self._entries, self._pool.summaries, schema_budget, heading)
+        self._operator = operator
+        self._own = tuple(resident)
+        self._asked: frozenset[str] = frozenset()
+        self._missing: dict[str, Missing] = {}
+        self._stale = False
+        self._withheld = frozenset(withheld)
+        self.catalog = catalog
+        limit = int(context_tokens * pass_through_share)
+        self.passes_through = _costs_at_most(self._shown(), limit, self._counter)
+        self._layout = self._prefix()
+        self._before = self._renderer.render(self._layout)
+        self._phase1_tokens = self._count_prefix()
+
+    def update(self, catalog: Catalog, *, withheld: Iterable[str] = ()) -> None:
+        """Go on with another version of the catalog, from the next turn.
+
+        The prefix changes with it. If it changes, lacks or withholds a tool that is promoted, the
+        suffix is laid out anew in the next turn.
+
+        Args:
+            catalog: the newer version.
+            withheld: ids that are neither shown nor promoted now.
+        """
+        was, promoted = self.catalog, tuple(self._layout.promoted)
+        batches = self._layout.batches
+        self.catalog, self._withheld = catalog, frozenset(withheld)
+        self._stale = self._stale or not all(
+            entry.tool_id in catalog
+            and entry.tool_id not in self._withheld
+            and catalog.get(entry.tool_id).fingerprint == was.get(entry.tool_id).fingerprint
+            for entry in promoted
+        )
+        self._missing.clear()
+        self._layout = replace(self._prefix(), batches=batches)
+        self._phase1_tokens = self._count_prefix()
+
+    def turn(self, active: Sequence[str], scores: Mapping[str, float] | None = None) -> PromptTurn:
+        """The prompt of the next turn; blocks for at most the schema loader's timeout.
+
+        Args:
+            active: ids of all tools to be offered, those of earlier turns included; new ones in
+                rank order. A tool that is no longer among them leaves the prompt.
+            scores: id to how well it fits, for packing; by default 1, 1/2, 1/3 in the order given.
+        """
+        tools = self._known(active)
+        return self._turn(tools, self._schemas.load(self._to_load(tools)), active, scores or {})
+
+    async def aturn(
+        self, active: Sequence[str], scores: Mapping[str, float] | None = None
+    ) -> PromptTurn:
+        """The same without blocking the event loop.
+
+        Args:
+            active: see `turn`.
+            scores: see `turn`.
+        """
+        tools = self._known(active)
+        loaded = await self._schemas.aload(self._to_load(tools))
+        return self._turn(tools, loaded, active, scores or {})
+
+    def tool_id(self, name: str) -> str:
+        """The id of the tool that the model calls by a name.
+
+        Raises:
+            UnknownToolError: no tool in the prompt has it.
+        """
+        length = self._renderer.name_length
+        for entry in (*self._layout.resident, *self._layout.promoted):
+            if name == (entry.tool_id if length is None else provider_name(entry.tool_id, length)):
+                return entry.tool_id
+        raise UnknownToolError(name)
+
+    def _turn(
+        self,
+        tools: Mapping[str, Tool],
+        loaded: Loaded,
+        active: Sequence[str],
+        scores: Mapping[str, float],
+    ) -> PromptTurn:
+        self._missing |= {missing.tool_id: missing for missing in loaded.missing}
+        wanted = {
+            name: Wanted(
+                loaded.tools.get(name, tool),
+                name in loaded.tools,
+                name not in self._asked,
+                scores.get(name, 1 / rank),
+            )
+            for rank, (name, tool) in enumerate(tools.items(), 1)
+        }
+        placement = self._placer.place(self._layout, wanted, stale=self._stale)
+        known = 0 if placement.rebuilt else len(self._before.messages)
+        self._layout, self._stale = placement.layout, False
+        self._asked = frozenset(active)
+        rendered = self._renderer.render(self._layout)
+        changed = _changed_bytes(self._before.segments, rendered.segments)
+        self._before = rendered
+        details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
+        return PromptTurn(
+            rendered=rendered,
+            appended=tuple(message for batch in rendered.messages[known:] for message in batch),
+            phase1_tokens=self._phase1_tokens,
+            phase2_tokens=self._placer.tokens(self._layout),
+            changed_bytes=changed,
+            details=details,
+            missing=self._told_missing(tools, active),
+            left_out=tuple(name for name in tools if name not in details),
+            rebuilt=placement.rebuilt,
+        )
+
+    def _known(self, active: Sequence[str]) -> dict[str, Tool]:
+        """The tools to promote, in order; in a catalog that passes through there are none."""
+        if self.passes_through:
+            return {}
+        return {
+            name: self.catalog.get(name)
+            for name in active
+            if name in self.catalog and name not in self._withheld
+        }
+
+    def _to_load(self, tools: Mapping[str, Tool]) -> list[Tool]:
+        """What to ask the source for; not again for what it did not have, while that is wanted."""
+        for name in [name for name in self._missing if name not in tools]:
+            del self._missing[name]
+        return [tool for name, tool in tools.items() if name not in self._missing]
+
+    def _told_missing(
+        self, tools: Mapping[str, Tool], active: Sequence[str]
+    ) -> tuple[Missing, ...]:
+        refused = (
+            Missing(name, "is withheld" if name in self._withheld else "is not in the catalog")
+            for name in dict.fromkeys(active)
+            if name in self._withheld or name not in self.catalog
+        )
+        return (*(self._missing[name] for name in tools if name in self._missing), *refused)
+
+    def _shown(self) -> list[Tool]:
+        return [tool for tool in self.catalog if tool.id not in self._withheld]
+
+    def _prefix(self) -> Layout:
+        """The layout before anything is promoted."""
+        tools = sorted(self._shown(), key=lambda tool: tool.id) if self.passes_through else []
+        resident = tuple(
+            self._entries.write(tool, Detail.FULL, "") for tool in (*self._own, *tools)
+        )
+        if self.passes_through:
+            return Layout(self._operator, "", resident)
+        pool = self._pool.write(self.catalog, withheld=self._withheld)
+        return Layout(self._operator, pool.text, resident)
+
+    def _count_prefix(self) -> int:
+        prefix = self._renderer.render(replace(self._layout, batches=())).prefix
+        return self._counter.count(prefix) - self._counter.count(self._operator)
+
+
+def _costs_at_most(tools: Iterable[Tool], limit: int, counter: TokenCounter) -> bool:
+    """Whether all definitions together take no more tokens than this; counts no further."""
+    total = 0
+    for tool in tools:
+        total += counter.count(definition_text(tool.id, tool.description, tool.input_schema))
+        if total > limit:
+            return False
+    return limit > 0
+
+
+def _changed_bytes(before: Sequence[str], now: Sequence[str]) -> int:
+    """Bytes of the earlier segments from the first one that is not there any more."""
+    same = 0
+    for one, other in zip(before, now, strict=False):
+        if one != other:
+            break
+        same += 1
+    return sum(len(segment.encode("utf-8", "replace")) for segment in before[same:])

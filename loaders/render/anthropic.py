@@ -1,0 +1,71 @@
+"""Tools as the messages of Anthropic take them, with cache breakpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ...catalog import Tool
+from ..detail import Detail, definition_text
+from ..entry import Form
+from ..layout import Layout
+from ..names import ANTHROPIC_LENGTH, provider_name
+from ..signature import without_prose
+from .renderer import Rendered, batch_texts, dump, line, tools_of
+
+BREAKPOINT: Mapping[str, str] = {"type": "ephemeral"}
+"""The value of `cache_control` that marks the end of what is to be cached."""
+
+
+class AnthropicTools:
+    """Resident tools first, promoted ones after them in order; the pool in the system blocks.
+
+    Breakpoints stand on the last tool, so that the next turn finds the list it appends to, and on
+    the last system block. The model reads tools before the system blocks, so a promotion moves
+    these; `anthropic_search` and `anthropic_call_tool` do without that.
+    """
+
+    name_length: ClassVar[int | None] = ANTHROPIC_LENGTH
+
+    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+        """A tool where it can be called with it, else a line of text."""
+        if detail < Detail.SIGNATURE:
+            return line(tool, detail, summary)
+        name = provider_name(tool.id, ANTHROPIC_LENGTH)
+        full = detail is Detail.FULL
+        schema = tool.input_schema if full else without_prose(tool.input_schema)
+        description = tool.description if full else summary
+        text = definition_text(name, description, schema)
+        return Form(text, self.tool(name, description, schema))
+
+    def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """A tool."""
+        return {
+            "name": name,
+            "description": description,
+            "input_schema": {"properties": {}} | dict(schema) | {"type": "object"},
+        }
+
+    def system(self, text: str) -> list[dict[str, Any]]:
+        """The system blocks, the last one marked as the cache breakpoint."""
+        return [{"type": "text", "text": text, "cache_control": dict(BREAKPOINT)}] if text else []
+
+    def message(self, text: str) -> dict[str, Any]:
+        """A message that tells about tools."""
+        return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+    def render(self, layout: Layout) -> Rendered:
+        """Tools with a breakpoint on the last, system blocks, and messages with lines of text."""
+        resident, promoted = tools_of(layout.resident), tools_of(layout.promoted)
+        texts = batch_texts(layout.batches)
+        tools = [*resident, *promoted]
+        standing = [*map(dump, resident)]
+        if tools:
+            tools[-1] = {**tools[-1], "cache_control": dict(BREAKPOINT)}
+        return Rendered(
+            self.system(layout.text),
+            tools,
+            tuple([self.message(text)] for text in texts),
+            "\n".join((*standing, layout.text)),
+            (*standing, *map(dump, promoted), layout.text, *texts),
+        )

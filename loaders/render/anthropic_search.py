@@ -1,0 +1,89 @@
+"""The tool-search form of Anthropic: deferred tools, and references to them in messages."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ...catalog import Tool
+from ..detail import Detail
+from ..entry import Entry, Form
+from ..layout import Batch, Layout
+from ..names import ANTHROPIC_LENGTH
+from .anthropic import BREAKPOINT, AnthropicTools
+from .renderer import Rendered, dump, lines, tools_of
+
+SEARCH_TOOL = Tool(
+    "search_tools",
+    description="Find tools for a task described in plain words. The tools that fit are loaded "
+    "and can be called from then on.",
+    input_schema={
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What has to be done."}},
+        "required": ["query"],
+    },
+)
+"""Stands in the list when the layout has no resident tool: it must hold one that is not deferred,
+and references are results of a search."""
+_QUERY = "tools for this turn"
+
+
+class AnthropicToolSearch:
+    """Promoted tools are sent with `defer_loading`, which keeps them out of the prefix.
+
+    A batch is a search and its result: references, which the model reads as definitions at that
+    place of the conversation. Nothing before it moves.
+    """
+
+    name_length: ClassVar[int | None] = ANTHROPIC_LENGTH
+
+    def __init__(self) -> None:
+        self._tools = AnthropicTools()
+
+    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+        """A tool where it can be called with it, else a line of text."""
+        return self._tools.form(tool, detail, summary)
+
+    def render(self, layout: Layout) -> Rendered:
+        """Resident tools up to the breakpoint, then the deferred; two messages per batch."""
+        resident = tools_of(layout.resident) or tools_of([self._search_tool])
+        promoted = tools_of(layout.promoted)
+        messages = tuple(
+            self._search(number, batch, str(resident[0]["name"]))
+            for number, batch in enumerate(layout.batches, 1)
+        )
+        read = (
+            f"{dump(exchange)}\n{dump(tools_of(batch))}"
+            for exchange, batch in zip(messages, layout.batches, strict=True)
+        )
+        standing = [*map(dump, resident), layout.text]
+        return Rendered(
+            self._tools.system(layout.text),
+            [
+                *resident[:-1],
+                {**resident[-1], "cache_control": dict(BREAKPOINT)},
+                *({**tool, "defer_loading": True} for tool in promoted),
+            ],
+            messages,
+            "\n".join(standing),
+            (*standing, *read),
+        )
+
+    @property
+    def _search_tool(self) -> Entry:
+        text, tool = self.form(SEARCH_TOOL, Detail.FULL, "")
+        return Entry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
+
+    def _search(self, number: int, batch: Batch, search: str) -> list[dict[str, Any]]:
+        """A call of the search tool and its result."""
+        identity = f"toolu_shortlist_{number:06}"
+        call = {"type": "tool_use", "id": identity, "name": search, "input": {"query": _QUERY}}
+        found: list[dict[str, Any]] = [
+            {"type": "tool_reference", "tool_name": tool["name"]} for tool in tools_of(batch)
+        ]
+        if text := lines(batch):
+            found.append({"type": "text", "text": text})
+        result = {"type": "tool_result", "tool_use_id": identity, "content": found}
+        return [
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result]},
+        ]

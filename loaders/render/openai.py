@@ -1,0 +1,62 @@
+"""Function tools as the chat completions of OpenAI take them, and what follows that shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ...catalog import Tool
+from ..detail import Detail, definition_text
+from ..entry import Form
+from ..layout import Layout
+from ..names import OPENAI_LENGTH, provider_name
+from ..signature import without_prose
+from .renderer import Rendered, batch_texts, dump, line, tools_of
+
+
+class OpenAITools:
+    """Resident tools first, promoted ones after them in order; the pool in the system message.
+
+    The model reads tools before the system message, so a promotion moves what comes after the
+    list: the pool and the conversation are read anew. `openai_call_tool` does without that.
+    """
+
+    name_length: ClassVar[int | None] = OPENAI_LENGTH
+
+    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+        """A function tool where it can be called with it, else a line of text."""
+        if detail < Detail.SIGNATURE:
+            return line(tool, detail, summary)
+        name = provider_name(tool.id, OPENAI_LENGTH)
+        full = detail is Detail.FULL
+        schema = tool.input_schema if full else without_prose(tool.input_schema)
+        description = tool.description if full else summary
+        text = definition_text(name, description, schema)
+        return Form(text, self.tool(name, description, schema))
+
+    def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """A function tool."""
+        parameters = {"type": "object", "properties": {}} | dict(schema)
+        function = {"name": name, "description": description, "parameters": parameters}
+        return {"type": "function", "function": function}
+
+    def system(self, text: str) -> str:
+        """The system prompt; caching needs no mark."""
+        return text
+
+    def message(self, text: str) -> dict[str, Any]:
+        """A message that tells about tools."""
+        return {"role": "system", "content": text}
+
+    def render(self, layout: Layout) -> Rendered:
+        """Tools, the system text, and a message for each batch with lines of text."""
+        resident, promoted = tools_of(layout.resident), tools_of(layout.promoted)
+        texts = batch_texts(layout.batches)
+        standing = [*map(dump, resident)]
+        return Rendered(
+            self.system(layout.text),
+            [*resident, *promoted],
+            tuple([self.message(text)] for text in texts),
+            "\n".join((*standing, layout.text)),
+            (*standing, *map(dump, promoted), layout.text, *texts),
+        )

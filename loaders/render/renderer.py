@@ -1,0 +1,81 @@
+"""What a renderer is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from ...catalog import Tool
+from ..detail import Detail, describe
+from ..entry import Entry, Form
+from ..layout import Batch, Layout
+
+HEADING = "Tools loaded:\n"
+"""Stands before the lines of each batch that travels in a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A layout as a provider takes it. Treat the objects as read-only: they are shared.
+
+    Args:
+        system: the system prompt, in the provider's shape.
+        tools: the provider's list of tools.
+        messages: what goes into the conversation, per batch, where its turn was.
+        prefix: the part that depends on the catalog alone, as text.
+        segments: all of it as text, in the order in which the provider's model reads it.
+    """
+
+    system: str | list[dict[str, Any]]
+    tools: list[Mapping[str, Any]]
+    messages: tuple[list[dict[str, Any]], ...]
+    prefix: str
+    segments: tuple[str, ...]
+
+
+class Renderer(Protocol):
+    """Writes tools and layouts in one format."""
+
+    name_length: ClassVar[int | None]
+    """Characters of a tool's name that the provider allows; None where ids are written as such."""
+
+    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+        """A tool at a level of detail, as it is counted and as the provider takes it."""
+        ...
+
+    def render(self, layout: Layout) -> Rendered:
+        """A layout."""
+        ...
+
+
+def line(tool: Tool, detail: Detail, summary: str) -> Form:
+    """A tool as a line of text."""
+    return Form(describe(tool, detail, summary))
+
+
+def lines(entries: Iterable[Entry]) -> str:
+    """Entries as the text of a message; "" for none."""
+    texts = [entry.text for entry in entries if entry.tool is None]
+    return f"{HEADING}{chr(10).join(texts)}\n" if texts else ""
+
+
+def tools_of(entries: Iterable[Entry]) -> list[Mapping[str, Any]]:
+    """The provider's objects of those entries that have one."""
+    return [entry.tool for entry in entries if entry.tool is not None]
+
+
+def resident_text(layout: Layout) -> str:
+    """The prefix as text alone: the operator's, the pool, and resident tools line by line."""
+    return "\n\n".join(part for part in (layout.text, lines(layout.resident)) if part)
+
+
+def batch_texts(batches: Iterable[Batch]) -> tuple[str, ...]:
+    """The text of each batch that has any."""
+    return tuple(text for text in map(lines, batches) if text)
+
+
+def dump(value: Any) -> str:
+    """JSON as text, for what is compared from turn to turn."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

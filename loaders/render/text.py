@@ -1,0 +1,28 @@
+"""Plain text, for prompts that are built by hand."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from ...catalog import Tool
+from ..detail import Detail
+from ..entry import Form
+from ..layout import Layout
+from .renderer import Rendered, batch_texts, line, resident_text
+
+
+class PlainText:
+    """The prefix is the system text; each batch is a text of its own, under the tools' ids."""
+
+    name_length: ClassVar[int | None] = None
+
+    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+        """A line of text at every level."""
+        return line(tool, detail, summary)
+
+    def render(self, layout: Layout) -> Rendered:
+        """System text and one message of `role` system per batch."""
+        prefix = resident_text(layout)
+        texts = batch_texts(layout.batches)
+        messages = tuple([{"role": "system", "content": text}] for text in texts)
+        return Rendered(prefix, [], messages, prefix, (prefix, *texts))

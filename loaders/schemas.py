@@ -1,0 +1,230 @@
+"""Phase 2: the full definitions of the chosen, in time or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from ..catalog import Tool
+from ..errors import SchemaError
+from .sources import MemorySource, SchemaSource
+
+TIMEOUT = 2.0
+"""Seconds all definitions of a turn may take together, by default."""
+_KEPT = 4_096
+"""Definitions kept, those used longest ago dropped first; some 10 MB of typical ones."""
+
+
+class Missing(NamedTuple):
+    """A definition that could not be had.
+
+    Attributes:
+        tool_id: of the tool.
+        reason: in words, for people.
+    """
+
+    tool_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The definitions of a turn.
+
+    Args:
+        tools: id to definition, in the order asked for; without those that are missing.
+        missing: the rest; their summaries can still be shown.
+    """
+
+    tools: Mapping[str, Tool]
+    missing: tuple[Missing, ...]
+
+
+class SchemaLoader:
+    """Loads definitions from a source: concurrently, within a timeout, kept by fingerprint.
+
+    Serves any number of threads and sessions. Nothing that a source does, or fails to do, makes a
+    load take longer than its timeout or raise: what is not there in time is named as missing.
+
+    Args:
+        source: of the definitions; the catalog itself by default.
+        timeout: seconds for all definitions of one load together.
+        verify: refuse a definition that is not the catalog's, which is the one that was looked
+            at and approved. False is for catalogs that hold no schemas.
+    """
+
+    def __init__(
+        self,
+        source: SchemaSource | None = None,
+        *,
+        timeout: float = TIMEOUT,
+        verify: bool = True,
+    ) -> None:
+        self._source = source or MemorySource()
+        self.timeout = timeout
+        self._verify = verify
+        self._kept: OrderedDict[str, Tool] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def load(self, tools: Sequence[Tool]) -> Loaded:
+        """The definitions of tools; blocks for at most the timeout.
+
+        Args:
+            tools: as the catalog has them.
+        """
+        answers, waited = self._ask(tools)
+        if waited:
+            pending = _Pending(waited)
+            pending.wait(self.timeout)
+            answers.update(pending.outcomes(self.timeout))
+        return self._loaded(tools, answers)
+
+    async def aload(self, tools: Sequence[Tool]) -> Loaded:
+        """The same without blocking the event loop.
+
+        Args:
+            tools: as the catalog has them.
+        """
+        answers, waited = self._ask(tools)
+        if waited:
+            pending = _Pending(waited)
+            await pending.await_(self.timeout)
+            answers.update(pending.outcomes(self.timeout))
+        return self._loaded(tools, answers)
+
+    def _ask(
+        self, tools: Sequence[Tool]
+    ) -> tuple[dict[str, Tool | str], dict[str, Awaitable[Tool]]]:
+        """What is there at once, and what has to be waited for, by id."""
+        answers: dict[str, Tool | str] = {}
+        waited: dict[str, Awaitable[Tool]] = {}
+        for tool in tools:
+            if tool.id in answers or tool.id in waited:
+                continue
+            if known := self._recall(tool):
+                answers[tool.id] = known
+                continue
+            try:
+                answer = self._source.fetch(tool)
+            except Exception as error:  # noqa: BLE001 - foreign code; told as missing
+                answers[tool.id] = _reason(error)
+                continue
+            if isinstance(answer, Tool):
+                answers[tool.id] = answer
+            else:
+                waited[tool.id] = answer
+        return answers, waited
+
+    def _loaded(self, tools: Sequence[Tool], answers: Mapping[str, Tool | str]) -> Loaded:
+        loaded: dict[str, Tool] = {}
+        missing: dict[str, Missing] = {}
+        for tool in tools:
+            answer = answers[tool.id]
+            if isinstance(answer, Tool):
+                answer = self._checked(tool, answer)
+            if isinstance(answer, str):
+                missing[tool.id] = Missing(tool.id, answer)
+            else:
+                loaded[tool.id] = answer
+        return Loaded(loaded, tuple(missing.values()))
+
+    def _checked(self, tool: Tool, found: Tool) -> Tool | str:
+        """The definition, kept for the next turn, or why it is not shown."""
+        if self._verify and found.fingerprint != tool.fingerprint:
+            return "the source has another definition than the catalog"
+        if found.id != tool.id:
+            found = found.with_id(tool.id)
+        with self._lock:
+            self._kept[tool.fingerprint] = found
+            self._kept.move_to_end(tool.fingerprint)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    def _recall(self, tool: Tool) -> Tool | None:
+        with self._lock:
+            found = self._kept.get(tool.fingerprint)
+            if found is not None:
+                self._kept.move_to_end(tool.fingerprint)
+        return found
+
+
+class _Pending:
+    """Answers on their way; each is there as soon as it has come, whatever the others do."""
+
+    def __init__(self, waited: Mapping[str, Awaitable[Tool]]) -> None:
+        loop = _background()
+        self._futures: dict[str, Future[Tool]] = {
+            tool_id: asyncio.run_coroutine_threadsafe(_answer(awaitable), loop)
+            for tool_id, awaitable in waited.items()
+        }
+        self._all: Future[None] = Future()
+        self._left = len(self._futures)
+        self._lock = threading.Lock()
+        for future in self._futures.values():
+            future.add_done_callback(self._count)
+
+    def _count(self, _: Future[Tool]) -> None:
+        with self._lock:
+            self._left -= 1
+            last = self._left == 0
+        if last and self._all.set_running_or_notify_cancel():
+            self._all.set_result(None)
+
+    def wait(self, timeout: float) -> None:
+        """Block until all have come or time is up."""
+        try:
+            self._all.result(timeout)
+        except TimeoutError:
+            return
+
+    async def await_(self, timeout: float) -> None:
+        """Wait until all have come or time is up."""
+        waiting = asyncio.wrap_future(self._all)
+        await asyncio.wait([waiting], timeout=timeout)
+        waiting.cancel()  # nothing may call back into this loop later, it may be closed then
+
+    def outcomes(self, timeout: float) -> dict[str, Tool | str]:
+        """What has come by now; what has not is given up."""
+        found: dict[str, Tool | str] = {}
+        for tool_id, future in self._futures.items():
+            if not future.done():
+                future.cancel()
+                found[tool_id] = f"no answer within {timeout:g} s"
+            elif future.cancelled():
+                found[tool_id] = "the source gave up"
+            elif error := future.exception():
+                found[tool_id] = _reason(error)
+            else:
+                found[tool_id] = future.result()
+        return found
+
+
+async def _answer(awaitable: Awaitable[Tool]) -> Tool:
+    answer = await awaitable
+    if not isinstance(answer, Tool):
+        raise SchemaError(f"the source answered with {type(answer).__name__}, not with a Tool")
+    return answer
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, SchemaError) else f"{type(error).__name__}: {error}"
+
+
+@cache
+def _background() -> asyncio.AbstractEventLoop:
+    """The loop that answers are awaited on, in a thread of its own: no caller's loop is held up."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="shortlist-loader", daemon=True).start()
+    return loop
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_background.cache_clear)  # threads do not survive a fork

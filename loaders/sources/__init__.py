@@ -1,0 +1,11 @@
+"""Where full definitions come from: memory, a folder, an MCP server, or several by server."""
+
+from __future__ import annotations
+
+from .folder import FolderSource
+from .mcp import McpSource
+from .memory import MemorySource
+from .routed import RoutedSource
+from .source import SchemaSource
+
+__all__ = ["FolderSource", "McpSource", "MemorySource", "RoutedSource", "SchemaSource"]

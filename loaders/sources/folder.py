@@ -1,0 +1,84 @@
+"""Definitions in a folder, one JSON file per tool."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+
+from ...catalog import Tool
+from ...errors import SchemaError, ToolError
+from .source import in_thread
+
+LARGEST_FILE = 1_048_576
+"""Bytes of a file that are read; a definition's own bounds add up to less."""
+_KEPT = re.compile(r"[^a-z0-9]+")
+_LETTERS = 40
+
+
+def file_name(tool_id: str) -> str:
+    """The name of a tool's file: a readable part and a hash; no text makes a path of it.
+
+    `github/create_issue` gives `github-create-issue.` and 32 hexadecimal digits and `.json`, on
+    file systems that mind letter case and on those that do not.
+
+    Args:
+        tool_id: any text.
+    """
+    readable = _KEPT.sub("-", tool_id.lower())[:_LETTERS].strip("-") or "tool"
+    digest = sha256(tool_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"{readable}.{digest}.json"
+
+
+class FolderSource:
+    """Reads definitions from a folder, in rows as `Tool.to_dict` gives them.
+
+    Args:
+        folder: of files named by `file_name`; links in it are not followed.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = Path(folder)
+
+    async def fetch(self, tool: Tool) -> Tool:
+        """The definition of a tool, read in a thread.
+
+        Raises:
+            SchemaError: no file, too large, no tool in it, or the tool of another id.
+        """
+        return await in_thread(lambda: self._read(tool.id))
+
+    def store(self, tools: Iterable[Tool]) -> None:
+        """Write the definitions of tools; the folder is made where there is none.
+
+        Raises:
+            SchemaError: the folder cannot be written.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for tool in tools:
+                path = self._folder / file_name(tool.id)
+                partial = path.with_suffix(".partial")
+                text = json.dumps(tool.to_dict(), ensure_ascii=False)
+                partial.write_text(text, encoding="utf-8")
+                partial.replace(path)
+        except OSError as error:
+            raise SchemaError(f"cannot write definitions to {self._folder}: {error}") from error
+
+    def _read(self, tool_id: str) -> Tool:
+        path = self._folder / file_name(tool_id)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            with os.fdopen(descriptor, "rb") as file:
+                content = file.read(LARGEST_FILE + 1)
+            if len(content) > LARGEST_FILE:
+                raise SchemaError(f"{path} has more than {LARGEST_FILE:,} bytes")
+            tool = Tool.from_dict(json.loads(content))
+        except (OSError, ValueError, TypeError, RecursionError, ToolError) as error:
+            raise SchemaError(f"cannot read the definition of {tool_id!r:.100}: {error}") from error
+        if tool.id != tool_id:
+            raise SchemaError(f"{path} holds the definition of {tool.id!r:.100}")
+        return tool

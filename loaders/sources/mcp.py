@@ -1,0 +1,99 @@
+"""Definitions from an MCP server, through any client that lists its tools."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ...catalog import Tool, read_tools
+from ...errors import SchemaError
+
+_PAGES = 200
+"""Pages of `tools/list` that are read; a server whose pages never end is cut off there."""
+
+
+class ListsTools(Protocol):
+    """What is needed of an MCP client: `ClientSession` of the MCP SDK has it."""
+
+    async def list_tools(self, *, cursor: str | None = None) -> Any:
+        """A page of `tools/list`: `tools` and, if more follow, `nextCursor` or `next_cursor`."""
+        ...
+
+
+class McpSource:
+    """Asks a server for its tools once, and again when it is told that they have changed.
+
+    A client belongs to the event loop it was opened on. Made inside that loop, the source sends
+    its questions there from wherever it is asked; made outside of any, it asks on the loop it is
+    awaited on. A session must then not be blocked on that loop: await `SchemaLoader.aload` there.
+
+    Args:
+        client: lists the tools.
+        server: the name its tools have in the catalog.
+    """
+
+    def __init__(self, client: ListsTools, server: str) -> None:
+        self._client = client
+        self._server = server
+        self._listing: asyncio.Task[Mapping[str, Tool]] | None = None
+        try:
+            self._home: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
+        except RuntimeError:
+            self._home = None
+
+    def changed(self) -> None:
+        """Forget the listing: call it on `notifications/tools/list_changed`."""
+        self._listing = None
+
+    async def fetch(self, tool: Tool) -> Tool:
+        """The definition of a tool as the server lists it.
+
+        Raises:
+            SchemaError: the server does not list it, or cannot be asked.
+        """
+        if self._home is None or self._home is asyncio.get_running_loop():
+            return await self._find(tool)
+        if self._home.is_closed():
+            raise SchemaError(f"the connection to server {self._server!r:.100} is closed")
+        asked = asyncio.run_coroutine_threadsafe(self._find(tool), self._home)
+        return await asyncio.wrap_future(asked)
+
+    async def _find(self, tool: Tool) -> Tool:
+        listing = self._listing
+        loop = asyncio.get_running_loop()
+        failed = listing is not None and listing.done() and not _succeeded(listing)
+        if listing is None or failed or listing.get_loop() is not loop:
+            listing = self._listing = loop.create_task(self._list())
+        # Shielded: who waits may give up, the answer still serves the next turn.
+        found = (await asyncio.shield(listing)).get(tool.name)
+        if found is None:
+            raise SchemaError(f"server {self._server!r:.100} does not list {tool.name!r:.100}")
+        return found if found.id == tool.id else found.with_id(tool.id)
+
+    async def _list(self) -> Mapping[str, Tool]:
+        tools: dict[str, Tool] = {}
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            page = await self._client.list_tools(cursor=cursor)
+            rows = [_plain(row) for row in _field(page, "tools") or ()]
+            read = read_tools({"tools": rows}, format="mcp", server=self._server, strict=False)
+            tools.update((tool.name, tool) for tool in read.tools)
+            cursor = _field(page, "nextCursor") or _field(page, "next_cursor")
+            if not cursor:
+                break
+        return tools
+
+
+def _succeeded(task: asyncio.Task[Any]) -> bool:
+    return not task.cancelled() and task.exception() is None
+
+
+def _field(page: Any, name: str) -> Any:
+    return page.get(name) if isinstance(page, Mapping) else getattr(page, name, None)
+
+
+def _plain(row: Any) -> Any:
+    """An entry of the listing as JSON, in the spelling of the protocol."""
+    dump = getattr(row, "model_dump", None)
+    return dump(mode="json", by_alias=True, exclude_none=True) if dump else row
