@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from . import registry
 from .errors import ConfigError
+from .gating.declaration import GateSetting
+from .gating.gate import Gate
 from .retrieval.document import LEXICAL_FIELDS
 
 _BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
@@ -133,6 +135,7 @@ class Config(_Section):
             changing single settings of them; or a list of names, to offer only those.
         default_tier: tier of a request that names none.
         k: hits of a request that asks for no number.
+        gate: what tools need before they may be used: a `Gate`, or its declaration.
     """
 
     encoder: str = "bundled"
@@ -144,6 +147,7 @@ class Config(_Section):
     tiers: dict[str, TierConfig] = Field(default_factory=_built_in_tiers)
     default_tier: str = "hybrid"
     k: int = Field(default=10, ge=1)
+    gate: GateSetting = Gate()
 
     def __init__(self, **settings: Any) -> None:
         try:
@@ -224,6 +228,19 @@ class Config(_Section):
             ConfigError: names the setting, what is wrong and what there is instead.
         """
         return cls(**settings)
+
+    @classmethod
+    def of(cls, config: Self | None, settings: Mapping[str, Any]) -> Self:
+        """The config given, or one of single settings.
+
+        Raises:
+            ConfigError: both are given, or a setting is wrong.
+        """
+        if config is None:
+            return cls.make(**settings)
+        if settings:
+            raise ConfigError(f"give a config or single settings ({', '.join(settings)}), not both")
+        return config
 
     @classmethod
     def read(cls, source: str | Path | Mapping[str, Any]) -> Self:

@@ -16,15 +16,18 @@ from numpy.typing import NDArray
 from .builder import Builder
 from .catalog import Catalog, Tool
 from .config import Config
-from .errors import ConfigError, RequestError
+from .errors import RequestError, UnknownToolError
+from .gating import Admission, Gate, Refusal, State, Votes
+from .gating.gatekeeper import Gatekeeper
 from .retrieval import Query, Run, Selection, Strategy
-from .retrieval.answer import hits_of, promoted
+from .retrieval.answer import hits_of, outside, promoted
 from .retrieval.explain import Explanation, explain
 from .retrieval.held_out import DEPTH
 from .retrieval.index import Index
 from .retrieval.learned import Learned
 from .retrieval.learning import LearningReport, learn
-from .retrieval.query import MAX_QUERY_CHARS
+from .retrieval.query import bounded
+from .retrieval.run import deadline
 from .retrieval.tiers import Tiers
 from .retrieval.usage import Event
 
@@ -42,6 +45,7 @@ class Engine:
         self._builder = builder
         self._index = index
         self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
+        self._gatekeeper = Gatekeeper(builder.config.gate)
         self._updating = Lock()
 
     @classmethod
@@ -65,7 +69,7 @@ class Engine:
             ConfigError: a setting is wrong.
             ModelError: the encoder cannot be loaded.
         """
-        builder = Builder(_config(config, settings))
+        builder = Builder(Config.of(config, settings))
         return cls(builder, builder.build(_catalog(tools), progress=progress))
 
     @classmethod
@@ -97,7 +101,7 @@ class Engine:
         Raises:
             StoreError: nothing readable is saved there.
         """
-        builder = Builder(_config(config, settings))
+        builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
         return cls(builder, builder.open(Path(folder), catalog, progress=progress))
 
@@ -189,6 +193,9 @@ class Engine:
         k: int | None = None,
         allowed: Iterable[str] | None = None,
         budget_ms: float | None = None,
+        state: State | None = None,
+        votes: Votes | None = None,
+        admission: Admission | None = None,
     ) -> Selection:
         """The tools a request needs, best first.
 
@@ -199,13 +206,17 @@ class Engine:
             allowed: ids that may be returned, all when absent; ids not in the catalog are ignored.
             budget_ms: milliseconds the answer may take; a reranker takes fewer candidates, and a
                 cheaper tier runs where the asked one would take longer.
+            state: what the agent holds; nothing when absent.
+            votes: what servers say of their tools for this turn.
+            admission: made before from the last three, in place of them; the request is answered
+                from the catalog version it was made for.
 
         Raises:
             RequestError: an argument is of the wrong type or out of range, or no such tier.
         """
         start = perf_counter()
-        index = self._index
-        return self._answer(start, index, query, tier, k, index.mask(allowed), budget_ms)
+        admission = self._admission(state, allowed, votes, admission)
+        return self._answer(start, admission, query, tier, k, budget_ms)
 
     def search_many(
         self,
@@ -214,23 +225,26 @@ class Engine:
         tier: str | Strategy | None = None,
         k: int | None = None,
         allowed: Iterable[str] | None = None,
+        state: State | None = None,
+        votes: Votes | None = None,
+        admission: Admission | None = None,
     ) -> list[Selection]:
         """One selection per request, all from one catalog version; requests are encoded together.
 
         Raises:
             RequestError: as `search`.
         """
-        index = self._index
         if isinstance(queries, str):
             raise RequestError("queries: a list of texts, not one text; see `search`")
-        texts = [_text(query) for query in queries]
+        texts = [bounded(query) for query in queries]
         _, strategy = self._tiers.asked(tier)
-        mask = index.mask(allowed)
+        admission = self._admission(state, allowed, votes, admission)
+        encoder = admission.index.encoder
         vectors: Sequence[Any] = [None] * len(texts)
-        if index.encoder is not None and "dense" in getattr(strategy, "retrievers", ()):
-            vectors = list(index.encoder.encode(texts, query=True))
+        if encoder is not None and "dense" in getattr(strategy, "retrievers", ()):
+            vectors = list(encoder.encode(texts, query=True))
         return [
-            self._answer(perf_counter(), index, text, tier, k, mask, None, vector)
+            self._answer(perf_counter(), admission, text, tier, k, None, vector)
             for text, vector in zip(texts, vectors, strict=True)
         ]
 
@@ -246,41 +260,94 @@ class Engine:
         tier: str | Strategy | None = None,
         k: int | None = None,
         allowed: Iterable[str] | None = None,
+        state: State | None = None,
+        votes: Votes | None = None,
+        admission: Admission | None = None,
     ) -> Explanation:
         """Where each stage places one tool for a request, and why it is offered or is not.
 
         Raises:
-            UnknownToolError: no such tool; names the nearest ones.
+            UnknownToolError: no such tool; names the nearest ones that the request may use.
             RequestError: as `search`.
         """
-        index = self._index
-        index.catalog.get(tool_id)
+        admission = self._admission(state, allowed, votes, admission)
+        index, refusal = admission.index, admission.refusal(tool_id)
         name, strategy = self._tiers.asked(tier)
         count = self._count(k)
-        run = self._run(index, Query(_text(query), index.mask(allowed)), count, None)
+        run = self._run(index, Query(bounded(query), admission.mask), count, None)
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
-        ranking, _ = promoted(index, run.query, ranking)
-        return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason))
+        ranking, _ = promoted(index, run.query, ranking, admission.claimed)
+        return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
+
+    def admission(
+        self,
+        state: State | None = None,
+        *,
+        allowed: Iterable[str] | None = None,
+        votes: Votes | None = None,
+    ) -> Admission:
+        """What a request may use: the one decision for search, details and calls.
+
+        Args:
+            state: what the agent holds; nothing when absent.
+            allowed: ids the request is limited to, all when absent.
+            votes: what servers say of their tools for this turn.
+
+        Raises:
+            RequestError: an argument of the wrong type.
+        """
+        return self._gatekeeper.admission(self._index, state, allowed, votes)
+
+    def details(
+        self,
+        ids: Iterable[str],
+        *,
+        state: State | None = None,
+        allowed: Iterable[str] | None = None,
+        votes: Votes | None = None,
+        admission: Admission | None = None,
+    ) -> list[Tool | Refusal | UnknownToolError]:
+        """For each id or name the tool, or why it may not be used, or that there is none.
+
+        Raises:
+            RequestError: as `search`, or `ids` is one text.
+        """
+        if isinstance(ids, str):
+            raise RequestError("ids: a list of ids, not one text")
+        admission = self._admission(state, allowed, votes, admission)
+        return [admission.resolve(tool_id) for tool_id in ids]
+
+    def _admission(
+        self,
+        state: State | None,
+        allowed: Iterable[str] | None,
+        votes: Votes | None,
+        admission: Admission | None,
+    ) -> Admission:
+        if admission is None:
+            return self.admission(state, allowed=allowed, votes=votes)
+        if not (state is None and allowed is None and votes is None):
+            raise RequestError("admission: stands in place of state, allowed and votes")
+        return self._gatekeeper.own(admission)
 
     def _answer(
         self,
         start: float,
-        index: Index,
+        admission: Admission,
         query: str,
         tier: str | Strategy | None,
         k: int | None,
-        allowed: NDArray[np.bool_] | None,
         budget_ms: float | None,
         vector: Any = None,
     ) -> Selection:
-        text = _text(query)
+        text, index = bounded(query), admission.index
         count = self._count(k)
         name, strategy = self._tiers.asked(tier)
-        deadline = None if budget_ms is None else start + _milliseconds(budget_ms) / 1e3
-        run = self._run(index, Query(text, allowed, vector), count, deadline)
+        due = deadline(start, budget_ms)
+        run = self._run(index, Query(text, admission.mask, vector), count, due)
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
-        ranking, exact = promoted(index, run.query, ranking)
-        hits = hits_of(index, run, ranking.head(count), exact)
+        ranking, first = promoted(index, run.query, ranking, admission.claimed)
+        hits = hits_of(index, run, ranking.head(count), first)
         return Selection(
             query=text,
             hits=hits,
@@ -290,6 +357,8 @@ class Engine:
             timings=run.timings,
             total_ms=(perf_counter() - start) * 1e3,
             catalog=index.catalog.fingerprint,
+            held_back=admission.held_back(partial(outside, run)),
+            voter_failures=admission.failures,
         )
 
     def _ranked(
@@ -300,14 +369,15 @@ class Engine:
         vectors: NDArray[np.float32],
     ) -> list[NDArray[np.int64]]:
         index = self._builder.taught(index, learned)
+        everything = Gatekeeper(Gate()).admission(index)
         found = (
-            self._answer(perf_counter(), index, query, None, DEPTH, None, None, vector)
+            self._answer(perf_counter(), everything, query, None, DEPTH, None, vector)
             for query, vector in zip(queries, vectors, strict=True)
         )
         return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
 
-    def _run(self, index: Index, query: Query, k: int, deadline: float | None) -> Run:
-        return Run(query, k, index.retrievers, index.rerankers, deadline, index.scales)
+    def _run(self, index: Index, query: Query, k: int, due: float | None) -> Run:
+        return Run(query, k, index.retrievers, index.rerankers, due, index.scales)
 
     def _count(self, k: int | None) -> int:
         if k is None:
@@ -317,25 +387,5 @@ class Engine:
         return k
 
 
-def _config(config: Config | None, settings: Mapping[str, Any]) -> Config:
-    if config is None:
-        return Config.make(**settings)
-    if settings:
-        raise ConfigError(f"give a config or single settings ({', '.join(settings)}), not both")
-    return config
-
-
 def _catalog(tools: Iterable[Tool]) -> Catalog:
     return tools if isinstance(tools, Catalog) else Catalog(tools)
-
-
-def _text(query: str) -> str:
-    if not isinstance(query, str):
-        raise RequestError(f"query: a text, not {type(query).__name__}")
-    return query[:MAX_QUERY_CHARS]
-
-
-def _milliseconds(budget: float) -> float:
-    if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
-        raise RequestError(f"budget_ms: {budget!r}; a number of milliseconds above 0")
-    return budget

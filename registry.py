@@ -28,6 +28,8 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
         "rrf": "shortlist.retrieval.fusion:ReciprocalRankFusion",
     },
     "strategy": {"pipeline": "shortlist.retrieval.strategy:Pipeline"},
+    # Functions of a State that rules of the gate may name; none is built in.
+    "predicate": {},
 }
 
 
@@ -45,7 +47,7 @@ def load(kind: str, name: str) -> Any:
     """The class or factory registered under a name.
 
     Args:
-        kind: `lexical`, `dense`, `fusion` or `strategy`.
+        kind: `lexical`, `dense`, `fusion`, `strategy` or `predicate`.
         name: as written in the configuration.
 
     Raises:

@@ -1,1 +1,40 @@
 """What may be offered now, and how much of it: scopes, preconditions, votes, the cut."""
+
+from ..retrieval.refusal import Refusal
+from .admission import Admission
+from .condition import (
+    Condition,
+    after,
+    all_of,
+    annotation,
+    any_of,
+    fact,
+    milestone,
+    not_,
+    predicate,
+    requires_scope,
+)
+from .gate import Gate
+from .rule import Provides, Rule
+from .state import State
+from .votes import Votes
+
+__all__ = [
+    "Admission",
+    "Condition",
+    "Gate",
+    "Provides",
+    "Refusal",
+    "Rule",
+    "State",
+    "Votes",
+    "after",
+    "all_of",
+    "annotation",
+    "any_of",
+    "fact",
+    "milestone",
+    "not_",
+    "predicate",
+    "requires_scope",
+]

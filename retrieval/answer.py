@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,38 +13,78 @@ from .run import Run
 from .selection import Hit, Placement
 
 
-def promoted(index: Index, query: Query, ranking: Ranking) -> tuple[Ranking, Sequence[int]]:
-    """The ranking with tools of exactly this id or name first, and their rows."""
+@dataclass(frozen=True, slots=True)
+class First:
+    """Rows put before all others, whatever the stages say.
+
+    Args:
+        exact: rows whose id or name the request is, best first.
+        claimed: rows whose server takes the turn, in order.
+    """
+
+    exact: Sequence[int] = ()
+    claimed: Sequence[int] = ()
+
+    def stages(self) -> Iterator[tuple[str, int, Placement]]:
+        """Stage name, row and placement of each."""
+        for stage, rows in (("exact", self.exact), ("claim", self.claimed)):
+            for place, row in enumerate(rows, 1):
+                yield stage, row, Placement(place, 1.0)
+
+
+def promoted(
+    index: Index, query: Query, ranking: Ranking, claimed: Sequence[int] = ()
+) -> tuple[Ranking, First]:
+    """The ranking with tools of exactly this id or name first, then those claimed."""
     named = [row for row in index.named(query.text) if query.allowed is None or query.allowed[row]]
-    if not named:
-        return ranking, ()
+    if not named and not claimed:
+        return ranking, First()
     places = {row: place for place, row in enumerate(ranking.rows.tolist())}
     named.sort(key=lambda row: (places.get(row, len(places)), row))
-    rest = ~np.isin(ranking.rows, named)
+    first = list(dict.fromkeys([*named, *claimed]))
+    rest = ~np.isin(ranking.rows, first)
     top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)
     return (
         Ranking(
-            np.concatenate([np.array(named, np.int64), ranking.rows[rest]]),
-            np.concatenate([np.full(len(named), top, np.float32), ranking.scores[rest]]),
+            np.concatenate([np.array(first, np.int64), ranking.rows[rest]]),
+            np.concatenate([np.full(len(first), top, np.float32), ranking.scores[rest]]),
         ),
-        named,
+        First(named, claimed),
     )
 
 
-def hits_of(index: Index, run: Run, ranking: Ranking, exact: Sequence[int]) -> tuple[Hit, ...]:
+def outside(run: Run, count: int) -> list[int]:
+    """Rows outside the request's mask that would have answered it best, at most `count`.
+
+    Found by the vector the request was encoded to, else by its terms, else in order of row.
+    """
+    allowed = run.query.allowed
+    if allowed is None:
+        return []
+    beyond = replace(run.query, allowed=~allowed)
+    stage = "dense" if run.query.vector is not None else "lexical"
+    retriever = run.retrievers.get(stage)
+    found = [] if retriever is None else retriever.search(beyond, count).rows.tolist()
+    if len(found) < count:
+        first = np.flatnonzero(~allowed)[: count + len(found)].tolist()
+        found = list(dict.fromkeys([*found, *first]))
+    return found[:count]
+
+
+def hits_of(index: Index, run: Run, ranking: Ranking, first: First) -> tuple[Hit, ...]:
     """The rows of a ranking as hits, with where every stage of the run placed each.
 
     Args:
         index: the catalog version that was searched.
         run: the request's run, finished.
         ranking: cut to the length of the answer.
-        exact: rows whose id or name the request is, best first.
+        first: rows that were put first, for what reason.
     """
     rows = ranking.rows.tolist()
     placements = run.placements(rows)
-    for place, row in enumerate(exact, 1):
+    for stage, row, place in first.stages():
         if row in placements:
-            placements[row]["exact"] = Placement(place, 1.0)
+            placements[row][stage] = place
     return tuple(
         Hit(index.tools[row], rank, score, placements[row])
         for rank, (row, score) in enumerate(zip(rows, ranking.scores.tolist(), strict=True), 1)

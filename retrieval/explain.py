@@ -10,6 +10,7 @@ import numpy as np
 
 from .index import Index
 from .query import Ranking
+from .refusal import Refusal
 from .run import Run
 from .selection import Placement
 
@@ -30,6 +31,7 @@ class Explanation:
         stages: retriever to the tool's place among *all* tools, None where it does not match at
             all; the fusion and the reranker only where they saw it.
         reason: why it is offered or not, in a sentence.
+        refusal: why the request may not use it, and what unlocks it; None if it may.
     """
 
     query: str
@@ -42,6 +44,7 @@ class Explanation:
     offered: bool
     stages: Mapping[str, Placement | None]
     reason: str
+    refusal: Refusal | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -59,11 +62,17 @@ class Explanation:
                 for stage, place in self.stages.items()
             },
             "reason": self.reason,
+            "refusal": None if self.refusal is None else self.refusal.to_dict(),
         }
 
 
 def explain(
-    index: Index, run: Run, ranking: Ranking, row: int, tier: tuple[str, str, str | None]
+    index: Index,
+    run: Run,
+    ranking: Ranking,
+    row: int,
+    tier: tuple[str, str, str | None],
+    refusal: Refusal | None = None,
 ) -> Explanation:
     """The standing of a row after a run.
 
@@ -73,10 +82,10 @@ def explain(
         ranking: its final ranking, uncut.
         row: of the tool.
         tier: the tier asked for, the one that ran, and why if they differ.
+        refusal: why the request may not use the tool, if it may not.
     """
-    admitted = run.query.allowed is None or bool(run.query.allowed[row])
     stages: dict[str, Placement | None] = dict(run.placements([row])[row])
-    if admitted:
+    if refusal is None:
         for stage, retriever in run.retrievers.items():
             if stage in run.rankings and stage not in stages:
                 full = retriever.search(run.query, len(index.tools))
@@ -101,7 +110,8 @@ def explain(
         rank=rank,
         offered=rank is not None and rank <= run.k,
         stages=stages,
-        reason=_reason(index, run, row, rank, stages, admitted),
+        reason=_reason(index, run, row, rank, stages, refusal),
+        refusal=refusal,
     )
 
 
@@ -111,10 +121,10 @@ def _reason(
     row: int,
     rank: int | None,
     stages: Mapping[str, Placement | None],
-    admitted: bool,
+    refusal: Refusal | None,
 ) -> str:
-    if not admitted:
-        return "not admitted: it is not among the tools this request may use"
+    if refusal is not None:
+        return f"not admitted: {refusal.reason}"
     if not run.query.text.strip():
         return "the request is empty"
     if rank is not None and rank <= run.k and row in index.named(run.query.text):

@@ -7,8 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import RequestError
+
 #: Characters of a query that are read: far beyond any encoder's window, and a bound on the work.
 MAX_QUERY_CHARS = 8_000
+
+
+def bounded(text: str) -> str:
+    """The part of a request's text that is read.
+
+    Raises:
+        RequestError: it is no text.
+    """
+    if not isinstance(text, str):
+        raise RequestError(f"query: a text, not {type(text).__name__}")
+    return text[:MAX_QUERY_CHARS]
 
 
 @dataclass(frozen=True, slots=True)

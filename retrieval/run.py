@@ -20,6 +20,24 @@ class BudgetExceeded(RequestError):
     """A stage would not finish inside the request's time budget; a cheaper tier should run."""
 
 
+def deadline(start: float, budget_ms: float | None) -> float | None:
+    """When an answer is due whose time began at `start`, both by `perf_counter()`.
+
+    Args:
+        start: seconds.
+        budget_ms: milliseconds the answer may take; None for no limit.
+
+    Raises:
+        RequestError: no number above 0.
+    """
+    if budget_ms is None:
+        return None
+    number = isinstance(budget_ms, int | float) and not isinstance(budget_ms, bool)
+    if not number or not budget_ms > 0:
+        raise RequestError(f"budget_ms: {budget_ms!r}; a number of milliseconds above 0")
+    return start + budget_ms / 1e3
+
+
 @dataclass(slots=True)
 class Run:
     """The stages of one catalog version as one request uses them.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..catalog import Tool
+from .refusal import HeldBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,25 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class VoterFailure:
+    """A server's vote that counts for nothing.
+
+    Args:
+        server: the server asked.
+        reason: what went wrong, or why it does not count.
+        tool_id: the tool it was about, when it was about one.
+    """
+
+    server: str
+    reason: str
+    tool_id: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"server": self.server, "reason": self.reason, "tool": self.tool_id}
+
+
+@dataclass(frozen=True, slots=True)
 class Selection:
     """The tools chosen for one request, and how they were.
 
@@ -70,6 +90,8 @@ class Selection:
         timings: milliseconds per stage, in the order they ran.
         total_ms: milliseconds from call to answer.
         catalog: fingerprint of the catalog version that answered.
+        held_back: the tools that the request may not use, with the reason; made when looked at.
+        voter_failures: votes of servers that counted for nothing.
     """
 
     query: str
@@ -80,6 +102,8 @@ class Selection:
     timings: Mapping[str, float] = field(default_factory=dict)
     total_ms: float = 0.0
     catalog: str = ""
+    held_back: HeldBack = field(default_factory=HeldBack, compare=False)
+    voter_failures: tuple[VoterFailure, ...] = ()
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -93,7 +117,7 @@ class Selection:
         return tuple(hit.id for hit in self.hits)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
+        """JSON form; of the tools held back, how many and the nearest few."""
         return {
             "query": self.query,
             "tier": self.tier,
@@ -103,4 +127,6 @@ class Selection:
             "timings": {stage: round(ms, 3) for stage, ms in self.timings.items()},
             "catalog": self.catalog,
             "hits": [hit.to_dict() for hit in self.hits],
+            "held_back": self.held_back.to_dict(),
+            "voter_failures": [failure.to_dict() for failure in self.voter_failures],
         }

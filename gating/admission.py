@@ -1,0 +1,187 @@
+"""The one permission decision, for one request over one catalog version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Tool
+from ..catalog.text import ID_LIMIT
+from ..errors import UnknownToolError
+from ..retrieval.index import Index
+from ..retrieval.refusal import HeldBack, Refusal
+from ..retrieval.selection import VoterFailure
+from .compiled import Evaluation
+from .matcher import Mask
+from .nearest import nearest_ids
+from .reason import refusal_of
+from .state import State
+from .votes import Votes
+
+
+class Admission:
+    """What a request may use, decided once: search, details and calls all ask the same one.
+
+    It belongs to the catalog version it was made for; a search under it is answered from that
+    version. Anything it does not know is not admitted.
+
+    Args:
+        index: the catalog version.
+        evaluation: the rules in the agent's state.
+        keeper: who decided; an engine takes the admissions of its own gatekeeper only.
+        allowed: rows the request was limited to, shape (n,), or None.
+        quarantined: id of each tool held back until someone approves it, to the reason.
+        votes: what servers said of their tools for this turn.
+
+    Attributes:
+        index: the catalog version.
+        mask: rows admitted, shape (n,), read-only; None when every row is.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        evaluation: Evaluation,
+        keeper: object,
+        allowed: Mask | None = None,
+        quarantined: Mapping[str, str] | None = None,
+        votes: Votes | None = None,
+    ) -> None:
+        self.index = index
+        self.keeper = keeper
+        self._evaluation = evaluation
+        self._allowed = allowed
+        self._quarantined = quarantined or {}
+        self._votes = votes or Votes()
+        self.mask = self._decided()
+
+    @property
+    def state(self) -> State:
+        """The state it was decided in."""
+        return self._evaluation.state
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """The tools of the catalog version, in order of row."""
+        return self.index.tools
+
+    @property
+    def failures(self) -> tuple[VoterFailure, ...]:
+        """Votes that count for nothing, with the reason."""
+        refused = tuple(
+            VoterFailure(self._server(tool_id), "the tool it claims is not admitted", tool_id)
+            for tool_id in self._votes.claimed
+            if not self.admits(tool_id)
+        )
+        return self._votes.failures + refused
+
+    @property
+    def claimed(self) -> tuple[int, ...]:
+        """Rows of the admitted tools that take the turn, in order."""
+        rows = self.index.rows
+        return tuple(rows[tool_id] for tool_id in self._votes.claimed if self.admits(tool_id))
+
+    def admits(self, tool_id: str) -> bool:
+        """Whether the tool may be used; false for an id that the catalog does not hold."""
+        row = self.index.rows.get(tool_id)
+        return row is not None and (self.mask is None or bool(self.mask[row]))
+
+    def refusal(self, tool_id: str) -> Refusal | None:
+        """Why a tool may not be used; None if it may.
+
+        Raises:
+            UnknownToolError: not in the catalog; names the nearest ids among those admitted.
+        """
+        row = self.index.rows.get(tool_id)
+        if row is None:
+            raise self.unknown(tool_id)
+        return None if self.mask is None or self.mask[row] else self._refused(row)
+
+    def resolve(self, name: str) -> Tool | Refusal | UnknownToolError:
+        """The tool of an id, or of a name that one admitted tool alone has.
+
+        Returns:
+            The tool; or its refusal; or, as a value, the error that names the nearest admitted
+            ids, also where several admitted tools have the name.
+        """
+        row = self.index.rows.get(name)
+        if row is None:
+            rows = [self.index.rows[self.index.catalog[i].id] for i in self._named(name)]
+            admitted = [one for one in rows if self.mask is None or self.mask[one]]
+            if len(admitted) == 1 or (rows and not admitted):
+                row = (admitted or sorted(rows))[0]
+        if row is None:
+            return self.unknown(name)
+        tool = self.index.tools[row]
+        return self.refusal(tool.id) or tool
+
+    def unknown(self, asked: str) -> UnknownToolError:
+        """The error for an id or name that is not there; names nothing that is not admitted."""
+        text = asked if isinstance(asked, str) else repr(asked)
+        text = text[:ID_LIMIT]
+        mask = self.mask
+        tools = (
+            tool for row, tool in enumerate(self.index.tools) if mask is None or bool(mask[row])
+        )
+        return UnknownToolError(text, nearest_ids(text, tools))
+
+    @property
+    def refusals(self) -> HeldBack:
+        """Every tool that is not admitted, with the reason, in order of id; made when looked at."""
+        return self.held_back()
+
+    def held_back(self, nearest: Callable[[int], Sequence[int]] | None = None) -> HeldBack:
+        """The refusals, with what finds those nearest to a request."""
+        if self.mask is None:
+            return HeldBack()
+        return HeldBack(self._refused_rows, self._refused, nearest)
+
+    def _named(self, name: str) -> Sequence[int]:
+        return self.index.catalog.named(name) if isinstance(name, str) else ()
+
+    @cached_property
+    def _refused_rows(self) -> NDArray[np.intp]:
+        return np.flatnonzero(True if self.mask is None else ~self.mask)
+
+    def _decided(self) -> Mask | None:
+        mask = self._evaluation.compiled.admitted(self._evaluation.truths)
+        if self._allowed is not None:
+            mask = self._allowed if mask is None else mask & self._allowed
+        rows = self.index.rows
+        gone = [
+            rows[tool_id]
+            for withheld in (self._quarantined, self._votes.excluded)
+            for tool_id in withheld
+            if tool_id in rows
+        ]
+        if gone:
+            mask = np.ones(len(rows), np.bool_) if mask is None else mask.copy()
+            mask[gone] = False
+        if mask is None or bool(mask.all()):
+            return None
+        mask.flags.writeable = False
+        return mask
+
+    def _refused(self, row: int) -> Refusal:
+        """The refusal of a row; what the agent's state cannot mend is named first."""
+        tool_id = self.index.tools[row].id
+        if tool_id in self._quarantined:
+            reason = self._quarantined[tool_id]
+            return Refusal(tool_id, "quarantined", f"held back until approved: {reason}")
+        if self._allowed is not None and not self._allowed[row]:
+            reason = "it is not among the tools this request may use"
+            return Refusal(tool_id, "not_allowed", reason)
+        if tool_id in self._votes.excluded:
+            said = self._votes.excluded[tool_id]
+            reason = "its server leaves it out this turn" + (f": {said}" if said else "")
+            return Refusal(tool_id, "excluded", reason, (), {"server": self._server(tool_id)})
+        mask = np.ones(len(self.index.tools), np.bool_) if self.mask is None else self.mask
+        return refusal_of(self._evaluation, row, mask)
+
+    def _server(self, tool_id: str) -> str:
+        row = self.index.rows.get(tool_id)
+        server = None if row is None else self.index.tools[row].server
+        return server or ""

@@ -1,0 +1,204 @@
+"""A gate held against one catalog version, so that a request costs one look per condition."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Tool
+from .condition import (
+    After,
+    AllOf,
+    Annotation,
+    AnyOf,
+    Condition,
+    Fact,
+    Milestone,
+    Not,
+    Predicate,
+    Scope,
+    json_key,
+)
+from .gate import Gate
+from .matcher import Mask, Matcher
+from .pattern import Pattern
+from .rule import Rule
+from .state import State
+
+_LOG = logging.getLogger(__name__)
+_ERROR_TEXT = 200
+
+Values = bool | NDArray[np.bool_]
+#: Whether a condition holds, and whether it fails: one truth value for every tool or one for each.
+#: Neither is true where a predicate gave no answer, so that no `not_` makes a permission of that.
+Truth = tuple[Values, Values]
+
+
+class CompiledGate:
+    """Rules as masks over the rows of a catalog version; never changed once made.
+
+    Conditions equal by value are one, whatever the number of rules and tools that ask for them.
+
+    Args:
+        gate: the rules.
+        tools: of the version, in order of row.
+        rows: tool id to row.
+    """
+
+    def __init__(self, gate: Gate, tools: Sequence[Tool], rows: Mapping[str, int]) -> None:
+        self.gate = gate
+        self.tools = tools
+        self.rows = rows
+        matcher = Matcher(tools)
+        #: Every condition and where its parts are in this list, parts first.
+        self.nodes: list[tuple[Condition, tuple[int, ...]]] = []
+        self.places: dict[Condition, int] = {}
+        #: Rules that ask for something, with the place of what they ask and the rows they concern.
+        self.demands: list[tuple[Rule, int, Mask]] = []
+        #: (kind, name) of what rules say is provided to the rows that provide it.
+        self.providers: dict[tuple[str, str], Mask] = {}
+        spared: dict[int, Mask] = {}
+        for rule in gate.rules:
+            mask = matcher.concerned(rule)
+            if rule.condition is not None and mask.any():
+                place = self._place(rule.condition)
+                self.demands.append((rule, place, mask))
+                spared[place] = spared[place] & ~mask if place in spared else ~mask
+            self._note_provided(rule, mask)
+        self._spared = tuple(spared.items())
+        conditions = self.places
+        self.meant: Mapping[Pattern, Mask] = {
+            condition.pattern: matcher.meant(condition.pattern)
+            for condition in conditions
+            if isinstance(condition, After)
+        }
+        self.annotated: Mapping[Annotation, Mask] = {
+            condition: matcher.annotated(condition)
+            for condition in conditions
+            if isinstance(condition, Annotation)
+        }
+
+    def holding(self, state: State) -> Evaluation:
+        """The gate's conditions in a state."""
+        return Evaluation(self, state)
+
+    def admitted(self, truths: Sequence[Truth]) -> Mask | None:
+        """Rows whose every demand holds, shape (n,); None for all of them."""
+        admitted: Mask | None = None
+        for place, spared in self._spared:
+            holds = truths[place][0]
+            if holds is True:
+                continue
+            passing = spared if holds is False else spared | holds
+            admitted = passing if admitted is None else admitted & passing
+        return admitted
+
+    def _place(self, condition: Condition) -> int:
+        if condition not in self.places:
+            parts = tuple(self._place(part) for part in condition.composed_of())
+            self.places[condition] = len(self.nodes)
+            self.nodes.append((condition, parts))
+        return self.places[condition]
+
+    def _note_provided(self, rule: Rule, mask: Mask) -> None:
+        if rule.provides is None:
+            return
+        for kind in ("scopes", "milestones", "facts"):
+            for name in getattr(rule.provides, kind):
+                known = self.providers.get((kind, name))
+                self.providers[kind, name] = mask if known is None else known | mask
+
+
+class Evaluation:
+    """Every condition of a compiled gate, held against one state.
+
+    Args:
+        compiled: the gate over a catalog version.
+        state: what the agent holds.
+
+    Attributes:
+        truths: for each node of the gate, whether it holds and whether it fails.
+        errors: name of each predicate that could not say, to what went wrong.
+    """
+
+    def __init__(self, compiled: CompiledGate, state: State) -> None:
+        self.compiled = compiled
+        self.state = state
+        self.errors: dict[str, str] = {}
+        self.truths: list[Truth] = []
+        for condition, parts in compiled.nodes:
+            self.truths.append(self._truth(condition, [self.truths[part] for part in parts]))
+
+    @cached_property
+    def _called(self) -> tuple[NDArray[np.intp], tuple[str, ...]]:
+        """Rows of the called tools the catalog has, and ids of those it has no longer."""
+        rows = self.compiled.rows
+        known = [rows[tool_id] for tool_id in self.state.called if tool_id in rows]
+        gone = tuple(tool_id for tool_id in self.state.called if tool_id not in rows)
+        return np.array(known, np.intp), gone
+
+    def _truth(self, condition: Condition, parts: Sequence[Truth]) -> Truth:
+        match condition:
+            case Scope():
+                return _certain(condition.name in self.state.scopes)
+            case After():
+                return _certain(self._was_called(condition.pattern))
+            case Milestone():
+                return _certain(condition.name in self.state.milestones)
+            case Fact():
+                return _certain(self._is_known(condition))
+            case Annotation():
+                annotated = self.compiled.annotated[condition]
+                return annotated, ~annotated
+            case Predicate():
+                return self._consulted(condition)
+            case AllOf():
+                return _both(parts)
+            case AnyOf():
+                fails, holds = _both([(fails, holds) for holds, fails in parts])
+                return holds, fails
+            case Not():
+                holds_not, fails_not = parts[0]
+                return fails_not, holds_not
+        raise TypeError(condition)
+
+    def _was_called(self, pattern: Pattern) -> bool:
+        if not self.state.called:
+            return False
+        known, gone = self._called
+        if bool(self.compiled.meant[pattern][known].any()):
+            return True
+        return any(pattern.matches_id(tool_id) for tool_id in gone)
+
+    def _is_known(self, condition: Fact) -> bool:
+        value = self.state.facts.get(condition.name)
+        if value is None:
+            return False
+        return value is not False if condition.key is None else json_key(value) == condition.key
+
+    def _consulted(self, condition: Predicate) -> Truth:
+        try:
+            answer = condition.function(self.state)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must deny
+            _LOG.warning("predicate %r raised", condition.name, exc_info=True)
+            self.errors[condition.name] = f"{type(error).__name__}: {error}"[:_ERROR_TEXT]
+            return False, False
+        if isinstance(answer, bool | np.bool_):
+            return _certain(bool(answer))
+        self.errors[condition.name] = f"answered {type(answer).__name__}, not True or False"
+        return False, False
+
+
+def _certain(holds: bool) -> Truth:
+    return holds, not holds
+
+
+def _both(parts: Sequence[Truth]) -> Truth:
+    holds, fails = parts[0]
+    for also_holds, also_fails in parts[1:]:
+        holds, fails = holds & also_holds, fails | also_fails
+    return holds, fails

@@ -1,0 +1,120 @@
+"""Rules as they are written in TOML and JSON.
+
+[gate]
+scopes = ["github:write"]
+
+[[gate.rules]]
+name = "merging"
+tools = "github/merge_*"
+needs = { all_of = [{ scope = "github:write" }, { after = "github/get_*" }] }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+)
+
+from ..errors import ConfigError
+from .form import Predicates, from_form
+from .gate import Gate
+from .rule import Provides, Rule
+from .state import Scalar
+
+_Globs = str | list[str]
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _Declared(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Provides(_Declared):
+    scopes: list[str] = []
+    milestones: list[str] = []
+    facts: list[str] = []
+
+
+class _Rule(_Declared):
+    name: str | None = None
+    tools: _Globs | None = None
+    server: _Globs | None = None
+    annotations: dict[str, Scalar] | None = None
+    needs: dict[str, Any] | None = None
+    provides: _Provides | None = None
+
+
+class _Gate(_Declared):
+    scopes: list[str] | None = None
+    rules: list[dict[str, Any]] = Field(default_factory=list)
+
+
+def read_gate(declared: Mapping[str, Any], predicates: Predicates | None = None) -> Gate:
+    """A gate from its declaration.
+
+    Args:
+        declared: `scopes`, all there are, and `rules`, each of `name`, `tools`, `server`,
+            `annotations`, `needs` and `provides`; `form` says what `needs` may hold.
+        predicates: functions by the name that conditions use; others are looked up among the
+            entry points of the group `shortlist.predicate`.
+
+    Raises:
+        ConfigError: names the rule, what is wrong with it and what would be right.
+    """
+    given = _checked(_Gate, declared, "gate")
+    rules = [_rule(row, f"gate.rules.{place}", predicates) for place, row in enumerate(given.rules)]
+    return Gate(rules, scopes=given.scopes)
+
+
+def _rule(row: Mapping[str, Any], place: str, predicates: Predicates | None) -> Rule:
+    name = row.get("name")
+    where = f"{place} ({name!r:.80})" if isinstance(name, str) else place
+    given = _checked(_Rule, row, where)
+    try:
+        return Rule(
+            None if given.needs is None else from_form(given.needs, predicates),
+            tools=given.tools,
+            server=given.server,
+            annotations=given.annotations,
+            provides=None if given.provides is None else Provides(**given.provides.model_dump()),
+            name=given.name,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _checked(model: type[_Model], values: Any, where: str) -> _Model:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {_explained(error, model)}") from None
+
+
+def _explained(error: ValidationError, model: type[BaseModel]) -> str:
+    lines = []
+    for problem in error.errors(include_url=False, include_context=False):
+        place = ".".join(str(part) for part in problem["loc"])
+        message = problem["msg"]
+        if problem["type"] == "extra_forbidden":
+            section = _Provides if problem["loc"][0] == "provides" else model
+            message = f"unknown setting; there are: {', '.join(section.model_fields)}"
+        lines.append(f"{place}: {message}" if place else message)
+    return "; ".join(lines)
+
+
+def _setting(value: Any) -> Gate:
+    return value if isinstance(value, Gate) else read_gate(value)
+
+
+#: A gate as a setting of a `Config`: the object itself or its declaration.
+GateSetting = Annotated[
+    Gate, PlainValidator(_setting), PlainSerializer(Gate.to_dict, return_type=dict[str, Any])
+]

@@ -1,0 +1,50 @@
+"""Every rule of an engine, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import ConfigError
+from .rule import Rule
+
+
+class Gate:
+    """Rules, and the scopes they may speak of; immutable, compared by value.
+
+    A tool may be used when the condition of every rule that concerns it holds; a tool that no rule
+    concerns may be used. The gate is held against a catalog version by `CompiledGate`.
+
+    Args:
+        rules: in the order refusals name them.
+        scopes: all there are; None where any name will do.
+
+    Raises:
+        ConfigError: something that is no rule.
+    """
+
+    __slots__ = ("rules", "scopes")
+
+    def __init__(self, rules: Iterable[Rule] = (), *, scopes: Iterable[str] | None = None) -> None:
+        self.rules = tuple(rules)
+        if bad := [rule for rule in self.rules if not isinstance(rule, Rule)]:
+            raise ConfigError(f"gate: {bad[0]!r:.80} is no Rule")
+        if isinstance(scopes, str):
+            raise ConfigError(f"gate: scopes: a list of names, not the text {scopes!r:.80}")
+        self.scopes = None if scopes is None else frozenset(scopes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, read by `gating.declaration`."""
+        rules = {"rules": [rule.to_dict() for rule in self.rules]}
+        return rules if self.scopes is None else {"scopes": sorted(self.scopes), **rules}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Gate):
+            return NotImplemented
+        return (self.rules, self.scopes) == (other.rules, other.scopes)
+
+    def __hash__(self) -> int:
+        return hash((self.rules, self.scopes))
+
+    def __repr__(self) -> str:
+        return f"Gate({len(self.rules)} rules)"

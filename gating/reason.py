@@ -1,0 +1,180 @@
+"""Why the rules hold a tool back, and which admitted tools lead to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..retrieval.refusal import Refusal
+from .compiled import Evaluation, Values
+from .condition import (
+    After,
+    AllOf,
+    Annotation,
+    AnyOf,
+    Condition,
+    Fact,
+    Milestone,
+    Not,
+    Predicate,
+    Scope,
+)
+from .form import to_form
+from .matcher import Mask
+from .wording import clause, wording
+
+#: Tools named as leading to another, at most.
+UNLOCKING = 5
+# What the agent can mend by itself first, what nothing in the state mends last.
+_HARDNESS = ("precondition", "scope", "predicate_error", "annotation")
+
+
+def refusal_of(evaluation: Evaluation, row: int, admitted: Mask) -> Refusal:
+    """The refusal of a row that a rule's demand keeps out.
+
+    Args:
+        evaluation: the gate's conditions in the agent's state.
+        row: of the tool.
+        admitted: rows the request may use, whatever else was decided, shape (n,).
+    """
+    compiled = evaluation.compiled
+    failing: dict[Condition, list[str]] = {}
+    for rule, place, mask in compiled.demands:
+        if mask[row] and not _at(evaluation.truths[place][0], row):
+            failing.setdefault(compiled.nodes[place][0], []).append(rule.described())
+    reader = _Reader(evaluation, row, admitted)
+    lack = _all([reader.lack(condition) for condition in failing])
+    say = clause if len(failing) > 1 else wording
+    needs = " and ".join(map(say, failing))
+    unmet = [reader.detail(condition) for condition in dict.fromkeys(lack.conditions)]
+    wrong = "".join(f"; {one['predicate']!r}: {one['error']}" for one in unmet if "error" in one)
+    return Refusal(
+        compiled.tools[row].id,
+        lack.kind,
+        f"needs {needs}{wrong}",
+        reader.ids(lack.unlocking),
+        {"rules": [name for names in failing.values() for name in names], "unmet": unmet},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """What keeps a condition from holding.
+
+    Args:
+        kind: of refusal.
+        conditions: the simple conditions that do not hold.
+        unlocking: rows of admitted tools that lead to its holding; None where something that no
+            tool leads to is lacking.
+    """
+
+    kind: str
+    conditions: tuple[Condition, ...]
+    unlocking: NDArray[np.intp] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Finds what a tool's failing conditions lack."""
+
+    evaluation: Evaluation
+    row: int
+    admitted: Mask
+
+    def lack(self, condition: Condition) -> _Lack:
+        if isinstance(condition, AllOf | AnyOf):
+            parts = [self.lack(part) for part in condition.parts if not self._holds(part)]
+            return _all(parts) if isinstance(condition, AllOf) else _any(parts)
+        return _Lack(self._kind(condition), (condition,), self._unlocking(condition))
+
+    def detail(self, condition: Condition) -> dict[str, Any]:
+        """JSON form of a condition that does not hold."""
+        form = to_form(condition)
+        for name in _predicates(condition):
+            if name in self.evaluation.errors:
+                form |= {"predicate": name, "error": self.evaluation.errors[name]}
+        if unlocked_by := self.ids(self._unlocking(condition)):
+            form["unlocked_by"] = list(unlocked_by)
+        return form
+
+    def ids(self, rows: NDArray[np.intp] | None) -> tuple[str, ...]:
+        tools = self.evaluation.compiled.tools
+        return () if rows is None else tuple(tools[row].id for row in rows[:UNLOCKING].tolist())
+
+    def _kind(self, condition: Condition) -> str:
+        if any(name in self.evaluation.errors for name in _predicates(condition)):
+            return "predicate_error"
+        if isinstance(condition, Not):
+            return min(map(self._kind, _simple(condition)), key=_HARDNESS.index)
+        if isinstance(condition, Scope):
+            return "scope"
+        return "annotation" if isinstance(condition, Annotation) else "precondition"
+
+    def _unlocking(self, condition: Condition) -> NDArray[np.intp] | None:
+        """Rows of admitted tools that lead to a simple condition; None where there is none."""
+        compiled = self.evaluation.compiled
+        leading: Mask | None = None
+        if isinstance(condition, After):
+            leading = compiled.meant[condition.pattern]
+        elif isinstance(condition, Scope):
+            leading = compiled.providers.get(("scopes", condition.name))
+        elif isinstance(condition, Milestone):
+            leading = compiled.providers.get(("milestones", condition.name))
+        elif isinstance(condition, Fact):
+            leading = compiled.providers.get(("facts", condition.name))
+        if leading is None:
+            return None
+        rows = np.flatnonzero(leading & self.admitted)
+        return rows if len(rows) else None
+
+    def _holds(self, condition: Condition) -> bool:
+        place = self.evaluation.compiled.places[condition]
+        return _at(self.evaluation.truths[place][0], self.row)
+
+
+def _all(lacks: list[_Lack]) -> _Lack:
+    """What is lacking where everything is needed."""
+    unlocking = [lack.unlocking for lack in lacks]
+    return _Lack(
+        max((lack.kind for lack in lacks), key=_HARDNESS.index),
+        _conditions(lacks),
+        None if any(rows is None for rows in unlocking) else _union(unlocking),
+    )
+
+
+def _any(lacks: list[_Lack]) -> _Lack:
+    """What is lacking where one thing is enough."""
+    return _Lack(
+        min((lack.kind for lack in lacks), key=_HARDNESS.index),
+        _conditions(lacks),
+        _union(lack.unlocking for lack in lacks),
+    )
+
+
+def _union(found: Iterable[NDArray[np.intp] | None]) -> NDArray[np.intp] | None:
+    rows = [one for one in found if one is not None]
+    return np.array(list(dict.fromkeys(np.concatenate(rows).tolist())), np.intp) if rows else None
+
+
+def _conditions(lacks: list[_Lack]) -> tuple[Condition, ...]:
+    return tuple(condition for lack in lacks for condition in lack.conditions)
+
+
+def _simple(condition: Condition) -> Iterator[Condition]:
+    parts = condition.composed_of()
+    if not parts:
+        yield condition
+    for part in parts:
+        yield from _simple(part)
+
+
+def _predicates(condition: Condition) -> list[str]:
+    return [part.name for part in _simple(condition) if isinstance(part, Predicate)]
+
+
+def _at(values: Values, row: int) -> bool:
+    return values if isinstance(values, bool) else bool(values[row])

@@ -1,0 +1,145 @@
+"""One declaration: which tools it concerns, what they need, what they provide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import ConfigError
+from .condition import Annotation, Condition
+from .form import to_form
+from .pattern import Pattern
+from .state import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Provides:
+    """What a successful call gives the agent; a refusal names the tools that give what it lacks.
+
+    Args:
+        scopes: a call may lead to being granted these.
+        milestones: reached by the call.
+        facts: names that are known after it.
+
+    Raises:
+        ConfigError: a value that is no list of names.
+    """
+
+    scopes: tuple[str, ...] = ()
+    milestones: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind in ("scopes", "milestones", "facts"):
+            object.__setattr__(self, kind, _names(f"provides.{kind}", getattr(self, kind)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, without what is empty."""
+        lists = {"scopes": self.scopes, "milestones": self.milestones, "facts": self.facts}
+        return {kind: list(names) for kind, names in lists.items() if names}
+
+
+class Rule:
+    """What some tools need before they may be used, or what calling them provides; immutable.
+
+    A rule concerns the tools that all of its selectors mean; without any, every tool.
+
+    Args:
+        condition: must hold; None for a rule that only says what its tools provide.
+        tools: one glob or several, see `Pattern`.
+        server: one glob or several over the names of servers.
+        annotations: name to value, as in `Annotation`; all must be so.
+        provides: what a call of one of these tools gives.
+        name: for reports and refusals.
+
+    Raises:
+        ConfigError: an empty selector, or a rule that says nothing.
+    """
+
+    __slots__ = ("annotations", "condition", "name", "provides", "server", "tools")
+
+    def __init__(
+        self,
+        condition: Condition | None = None,
+        *,
+        tools: str | Iterable[str] | None = None,
+        server: str | Iterable[str] | None = None,
+        annotations: Mapping[str, Scalar] | None = None,
+        provides: Provides | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.name = name
+        self.condition = condition
+        self.tools = _patterns("tools", tools)
+        self.server = _patterns("server", server)
+        self.annotations = tuple(
+            Annotation(hint, value) for hint, value in (annotations or {}).items()
+        )
+        self.provides = provides
+        self._check()
+
+    def _check(self) -> None:
+        if self.condition is None and self.provides is None:
+            raise ConfigError("a rule needs a condition, or what its tools provide")
+        if self.condition is not None and not isinstance(self.condition, Condition):
+            raise ConfigError(f"condition: {self.condition!r:.80} is no condition")
+        if self.provides is not None and self.tools is None and self.server is None:
+            raise ConfigError("what tools provide needs `tools` or `server`, not every tool does")
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form, read by `gating.declaration`; without what is not set."""
+        form: dict[str, Any] = {
+            "name": self.name,
+            "tools": self.tools and [pattern.text for pattern in self.tools],
+            "server": self.server and [pattern.text for pattern in self.server],
+            "annotations": {hint.name: hint.value for hint in self.annotations},
+            "needs": self.condition and to_form(self.condition),
+            "provides": self.provides and self.provides.to_dict(),
+        }
+        return {key: value for key, value in form.items() if value}
+
+    def described(self) -> str:
+        """Its name, or what it concerns."""
+        if self.name:
+            return self.name
+        chosen = [
+            f"{kind} {', '.join(pattern.text for pattern in patterns)}"
+            for kind, patterns in (("tools", self.tools), ("server", self.server))
+            if patterns
+        ]
+        chosen += [f"{hint.name} {hint.value}" for hint in self.annotations]
+        return f"for {'; '.join(chosen) or 'every tool'}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rule) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        return f"Rule({self.described()}, {self.condition!r})"
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, slot) for slot in Rule.__slots__)
+
+
+def _patterns(what: str, globs: str | Iterable[str] | None) -> tuple[Pattern, ...] | None:
+    if globs is None:
+        return None
+    if not isinstance(globs, Iterable):
+        raise ConfigError(f"{what}: a pattern or a list of them, not {globs!r:.80}")
+    texts = [globs] if isinstance(globs, str) else list(globs)
+    if not texts:
+        raise ConfigError(f"{what}: an empty list concerns no tool; leave it out for every tool")
+    try:
+        return tuple(Pattern(text) for text in texts)
+    except ConfigError as error:
+        raise ConfigError(f"{what}: {error}") from None
+
+
+def _names(what: str, values: Iterable[str]) -> tuple[str, ...]:
+    names = None if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
+    if names is None or not all(isinstance(name, str) and name.strip() for name in names):
+        raise ConfigError(f"{what}: a list of names, not {values!r:.80}")
+    return names

@@ -1,0 +1,115 @@
+"""What the agent holds now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Self
+
+from ..errors import RequestError
+
+Scalar = str | bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the agent holds: the gate decides from nothing else.
+
+    Immutable; the methods give a changed copy. A session that is not told otherwise holds nothing.
+
+    Args:
+        scopes: permissions granted.
+        called: ids of the tools already called, each once, in order of the first call.
+        milestones: reached so far.
+        facts: name to a text, a number or a truth value.
+
+    Raises:
+        RequestError: a value of the wrong type.
+    """
+
+    scopes: frozenset[str] = frozenset()
+    called: tuple[str, ...] = ()
+    milestones: frozenset[str] = frozenset()
+    facts: Mapping[str, Scalar] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scopes", frozenset(_texts("scopes", self.scopes)))
+        object.__setattr__(self, "called", tuple(dict.fromkeys(_texts("called", self.called))))
+        object.__setattr__(self, "milestones", frozenset(_texts("milestones", self.milestones)))
+        object.__setattr__(self, "facts", MappingProxyType(_facts(self.facts)))
+
+    def __hash__(self) -> int:
+        return hash((self.scopes, self.called, self.milestones, frozenset(self.facts.items())))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return State.from_dict, (self.to_dict(),)
+
+    def after_call(self, tool_id: str) -> Self:
+        """The state once this tool was called."""
+        return self if tool_id in self.called else replace(self, called=(*self.called, tool_id))
+
+    def granted(self, *scopes: str) -> Self:
+        """The state with these scopes as well."""
+        return replace(self, scopes=self.scopes.union(scopes))
+
+    def reached(self, *milestones: str) -> Self:
+        """The state with these milestones as well."""
+        return replace(self, milestones=self.milestones.union(milestones))
+
+    def knowing(self, **facts: Scalar) -> Self:
+        """The state with these facts as well, in place of those of the same name."""
+        return replace(self, facts={**self.facts, **facts})
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "scopes": sorted(self.scopes),
+            "called": list(self.called),
+            "milestones": sorted(self.milestones),
+            "facts": dict(self.facts),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """A state from its JSON form; what is absent is empty.
+
+        Raises:
+            RequestError: an unknown key, or a value of the wrong type.
+        """
+        if not isinstance(values, Mapping):
+            raise RequestError(f"state: a mapping, not {type(values).__name__}")
+        known = ("scopes", "called", "milestones", "facts")
+        if unknown := [str(key) for key in values if key not in known]:
+            raise RequestError(
+                f"state: no {', '.join(unknown)[:80]}; there are: {', '.join(known)}"
+            )
+        return cls(**values)
+
+
+def _texts(field_name: str, values: Iterable[str]) -> list[str]:
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        raise RequestError(f"state.{field_name}: a list of texts, not {values!r:.80}")
+    texts = list(values)
+    if bad := [value for value in texts if not (isinstance(value, str) and value)]:
+        raise RequestError(f"state.{field_name}: {bad[0]!r:.80} is no text, or an empty one")
+    return texts
+
+
+def _facts(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    if not isinstance(values, Mapping):
+        raise RequestError(f"state.facts: a mapping, not {values!r:.80}")
+    for name, value in values.items():
+        if not (isinstance(name, str) and name):
+            raise RequestError(f"state.facts: {name!r:.80} is no name")
+        if not is_scalar(value):
+            raise RequestError(
+                f"state.facts.{name}: a text, a finite number or a truth value, not {value!r:.80}"
+            )
+    return dict(values)
+
+
+def is_scalar(value: object) -> bool:
+    """Whether a fact may have this value."""
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))

@@ -1,0 +1,101 @@
+"""A tool held back from a request, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Refusals that a Selection's JSON form shows.
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a tool may not be used now.
+
+    Args:
+        tool_id: the tool.
+        kind: `scope`, `precondition`, `annotation`, `predicate_error`, `excluded`, `quarantined` or
+            `not_allowed`; `docs/gate.md` says what each means.
+        reason: a sentence for people and models.
+        unlocked_by: ids of admitted tools a call of which leads to this one, at most a few;
+            empty where no call does.
+        detail: JSON form of what the reason is made of.
+    """
+
+    tool_id: str
+    kind: str
+    reason: str
+    unlocked_by: tuple[str, ...] = ()
+    detail: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "tool": self.tool_id,
+            "kind": self.kind,
+            "reason": self.reason,
+            "unlocked_by": list(self.unlocked_by),
+            "detail": dict(self.detail),
+        }
+
+
+class HeldBack(Sequence[Refusal]):
+    """The refusals of a request in order of id, each made when it is looked at.
+
+    Args:
+        rows: rows of the tools, ascending.
+        refuse: gives the refusal of a row.
+        nearest: gives at most so many of the rows, those that answer the request best first.
+    """
+
+    __slots__ = ("_nearest", "_refuse", "_rows")
+
+    def __init__(
+        self,
+        rows: Sequence[int] | NDArray[np.intp] = (),
+        refuse: Callable[[int], Refusal] | None = None,
+        nearest: Callable[[int], Sequence[int]] | None = None,
+    ) -> None:
+        self._rows = rows
+        self._refuse = refuse
+        self._nearest = nearest
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Refusal: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Refusal, ...]: ...
+    def __getitem__(self, index: int | slice) -> Refusal | tuple[Refusal, ...]:
+        if isinstance(index, slice):
+            return tuple(self._refused(row) for row in self._rows[index])
+        return self._refused(int(self._rows[index]))
+
+    def __iter__(self) -> Iterator[Refusal]:
+        return map(self._refused, self._rows)
+
+    def __repr__(self) -> str:
+        return f"HeldBack({len(self)} tools)"
+
+    def nearest(self, count: int = SHOWN) -> tuple[Refusal, ...]:
+        """The refusals of the tools that would have answered the request best."""
+        rows = self._rows if self._nearest is None else self._nearest(count)
+        return tuple(self._refused(row) for row in rows[:count])
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form: how many, and the nearest few."""
+        return {
+            "count": len(self),
+            "nearest": [refusal.to_dict() for refusal in self.nearest()] if len(self) else [],
+        }
+
+    def _refused(self, row: int) -> Refusal:
+        if self._refuse is None:
+            raise IndexError(row)
+        return self._refuse(int(row))
