@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..catalog import Tool
 from .detail import Detail
+from .recent import Recent
 
 if TYPE_CHECKING:
     from ..models import TokenCounter
 
 _KEPT = 16_384
-"""Entries kept, those used longest ago dropped first: four levels of 4,096 tools."""
+"""Entries kept: four levels of 4,096 tools."""
 
 
 class Form(NamedTuple):
@@ -66,8 +65,7 @@ class EntryWriter:
     def __init__(self, renderer: WritesTools, counter: TokenCounter) -> None:
         self._renderer = renderer
         self._counter = counter
-        self._written: OrderedDict[tuple[str, str, Detail, str], Entry] = OrderedDict()
-        self._lock = threading.Lock()
+        self._written: Recent[tuple[str, str, Detail, str], Entry] = Recent(_KEPT)
 
     def write(self, tool: Tool, detail: Detail, summary: str) -> Entry:
         """A tool at a level of detail.
@@ -75,17 +73,11 @@ class EntryWriter:
         Args:
             tool: its definition.
             detail: how much of it.
-            summary: of the tool.
+            summary: of the tool; the whole definition is written without.
         """
         key = tool.fingerprint, tool.id, detail, summary
-        with self._lock:
-            if known := self._written.get(key):
-                self._written.move_to_end(key)
-                return known
+        if known := self._written.get(key):
+            return known
         text, native = self._renderer.form(tool, detail, summary)
-        entry = Entry(tool.id, detail, text, native, self._counter.count(f"{text}\n"))
-        with self._lock:
-            self._written[key] = entry
-            if len(self._written) > _KEPT:
-                self._written.popitem(last=False)
-        return entry
+        tokens = self._counter.count(f"{text}\n")
+        return self._written.put(key, Entry(tool.id, detail, text, native, tokens))

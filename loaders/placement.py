@@ -130,4 +130,5 @@ class Placer:
         return {level: self._write(one, level).tokens for level in levels}
 
     def _write(self, one: Wanted, detail: Detail) -> Entry:
-        return self._entries.write(one.tool, detail, self._summaries.of(one.tool))
+        summary = "" if detail is Detail.FULL else self._summaries.of(one.tool)
+        return self._entries.write(one.tool, detail, summary)

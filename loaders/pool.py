@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..catalog import Catalog
 from ..errors import RequestError
 from .ladder import Rung, ServerBlock, climb, group
+from .recent import Recent
 from .summaries import Summaries
 
 if TYPE_CHECKING:
@@ -72,8 +71,7 @@ class PoolWriter:
         self.budget = budget
         self.summaries = summaries or Summaries()
         self._counter = counter or TokenCounter()
-        self._written: OrderedDict[tuple[str, frozenset[str]], Pool] = OrderedDict()
-        self._lock = threading.Lock()
+        self._written: Recent[tuple[str, frozenset[str]], Pool] = Recent(_VERSIONS)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
         """The pool of a catalog, on the best rungs its budget has room for; see `climb`.
@@ -83,16 +81,7 @@ class PoolWriter:
             withheld: ids left out without a trace, such as quarantined ones.
         """
         key = catalog.fingerprint, withheld
-        with self._lock:
-            if known := self._written.get(key):
-                self._written.move_to_end(key)
-                return known
-        pool = self._write(catalog, withheld)
-        with self._lock:
-            self._written[key] = pool
-            if len(self._written) > _VERSIONS:
-                self._written.popitem(last=False)
-        return pool
+        return self._written.get(key) or self._written.put(key, self._write(catalog, withheld))
 
     def _write(self, catalog: Catalog, withheld: frozenset[str]) -> Pool:
         blocks = group((tool for tool in catalog if tool.id not in withheld), self.summaries)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Awaitable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from typing import NamedTuple
 
 from ..catalog import Tool
 from ..errors import SchemaError
+from .recent import Recent
 from .sources import MemorySource, SchemaSource
 
 TIMEOUT = 2.0
 """Seconds all definitions of a turn may take together, by default."""
 _KEPT = 4_096
-"""Definitions kept, those used longest ago dropped first; some 10 MB of typical ones."""
+"""Definitions kept; some 10 MB of typical ones."""
 
 
 class Missing(NamedTuple):
@@ -70,8 +70,7 @@ class SchemaLoader:
         self._source = source or MemorySource()
         self.timeout = timeout
         self._verify = verify
-        self._kept: OrderedDict[str, Tool] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: Recent[str, Tool] = Recent(_KEPT)
 
     def load(self, tools: Sequence[Tool]) -> Loaded:
         """The definitions of tools; blocks for at most the timeout.
@@ -108,7 +107,7 @@ class SchemaLoader:
         for tool in tools:
             if tool.id in answers or tool.id in waited:
                 continue
-            if known := self._recall(tool):
+            if known := self._kept.get(tool.fingerprint):
                 answers[tool.id] = known
                 continue
             try:
@@ -141,19 +140,7 @@ class SchemaLoader:
             return "the source has another definition than the catalog"
         if found.id != tool.id:
             found = found.with_id(tool.id)
-        with self._lock:
-            self._kept[tool.fingerprint] = found
-            self._kept.move_to_end(tool.fingerprint)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return found
-
-    def _recall(self, tool: Tool) -> Tool | None:
-        with self._lock:
-            found = self._kept.get(tool.fingerprint)
-            if found is not None:
-                self._kept.move_to_end(tool.fingerprint)
-        return found
+        return self._kept.put(tool.fingerprint, found)
 
 
 class _Pending:

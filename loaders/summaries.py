@@ -11,7 +11,11 @@ from typing import Any, NamedTuple
 from ..catalog import Tool
 from ..catalog.fingerprint import canonical_json, digest
 from ..errors import SummaryError
+from .recent import Recent
 from .summary import bounded, summarize
+
+_KEPT = 16_384
+"""Offline summaries kept, of some 80 characters each."""
 
 
 class SummaryRow(NamedTuple):
@@ -49,6 +53,7 @@ class Summaries:
     def __init__(self, rows: Iterable[SummaryRow] = ()) -> None:
         self._by_fingerprint: dict[str, str] = {}
         self._by_id: dict[str, str] = {}
+        self._offline: Recent[str, str] = Recent(_KEPT)
         for row in rows:
             if line := bounded(row.summary):
                 if row.fingerprint is None:
@@ -68,7 +73,11 @@ class Summaries:
     def of(self, tool: Tool) -> str:
         """The summary of a tool, one line of at most 60 tokens."""
         written = self._by_id.get(tool.id) or self._by_fingerprint.get(tool.fingerprint)
-        return written or summarize(tool)
+        return (
+            written
+            or self._offline.get(tool.fingerprint)
+            or self._offline.put(tool.fingerprint, summarize(tool))
+        )
 
     @cached_property
     def fingerprint(self) -> str:

@@ -11,7 +11,7 @@ from ..entry import Form
 from ..layout import Layout
 from ..names import ANTHROPIC_LENGTH, provider_name
 from ..signature import without_prose
-from .renderer import Rendered, batch_texts, dump, line, tools_of
+from .renderer import Rendered, batch_texts, definitions, line, tools_of
 
 BREAKPOINT: Mapping[str, str] = {"type": "ephemeral"}
 """The value of `cache_control` that marks the end of what is to be cached."""
@@ -59,7 +59,7 @@ class AnthropicTools:
         resident, promoted = tools_of(layout.resident), tools_of(layout.promoted)
         texts = batch_texts(layout.batches)
         tools = [*resident, *promoted]
-        standing = [*map(dump, resident)]
+        standing = definitions(layout.resident)
         if tools:
             tools[-1] = {**tools[-1], "cache_control": dict(BREAKPOINT)}
         return Rendered(
@@ -67,5 +67,5 @@ class AnthropicTools:
             tools,
             tuple([self.message(text)] for text in texts),
             "\n".join((*standing, layout.text)),
-            (*standing, *map(dump, promoted), layout.text, *texts),
+            (*standing, *definitions(layout.promoted), layout.text, *texts),
         )

@@ -10,7 +10,7 @@ from ..entry import Entry, Form
 from ..layout import Batch, Layout
 from ..names import ANTHROPIC_LENGTH
 from .anthropic import BREAKPOINT, AnthropicTools
-from .renderer import Rendered, dump, lines, tools_of
+from .renderer import Rendered, definitions, dump, lines, tools_of
 
 SEARCH_TOOL = Tool(
     "search_tools",
@@ -22,7 +22,7 @@ SEARCH_TOOL = Tool(
         "required": ["query"],
     },
 )
-"""Stands in the list when the layout has no resident tool: it must hold one that is not deferred,
+"""Added to the list where no resident tool has its id: the list must hold one that is not deferred,
 and references are results of a search."""
 _QUERY = "tools for this turn"
 
@@ -38,6 +38,8 @@ class AnthropicToolSearch:
 
     def __init__(self) -> None:
         self._tools = AnthropicTools()
+        text, tool = self._tools.form(SEARCH_TOOL, Detail.FULL, "")
+        self._search_tool = Entry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
 
     def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
         """A tool where it can be called with it, else a line of text."""
@@ -45,17 +47,18 @@ class AnthropicToolSearch:
 
     def render(self, layout: Layout) -> Rendered:
         """Resident tools up to the breakpoint, then the deferred; two messages per batch."""
-        resident = tools_of(layout.resident) or tools_of([self._search_tool])
+        searches = any(entry.tool_id == SEARCH_TOOL.id for entry in layout.resident)
+        always = layout.resident if searches else (*layout.resident, self._search_tool)
+        resident = tools_of(always)
         promoted = tools_of(layout.promoted)
         messages = tuple(
-            self._search(number, batch, str(resident[0]["name"]))
-            for number, batch in enumerate(layout.batches, 1)
+            self._search(number, batch) for number, batch in enumerate(layout.batches, 1)
         )
         read = (
-            f"{dump(exchange)}\n{dump(tools_of(batch))}"
+            "\n".join((dump(exchange), *definitions(batch)))
             for exchange, batch in zip(messages, layout.batches, strict=True)
         )
-        standing = [*map(dump, resident), layout.text]
+        standing = [*definitions(always), layout.text]
         return Rendered(
             self._tools.system(layout.text),
             [
@@ -68,15 +71,15 @@ class AnthropicToolSearch:
             (*standing, *read),
         )
 
-    @property
-    def _search_tool(self) -> Entry:
-        text, tool = self.form(SEARCH_TOOL, Detail.FULL, "")
-        return Entry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
-
-    def _search(self, number: int, batch: Batch, search: str) -> list[dict[str, Any]]:
+    def _search(self, number: int, batch: Batch) -> list[dict[str, Any]]:
         """A call of the search tool and its result."""
         identity = f"toolu_shortlist_{number:06}"
-        call = {"type": "tool_use", "id": identity, "name": search, "input": {"query": _QUERY}}
+        call = {
+            "type": "tool_use",
+            "id": identity,
+            "name": SEARCH_TOOL.name,
+            "input": {"query": _QUERY},
+        }
         found: list[dict[str, Any]] = [
             {"type": "tool_reference", "tool_name": tool["name"]} for tool in tools_of(batch)
         ]

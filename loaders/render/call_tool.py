@@ -41,6 +41,7 @@ class CallTool:
     def __init__(self, provider: OpenAITools | AnthropicTools) -> None:
         self._provider = provider
         self._tool = provider.tool(CALL_TOOL.name, CALL_TOOL.description, CALL_TOOL.input_schema)
+        self._definition = dump(self._tool)
         self._marked = isinstance(provider, AnthropicTools)
 
     def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
@@ -51,7 +52,7 @@ class CallTool:
         """The one tool, the prefix as system prompt, and a message per batch."""
         prefix = resident_text(layout)
         texts = batch_texts(layout.batches)
-        standing = (dump(self._tool), prefix)
+        standing = (self._definition, prefix)
         marked = {**self._tool, "cache_control": dict(BREAKPOINT)} if self._marked else self._tool
         return Rendered(
             self._provider.system(prefix),

@@ -11,7 +11,7 @@ from ..entry import Form
 from ..layout import Layout
 from ..names import OPENAI_LENGTH, provider_name
 from ..signature import without_prose
-from .renderer import Rendered, batch_texts, dump, line, tools_of
+from .renderer import Rendered, batch_texts, definitions, line, tools_of
 
 
 class OpenAITools:
@@ -52,11 +52,11 @@ class OpenAITools:
         """Tools, the system text, and a message for each batch with lines of text."""
         resident, promoted = tools_of(layout.resident), tools_of(layout.promoted)
         texts = batch_texts(layout.batches)
-        standing = [*map(dump, resident)]
+        standing = definitions(layout.resident)
         return Rendered(
             self.system(layout.text),
             [*resident, *promoted],
             tuple([self.message(text)] for text in texts),
             "\n".join((*standing, layout.text)),
-            (*standing, *map(dump, promoted), layout.text, *texts),
+            (*standing, *definitions(layout.promoted), layout.text, *texts),
         )

@@ -66,6 +66,11 @@ def tools_of(entries: Iterable[Entry]) -> list[Mapping[str, Any]]:
     return [entry.tool for entry in entries if entry.tool is not None]
 
 
+def definitions(entries: Iterable[Entry]) -> list[str]:
+    """The same as text: what the model reads, whatever the provider's shape."""
+    return [entry.text for entry in entries if entry.tool is not None]
+
+
 def resident_text(layout: Layout) -> str:
     """The prefix as text alone: the operator's, the pool, and resident tools line by line."""
     return "\n\n".join(part for part in (layout.text, lines(layout.resident)) if part)
