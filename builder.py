@@ -15,6 +15,7 @@ from . import registry
 from .catalog import Catalog, Tool
 from .config import Config, FusionConfig, TierConfig
 from .errors import ConfigError, StoreError
+from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
 from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
 from .retrieval.document import embedding_text
@@ -65,8 +66,9 @@ class Builder:
     ) -> Index:
         """Index a catalog version, encoding only what `known` does not hold.
 
-        What of `learned` still holds is applied.
+        What of `learned` still holds is applied. Tools that are there to vote are left out.
         """
+        catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
         lexical = self._built_lexical(tools)
         if self._dense is None:
@@ -105,7 +107,8 @@ class Builder:
                     raise
 
     def _opened(self, saved: Saved, catalog: Catalog | None, progress: Progress | None) -> Index:
-        if catalog is not None and catalog.fingerprint != saved.catalog.fingerprint:
+        catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
+        if catalog is not saved.catalog and catalog.fingerprint != saved.catalog.fingerprint:
             return self.build(
                 catalog, known=saved.vectors, learned=saved.learned, progress=progress
             )

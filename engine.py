@@ -18,16 +18,15 @@ from .catalog import Catalog, Tool
 from .config import Config
 from .errors import RequestError, UnknownToolError
 from .gating import Admission, Gate, Refusal, State, Votes
-from .gating.gatekeeper import Gatekeeper
-from .retrieval import Query, Run, Selection, Strategy
-from .retrieval.answer import hits_of, outside, promoted
-from .retrieval.explain import Explanation, explain
+from .gating.gatekeeper import Gatekeeper, checked_reasons
+from .gating.problem import Problem
+from .retrieval import Selection, Strategy
+from .retrieval.explain import Explanation
 from .retrieval.held_out import DEPTH
 from .retrieval.index import Index
 from .retrieval.learned import Learned
 from .retrieval.learning import LearningReport, learn
-from .retrieval.query import bounded
-from .retrieval.run import deadline
+from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
 from .retrieval.usage import Event
 
@@ -45,8 +44,13 @@ class Engine:
         self._builder = builder
         self._index = index
         self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
+        self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
+        self._gatekeeper.over(index)
+        self._quarantined: Mapping[str, str] = {}
         self._updating = Lock()
+        # A request reads, and a change replaces, the version and its quarantine together.
+        self._offering = Lock()
 
     @classmethod
     def from_tools(
@@ -133,19 +137,33 @@ class Engine:
         """Names of the tiers a request may ask for."""
         return self._tiers.names
 
-    def update(self, tools: Iterable[Tool], *, progress: Progress | None = None) -> None:
+    def update(
+        self,
+        tools: Iterable[Tool],
+        *,
+        quarantined: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
         """Replace the catalog; only tools whose text changed are encoded.
 
         Requests already under way are answered from the old version, later ones from the new.
+
+        Args:
+            tools: the catalog as it is now.
+            quarantined: in place of what is quarantined, from the moment these tools are offered;
+                as it was when absent.
+            progress: called with (tools encoded, tools to encode).
         """
         catalog = _catalog(tools)
+        reasons = None if quarantined is None else checked_reasons(quarantined)
         with self._updating:
-            self._index = self._builder.build(
+            index = self._builder.build(
                 catalog,
                 known=self._index.vectors,
                 learned=self._index.learned,
                 progress=progress,
             )
+            self._offer(index, reasons)
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
@@ -176,14 +194,14 @@ class Engine:
                 ranked=partial(self._ranked, index),
             )
             if learned is not None:
-                self._index = self._builder.taught(index, learned)
+                self._offer(self._builder.taught(index, learned), None)
         return report
 
     def forget(self) -> None:
         """Search the encoder's own vectors again."""
         with self._updating:
             if self._index.learned is not None:
-                self._index = self._builder.taught(self._index, None)
+                self._offer(self._builder.taught(self._index, None), None)
 
     def search(
         self,
@@ -216,7 +234,9 @@ class Engine:
         """
         start = perf_counter()
         admission = self._admission(state, allowed, votes, admission)
-        return self._answer(start, admission, query, tier, k, budget_ms)
+        return self._searcher.search(
+            admission, query, tier=tier, k=k, budget_ms=budget_ms, start=start
+        )
 
     def search_many(
         self,
@@ -234,19 +254,8 @@ class Engine:
         Raises:
             RequestError: as `search`.
         """
-        if isinstance(queries, str):
-            raise RequestError("queries: a list of texts, not one text; see `search`")
-        texts = [bounded(query) for query in queries]
-        _, strategy = self._tiers.asked(tier)
         admission = self._admission(state, allowed, votes, admission)
-        encoder = admission.index.encoder
-        vectors: Sequence[Any] = [None] * len(texts)
-        if encoder is not None and "dense" in getattr(strategy, "retrievers", ()):
-            vectors = list(encoder.encode(texts, query=True))
-        return [
-            self._answer(perf_counter(), admission, text, tier, k, None, vector)
-            for text, vector in zip(texts, vectors, strict=True)
-        ]
+        return self._searcher.search_many(admission, queries, tier=tier, k=k)
 
     async def asearch(self, query: str, **arguments: Any) -> Selection:
         """`search` in a worker thread, for use in an event loop."""
@@ -271,13 +280,7 @@ class Engine:
             RequestError: as `search`.
         """
         admission = self._admission(state, allowed, votes, admission)
-        index, refusal = admission.index, admission.refusal(tool_id)
-        name, strategy = self._tiers.asked(tier)
-        count = self._count(k)
-        run = self._run(index, Query(bounded(query), admission.mask), count, None)
-        ranking, ran, reason = self._tiers.rank(run, name, strategy)
-        ranking, _ = promoted(index, run.query, ranking, admission.claimed)
-        return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
+        return self._searcher.explain(admission, query, tool_id, tier=tier, k=k)
 
     def admission(
         self,
@@ -296,7 +299,34 @@ class Engine:
         Raises:
             RequestError: an argument of the wrong type.
         """
-        return self._gatekeeper.admission(self._index, state, allowed, votes)
+        with self._offering:
+            index, quarantined = self._index, self._quarantined
+        return self._gatekeeper.admission(index, quarantined, state, allowed, votes)
+
+    def quarantine(self, reasons: Mapping[str, str]) -> None:
+        """Hold back these tools and no others, whatever a request's state, until told otherwise.
+
+        Args:
+            reasons: tool id to the reason; an id the catalog lacks is held back once it comes.
+
+        Raises:
+            RequestError: no mapping of ids to reasons.
+        """
+        checked = checked_reasons(reasons)
+        with self._offering:
+            self._quarantined = checked
+
+    def after_call(self, state: State, tool_id: str) -> State:
+        """The state once a call of this tool succeeded, with the milestones rules say it reaches.
+
+        Scopes and facts that rules say it provides are for the caller to grant and to fill in.
+        """
+        return self._gatekeeper.over(self._index).after_call(state, tool_id)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What is wrong with the gate's rules for the present catalog; empty is well."""
+        return self._gatekeeper.problems(self._index)
 
     def details(
         self,
@@ -317,6 +347,13 @@ class Engine:
         admission = self._admission(state, allowed, votes, admission)
         return [admission.resolve(tool_id) for tool_id in ids]
 
+    def _offer(self, index: Index, quarantined: Mapping[str, str] | None) -> None:
+        self._gatekeeper.over(index)
+        with self._offering:
+            self._index = index
+            if quarantined is not None:
+                self._quarantined = quarantined
+
     def _admission(
         self,
         state: State | None,
@@ -330,37 +367,6 @@ class Engine:
             raise RequestError("admission: stands in place of state, allowed and votes")
         return self._gatekeeper.own(admission)
 
-    def _answer(
-        self,
-        start: float,
-        admission: Admission,
-        query: str,
-        tier: str | Strategy | None,
-        k: int | None,
-        budget_ms: float | None,
-        vector: Any = None,
-    ) -> Selection:
-        text, index = bounded(query), admission.index
-        count = self._count(k)
-        name, strategy = self._tiers.asked(tier)
-        due = deadline(start, budget_ms)
-        run = self._run(index, Query(text, admission.mask, vector), count, due)
-        ranking, ran, reason = self._tiers.rank(run, name, strategy)
-        ranking, first = promoted(index, run.query, ranking, admission.claimed)
-        hits = hits_of(index, run, ranking.head(count), first)
-        return Selection(
-            query=text,
-            hits=hits,
-            tier=ran,
-            tier_asked=name,
-            tier_reason=reason,
-            timings=run.timings,
-            total_ms=(perf_counter() - start) * 1e3,
-            catalog=index.catalog.fingerprint,
-            held_back=admission.held_back(partial(outside, run)),
-            voter_failures=admission.failures,
-        )
-
     def _ranked(
         self,
         index: Index,
@@ -369,22 +375,12 @@ class Engine:
         vectors: NDArray[np.float32],
     ) -> list[NDArray[np.int64]]:
         index = self._builder.taught(index, learned)
-        everything = Gatekeeper(Gate()).admission(index)
+        everything = Gatekeeper(Gate()).admission(index, {})
         found = (
-            self._answer(perf_counter(), everything, query, None, DEPTH, None, vector)
+            self._searcher.search(everything, query, k=DEPTH, vector=vector)
             for query, vector in zip(queries, vectors, strict=True)
         )
         return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
-
-    def _run(self, index: Index, query: Query, k: int, due: float | None) -> Run:
-        return Run(query, k, index.retrievers, index.rerankers, due, index.scales)
-
-    def _count(self, k: int | None) -> int:
-        if k is None:
-            return self.config.k
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise RequestError(f"k: {k!r}; a whole number of hits, at least 1")
-        return k
 
 
 def _catalog(tools: Iterable[Tool]) -> Catalog:

@@ -71,18 +71,12 @@ class Admission:
     @property
     def failures(self) -> tuple[VoterFailure, ...]:
         """Votes that count for nothing, with the reason."""
-        refused = tuple(
-            VoterFailure(self._server(tool_id), "the tool it claims is not admitted", tool_id)
-            for tool_id in self._votes.claimed
-            if not self.admits(tool_id)
-        )
-        return self._votes.failures + refused
+        return self._votes.failures + self._claims[1]
 
     @property
     def claimed(self) -> tuple[int, ...]:
         """Rows of the admitted tools that take the turn, in order."""
-        rows = self.index.rows
-        return tuple(rows[tool_id] for tool_id in self._votes.claimed if self.admits(tool_id))
+        return self._claims[0]
 
     def admits(self, tool_id: str) -> bool:
         """Whether the tool may be used; false for an id that the catalog does not hold."""
@@ -138,6 +132,23 @@ class Admission:
         if self.mask is None:
             return HeldBack()
         return HeldBack(self._refused_rows, self._refused, nearest)
+
+    @cached_property
+    def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:
+        """Rows of the one server whose claim counts, and the claims that do not."""
+        rows: list[int] = []
+        failures: list[VoterFailure] = []
+        taker: str | None = None
+        for tool_id in self._votes.claimed:
+            server = self._server(tool_id)
+            if not self.admits(tool_id):
+                failures.append(VoterFailure(server, "claims a tool that is not admitted", tool_id))
+            elif taker not in (None, server):
+                failures.append(VoterFailure(server, f"{taker!r} takes the turn", tool_id))
+            else:
+                taker = server
+                rows.append(self.index.rows[tool_id])
+        return tuple(rows), tuple(failures)
 
     def _named(self, name: str) -> Sequence[int]:
         return self.index.catalog.named(name) if isinstance(name, str) else ()

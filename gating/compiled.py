@@ -59,11 +59,14 @@ class CompiledGate:
         self.places: dict[Condition, int] = {}
         #: Rules that ask for something, with the place of what they ask and the rows they concern.
         self.demands: list[tuple[Rule, int, Mask]] = []
+        #: Every rule with the rows it concerns.
+        self.concerned: list[tuple[Rule, Mask]] = []
         #: (kind, name) of what rules say is provided to the rows that provide it.
         self.providers: dict[tuple[str, str], Mask] = {}
         spared: dict[int, Mask] = {}
         for rule in gate.rules:
             mask = matcher.concerned(rule)
+            self.concerned.append((rule, mask))
             if rule.condition is not None and mask.any():
                 place = self._place(rule.condition)
                 self.demands.append((rule, place, mask))
@@ -96,6 +99,16 @@ class CompiledGate:
             passing = spared if holds is False else spared | holds
             admitted = passing if admitted is None else admitted & passing
         return admitted
+
+    def after_call(self, state: State, tool_id: str) -> State:
+        """The state after a call of this tool, with the milestones that rules say it reaches."""
+        row = self.rows.get(tool_id)
+        reached = [
+            name
+            for (kind, name), mask in self.providers.items()
+            if kind == "milestones" and row is not None and mask[row]
+        ]
+        return state.after_call(tool_id).reached(*reached)
 
     def _place(self, condition: Condition) -> int:
         if condition not in self.places:

@@ -26,6 +26,7 @@ from pydantic import (
 from ..errors import ConfigError
 from .form import Predicates, from_form
 from .gate import Gate
+from .problem import rule_problems
 from .rule import Provides, Rule
 from .state import Scalar
 
@@ -111,7 +112,10 @@ def _explained(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _setting(value: Any) -> Gate:
-    return value if isinstance(value, Gate) else read_gate(value)
+    gate = value if isinstance(value, Gate) else read_gate(value)
+    if problems := rule_problems(gate):
+        raise ConfigError("; ".join(f"gate: {problem}" for problem in problems))
+    return gate
 
 
 #: A gate as a setting of a `Config`: the object itself or its declaration.

@@ -1,7 +1,8 @@
-"""Holds an engine's gate and quarantine, and decides what each request may use."""
+"""Holds an engine's gate over its catalog versions, and decides what each request may use."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from threading import Lock
 from types import MappingProxyType
@@ -12,8 +13,11 @@ from ..retrieval.index import Index
 from .admission import Admission
 from .compiled import CompiledGate
 from .gate import Gate
+from .problem import Problem, catalog_problems, rule_problems
 from .state import State
 from .votes import Votes
+
+_LOG = logging.getLogger(__name__)
 
 
 class Gatekeeper:
@@ -25,41 +29,32 @@ class Gatekeeper:
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
-        self._quarantined: Mapping[str, str] = MappingProxyType({})
         # Weak, so that a catalog version goes with its last request.
         self._compiled: WeakKeyDictionary[Index, CompiledGate] = WeakKeyDictionary()
+        self._problems: WeakKeyDictionary[Index, tuple[Problem, ...]] = WeakKeyDictionary()
         self._lock = Lock()
 
-    @property
-    def quarantined(self) -> Mapping[str, str]:
-        """Id of each tool held back until someone approves it, to the reason."""
-        return self._quarantined
-
-    def quarantine(self, reasons: Mapping[str, str]) -> None:
-        """Hold back these tools, and no others, whatever a request's state; replaced at once.
-
-        Args:
-            reasons: tool id to the reason; ids that the catalog lacks are held back when they come.
-
-        Raises:
-            RequestError: no mapping of ids to reasons.
-        """
-        if not isinstance(reasons, Mapping) or not all(
-            isinstance(text, str) for pair in reasons.items() for text in pair
-        ):
-            raise RequestError("quarantined: a mapping of tool ids to reasons")
-        self._quarantined = MappingProxyType(dict(reasons))
-
     def over(self, index: Index) -> CompiledGate:
-        """The gate compiled for a catalog version, once."""
+        """The gate compiled for a catalog version, once; what is wrong with it is logged."""
         with self._lock:
-            if index not in self._compiled:
-                self._compiled[index] = CompiledGate(self.gate, index.tools, index.rows)
-            return self._compiled[index]
+            compiled = self._compiled.get(index)
+            if compiled is None:
+                compiled = CompiledGate(self.gate, index.tools, index.rows)
+                self._compiled[index] = compiled
+                self._problems[index] = rule_problems(self.gate) + catalog_problems(compiled)
+                for problem in self._problems[index]:
+                    _LOG.warning("gate: %s", problem)
+            return compiled
+
+    def problems(self, index: Index) -> tuple[Problem, ...]:
+        """What is wrong with the rules over a catalog version."""
+        self.over(index)
+        return self._problems[index]
 
     def admission(
         self,
         index: Index,
+        quarantined: Mapping[str, str],
         state: State | None = None,
         allowed: Iterable[str] | None = None,
         votes: Votes | None = None,
@@ -68,6 +63,7 @@ class Gatekeeper:
 
         Args:
             index: the version.
+            quarantined: id of each tool held back until someone approves it, to the reason.
             state: what the agent holds; nothing when absent.
             allowed: ids the request is limited to; None for no limit.
             votes: what servers say of their tools for this turn.
@@ -80,7 +76,7 @@ class Gatekeeper:
         if votes is not None and not isinstance(votes, Votes):
             raise RequestError(f"votes: Votes as collected, not {type(votes).__name__}")
         evaluation = self.over(index).holding(State() if state is None else state)
-        return Admission(index, evaluation, self, index.mask(allowed), self._quarantined, votes)
+        return Admission(index, evaluation, self, index.mask(allowed), quarantined, votes)
 
     def own(self, admission: Admission) -> Admission:
         """The admission, if it was made here.
@@ -91,3 +87,16 @@ class Gatekeeper:
         if not isinstance(admission, Admission) or admission.keeper is not self:
             raise RequestError("admission: make it with `admission` of the engine that is asked")
         return admission
+
+
+def checked_reasons(reasons: Mapping[str, str]) -> Mapping[str, str]:
+    """A copy of what is quarantined, id to reason.
+
+    Raises:
+        RequestError: no mapping of ids to reasons.
+    """
+    if not isinstance(reasons, Mapping) or not all(
+        isinstance(text, str) for pair in reasons.items() for text in pair
+    ):
+        raise RequestError("quarantined: a mapping of tool ids to reasons")
+    return MappingProxyType(dict(reasons))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from .condition import (
 )
 from .form import to_form
 from .matcher import Mask
+from .satisfiable import simple
 from .wording import clause, wording
 
 #: Tools named as leading to another, at most.
@@ -109,7 +110,7 @@ class _Reader:
         if any(name in self.evaluation.errors for name in _predicates(condition)):
             return "predicate_error"
         if isinstance(condition, Not):
-            return min(map(self._kind, _simple(condition)), key=_HARDNESS.index)
+            return min(map(self._kind, simple(condition)), key=_HARDNESS.index)
         if isinstance(condition, Scope):
             return "scope"
         return "annotation" if isinstance(condition, Annotation) else "precondition"
@@ -164,16 +165,8 @@ def _conditions(lacks: list[_Lack]) -> tuple[Condition, ...]:
     return tuple(condition for lack in lacks for condition in lack.conditions)
 
 
-def _simple(condition: Condition) -> Iterator[Condition]:
-    parts = condition.composed_of()
-    if not parts:
-        yield condition
-    for part in parts:
-        yield from _simple(part)
-
-
 def _predicates(condition: Condition) -> list[str]:
-    return [part.name for part in _simple(condition) if isinstance(part, Predicate)]
+    return [part.name for part in simple(condition) if isinstance(part, Predicate)]
 
 
 def _at(values: Values, row: int) -> bool:

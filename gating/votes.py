@@ -1,11 +1,70 @@
-"""What servers say of their own tools for one turn."""
+"""What servers say of their own tools for one turn: the `_tool_gating` convention, made safe.
+
+A server may leave tools of its own out of a turn (`exclude`), or say that a tool of its own should
+take the turn (`claim`); what it does not mention is included. Asking is opt-in for each server. A
+server that does not answer, or answers nonsense, excludes and claims nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
 
+from ..catalog import Catalog, Tool
+from ..catalog.text import Notes, clean_line
+from ..errors import ConfigError
 from ..retrieval.selection import VoterFailure
+
+#: Name of the tool a server votes with; never indexed, listed or callable.
+VOTING_TOOL = "_tool_gating"
+#: Milliseconds a turn waits for votes.
+TIMEOUT_MS = 50.0
+_ACTIONS = ("include", "exclude", "claim")
+# Votes of one server that are read, and failures of one that are told.
+_VOTES = 10_000
+_FAILURES = 5
+_REASON = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What a server is asked.
+
+    Args:
+        server: the server.
+        query: the request's text.
+        tools: names of the tools it has in the catalog.
+    """
+
+    server: str
+    query: str
+    tools: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """What a server says of one tool.
+
+    Args:
+        tool: its name, or its id.
+        action: `include`, `exclude` or `claim`.
+        reason: shown to whoever asks why the tool is left out.
+    """
+
+    tool: str
+    action: str
+    reason: str = ""
+
+
+class Voter(Protocol):
+    """Asks one server; must not block the event loop."""
+
+    def __call__(self, ballot: Ballot, /) -> Awaitable[Iterable[Vote]]:
+        """The votes of the server."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +73,157 @@ class Votes:
 
     Args:
         excluded: id of each tool left out, to the server's reason.
-        claimed: ids of the tools that take the turn, in order; put first if they are admitted.
+        claimed: ids of the tools that should take the turn, in order; those of the first server
+            with an admitted one are put first.
         failures: what was said or went wrong that counts for nothing.
     """
 
     excluded: Mapping[str, str] = field(default_factory=dict)
     claimed: tuple[str, ...] = ()
     failures: tuple[VoterFailure, ...] = ()
+
+
+class Voters:
+    """The servers that are asked before a turn.
+
+    Args:
+        voters: server to what asks it; no other server votes.
+        trusted: servers of these that may claim a turn.
+        timeout_ms: milliseconds a turn waits for all of them together.
+
+    Raises:
+        ConfigError: a trusted server does not vote, or the time is no number above 0.
+    """
+
+    def __init__(
+        self,
+        voters: Mapping[str, Voter],
+        *,
+        trusted: Iterable[str] = (),
+        timeout_ms: float = TIMEOUT_MS,
+    ) -> None:
+        self._voters = dict(voters)
+        self._trusted = frozenset([trusted] if isinstance(trusted, str) else trusted)
+        self._timeout = timeout_ms
+        self._known: tuple[Catalog | None, Mapping[str, _OwnTools]] = (None, {})
+        if strangers := sorted(self._trusted - self._voters.keys()):
+            raise ConfigError(f"trusted: {', '.join(strangers)}: no voter of that server")
+        if isinstance(timeout_ms, bool) or not timeout_ms > 0:
+            raise ConfigError(f"timeout_ms: {timeout_ms!r}; a number of milliseconds above 0")
+
+    async def collect(self, query: str, catalog: Catalog) -> Votes:
+        """The votes for a request, asked of all servers at once; never raises for a server's fault.
+
+        Args:
+            query: the request's text; each server reads it.
+            catalog: the version the request is answered from.
+        """
+        own = self._own_tools(catalog)
+        asked = {
+            server: asyncio.ensure_future(
+                _asked(self._voters[server], Ballot(server, query, tools.names))
+            )
+            for server, tools in own.items()
+        }
+        if not asked:
+            return Votes()
+        try:
+            await asyncio.wait(asked.values(), timeout=self._timeout / 1e3)
+        finally:
+            for task in asked.values():
+                # A voter may ignore being cancelled; the turn does not wait for it.
+                task.cancel()
+                task.add_done_callback(_forget)
+        count = _Count()
+        for server, task in asked.items():
+            if not task.done() or task.cancelled():
+                count.fail(server, f"did not answer in {self._timeout:g} ms")
+            elif (error := task.exception()) is not None:
+                count.fail(server, f"could not be asked: {type(error).__name__}: {error}")
+            else:
+                trusted = server in self._trusted
+                for vote in task.result():
+                    count.add(server, vote, own[server], trusted)
+        return count.votes()
+
+    def _own_tools(self, catalog: Catalog) -> Mapping[str, _OwnTools]:
+        """The tools of each voting server; kept for as long as the catalog stays the same."""
+        known, own = self._known
+        if known is not catalog:
+            own = {server: _OwnTools([], {}) for server in self._voters}
+            for tool in catalog:
+                if tool.server in own:
+                    own[tool.server].add(tool)
+            own = {server: tools for server, tools in own.items() if tools.ids}
+            self._known = catalog, own
+        return own
+
+
+def without_voting_tools(catalog: Catalog) -> Catalog:
+    """The catalog without the tools that servers vote with; the same one if there is none."""
+    votes = [catalog[ordinal].id for ordinal in catalog.named(VOTING_TOOL)]
+    return catalog.remove(votes) if votes else catalog
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnTools:
+    """A server's tools by what it may call them."""
+
+    names: list[str]
+    ids: dict[str, list[str]]
+
+    def add(self, tool: Tool) -> None:
+        self.names.append(tool.name)
+        for called in {tool.name, tool.id}:
+            self.ids.setdefault(called, []).append(tool.id)
+
+
+class _Count:
+    """Votes as they are counted, by the rules."""
+
+    def __init__(self) -> None:
+        self._excluded: dict[str, str] = {}
+        self._claimed: dict[str, None] = {}
+        self._failures: dict[str, list[VoterFailure]] = {}
+
+    def fail(self, server: str, reason: str, tool: str | None = None) -> None:
+        failures = self._failures.setdefault(server, [])
+        if len(failures) < _FAILURES:
+            failures.append(VoterFailure(server, _told(reason), tool and _told(tool)))
+
+    def add(self, server: str, vote: object, own: _OwnTools, trusted: bool) -> None:
+        if not isinstance(vote, Vote) or not all(
+            isinstance(text, str) for text in (vote.tool, vote.action, vote.reason)
+        ):
+            self.fail(server, f"{vote!r:.80} is no Vote")
+            return
+        ids = own.ids.get(vote.tool, ())
+        if vote.action not in _ACTIONS:
+            self.fail(server, f"{vote.action!r:.80}: none of {', '.join(_ACTIONS)}", vote.tool)
+        elif not ids:
+            self.fail(server, "speaks of a tool that is not its own", vote.tool)
+        elif vote.action == "exclude":
+            self._excluded.update(dict.fromkeys(ids, _told(vote.reason)))
+        elif vote.action == "claim" and not trusted:
+            self.fail(server, "is not trusted to claim a turn", ids[0])
+        elif vote.action == "claim":
+            self._claimed.update(dict.fromkeys(ids))
+
+    def votes(self) -> Votes:
+        failures = tuple(failure for told in self._failures.values() for failure in told)
+        return Votes(self._excluded, tuple(self._claimed), failures)
+
+
+async def _asked(voter: Voter, ballot: Ballot) -> Sequence[object]:
+    return list(islice(await voter(ballot), _VOTES))
+
+
+def _told(text: object) -> str:
+    """A server's words, made fit to be shown: one clean line, bounded."""
+    return clean_line(str(text)[: 4 * _REASON], "reason", Notes())[:_REASON]
+
+
+def _forget(task: asyncio.Future[Sequence[object]]) -> None:
+    """Takes note of what an abandoned task raised, so that the event loop does not report it."""
+    if not task.cancelled():
+        task.exception()

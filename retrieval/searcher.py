@@ -1,0 +1,162 @@
+"""A request's way from its text to a Selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import RequestError
+from .answer import hits_of, outside, promoted
+from .explain import Explanation, explain
+from .index import Index
+from .protocols import Strategy
+from .query import Query, bounded
+from .refusal import HeldBack, Refusal
+from .run import Run, deadline
+from .selection import Selection, VoterFailure
+from .tiers import Tiers
+
+
+class Admitted(Protocol):
+    """What a request may use of an index; `gating.Admission` decides it."""
+
+    @property
+    def index(self) -> Index: ...  # noqa: D102
+    @property
+    def mask(self) -> NDArray[np.bool_] | None: ...  # noqa: D102
+    @property
+    def claimed(self) -> Sequence[int]: ...  # noqa: D102
+    @property
+    def failures(self) -> tuple[VoterFailure, ...]: ...  # noqa: D102
+    def refusal(self, tool_id: str) -> Refusal | None: ...  # noqa: D102
+    def held_back(self, nearest: Callable[[int], Sequence[int]]) -> HeldBack: ...  # noqa: D102
+
+
+class Searcher:
+    """Answers requests in the tiers of an engine; knows no catalog version of its own.
+
+    Args:
+        tiers: what requests may ask for.
+        k: hits of a request that asks for no number.
+    """
+
+    def __init__(self, tiers: Tiers, k: int) -> None:
+        self._tiers = tiers
+        self._k = k
+
+    def search(
+        self,
+        admitted: Admitted,
+        query: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+        budget_ms: float | None = None,
+        start: float | None = None,
+        vector: NDArray[np.float32] | None = None,
+    ) -> Selection:
+        """The tools a request needs, best first.
+
+        Args:
+            admitted: what it may use, of which index.
+            query: its text.
+            tier: name of a tier, or a strategy.
+            k: how many hits at most.
+            budget_ms: milliseconds the answer may take, from `start`.
+            start: when the request came, by `perf_counter()`; now, when absent.
+            vector: the encoded text, shape (dim,), if it was encoded beforehand.
+
+        Raises:
+            RequestError: an argument is of the wrong type or out of range, or no such tier.
+        """
+        start = perf_counter() if start is None else start
+        name, strategy = self._tiers.asked(tier)
+        run = self._run(admitted, query, k, deadline(start, budget_ms), vector)
+        ranking, ran, reason = self._tiers.rank(run, name, strategy)
+        index = admitted.index
+        ranking, first = promoted(index, run.query, ranking, admitted.claimed)
+        hits = hits_of(index, run, ranking.head(run.k), first)
+        return Selection(
+            query=run.query.text,
+            hits=hits,
+            tier=ran,
+            tier_asked=name,
+            tier_reason=reason,
+            timings=run.timings,
+            total_ms=(perf_counter() - start) * 1e3,
+            catalog=index.catalog.fingerprint,
+            held_back=admitted.held_back(partial(outside, run)),
+            voter_failures=admitted.failures,
+        )
+
+    def search_many(
+        self,
+        admitted: Admitted,
+        queries: Sequence[str],
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+    ) -> list[Selection]:
+        """One selection per request; requests are encoded together.
+
+        Raises:
+            RequestError: as `search`.
+        """
+        if isinstance(queries, str):
+            raise RequestError("queries: a list of texts, not one text; see `search`")
+        texts = [bounded(query) for query in queries]
+        _, strategy = self._tiers.asked(tier)
+        encoder = admitted.index.encoder
+        vectors: Sequence[Any] = [None] * len(texts)
+        if encoder is not None and "dense" in getattr(strategy, "retrievers", ()):
+            vectors = list(encoder.encode(texts, query=True))
+        return [
+            self.search(admitted, text, tier=tier, k=k, vector=vector)
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
+
+    def explain(
+        self,
+        admitted: Admitted,
+        query: str,
+        tool_id: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+    ) -> Explanation:
+        """Where each stage places one tool for a request, and why it is offered or is not.
+
+        Raises:
+            UnknownToolError: no such tool.
+            RequestError: as `search`.
+        """
+        index, refusal = admitted.index, admitted.refusal(tool_id)
+        name, strategy = self._tiers.asked(tier)
+        run = self._run(admitted, query, k, None, None)
+        ranking, ran, reason = self._tiers.rank(run, name, strategy)
+        ranking, _ = promoted(index, run.query, ranking, admitted.claimed)
+        return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
+
+    def _run(
+        self,
+        admitted: Admitted,
+        query: str,
+        k: int | None,
+        due: float | None,
+        vector: NDArray[np.float32] | None,
+    ) -> Run:
+        index = admitted.index
+        asked = Query(bounded(query), admitted.mask, vector)
+        return Run(asked, self._count(k), index.retrievers, index.rerankers, due, index.scales)
+
+    def _count(self, k: int | None) -> int:
+        if k is None:
+            return self._k
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise RequestError(f"k: {k!r}; a whole number of hits, at least 1")
+        return k
