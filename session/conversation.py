@@ -1,0 +1,139 @@
+"""What was said, as far as it still bears on what is asked now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import RequestError
+from ..retrieval.analysis import terms, words
+from ..retrieval.query import MAX_QUERY_CHARS
+
+#: Messages kept, the newest.
+MAX_MESSAGES = 12
+#: Characters of earlier messages that join the request: what the encoder reads beyond it.
+CONTEXT_CHARS = 600
+_SPEAKERS = frozenset({"user", "assistant"})
+
+# Logistic regression of "this only makes sense with what was said before" on conversations
+# written for the project and on requests put after somebody else's conversation.
+_TERMS, _GAIN, _DENSITY, _INTERCEPT = -3.5, 4.3, 1.4, 5.3
+#: What the search with context weighs at most, beside the request alone.
+_MOST = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing said.
+
+    Args:
+        role: `user` or `assistant`.
+        content: the words.
+    """
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The end of a conversation: the newest messages, bounded in number and length.
+
+    Args:
+        messages: oldest first.
+    """
+
+    messages: tuple[Message, ...] = ()
+
+    @classmethod
+    def of(cls, messages: Iterable[Mapping[str, Any] | Message]) -> Conversation:
+        """Read messages as providers write them.
+
+        Content is a text or a list of parts, of which the text parts are read. Messages of other
+        roles (system, tool) and without words are passed over.
+
+        Raises:
+            RequestError: no list of messages, or one without a role.
+        """
+        if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
+            raise RequestError("messages: a list of objects with role and content")
+        return cls().extended(_message(at, message) for at, message in enumerate(messages))
+
+    def extended(self, messages: Iterable[Message]) -> Conversation:
+        """The conversation with more said; what falls out of its bounds is forgotten."""
+        kept = [
+            message
+            for message in (*self.messages, *messages)
+            if message.role in _SPEAKERS and message.content
+        ][-MAX_MESSAGES:]
+        last = max((at for at, one in enumerate(kept) if one.role == "user"), default=-1)
+        return Conversation(
+            tuple(
+                Message(one.role, one.content[: MAX_QUERY_CHARS if at == last else CONTEXT_CHARS])
+                for at, one in enumerate(kept)
+            )
+        )
+
+    @property
+    def request(self) -> str:
+        """What the user said last; empty when the user has not spoken."""
+        return next((one.content for one in reversed(self.messages) if one.role == "user"), "")
+
+    @property
+    def earlier(self) -> tuple[Message, ...]:
+        """What was said before the request, oldest first."""
+        places = [at for at, one in enumerate(self.messages) if one.role == "user"]
+        return self.messages[: places[-1]] if places else ()
+
+    @property
+    def in_context(self) -> str:
+        """The request with what was said before it, newest first as encoders cut at the end.
+
+        Just the request when nothing was.
+        """
+        said = " ".join(one.content for one in reversed(self.earlier))
+        return f"{self.request}\n{said[:CONTEXT_CHARS]}" if said else self.request
+
+    def to_dict(self) -> list[dict[str, str]]:
+        """JSON form."""
+        return [{"role": one.role, "content": one.content} for one in self.messages]
+
+
+def context_weight(request: str, alone: float, in_context: float) -> float:
+    """How much the search with context counts beside the search for the request alone.
+
+    From 0 to 0.6: a request that says little, and finds more when read after what was said
+    before, leans on the context; one that stands by itself does not. Tiers differ in their units,
+    so scores enter as a ratio.
+
+    Args:
+        request: what the user said last.
+        alone: best score of the search for it.
+        in_context: best score of the search with context.
+    """
+    said = len(set(terms(request)))
+    gain = 0.0 if in_context <= 0 else (in_context - alone) / in_context
+    density = said / max(len(words(request)), 1)
+    evidence = _TERMS * math.log1p(said) + _GAIN * gain + _DENSITY * density + _INTERCEPT
+    return _MOST / (1 + math.exp(-max(min(evidence, 50.0), -50.0)))
+
+
+def _message(at: int, message: Mapping[str, Any] | Message) -> Message:
+    if isinstance(message, Message):
+        return message
+    if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+        raise RequestError(f"messages[{at}]: an object with role and content, not {message!r:.80}")
+    return Message(message["role"], _text(at, message.get("content")))
+
+
+def _text(at: int, content: object) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content.strip()
+    if isinstance(content, Sequence):
+        texts = (part.get("text") for part in content if isinstance(part, Mapping))
+        return " ".join(text.strip() for text in texts if isinstance(text, str))
+    raise RequestError(f"messages[{at}].content: a text or a list of parts, not {content!r:.80}")

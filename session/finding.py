@@ -1,0 +1,133 @@
+"""From a conversation to ranked tools."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..gating import Admission
+from ..retrieval import Hit, Placement, Selection
+from .board import Board, Scores
+from .conversation import context_weight
+from .intents import clauses
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+#: Hits taken from each search before they are merged.
+DEPTH = 50
+#: Stages of a search that put tools before all others, whatever their scores.
+_FIRST = ("exact", "claim")
+#: Stage under which a hit carries its place and score in the merged ranking.
+STAGE = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the searches of one turn gave.
+
+    Args:
+        queries: the texts searched for, the request first.
+        selections: an answer for each.
+        merged: one answer out of them, as long as the searches are deep.
+        intents: the parts of the request that were given tools of their own; none when it is one.
+        context: weight of what was said before, from 0 to 1.
+        search_ms: milliseconds in the engine.
+        merge_ms: milliseconds besides.
+    """
+
+    queries: tuple[str, ...]
+    selections: tuple[Selection, ...]
+    merged: Selection
+    intents: tuple[str, ...]
+    context: float
+    search_ms: float
+    merge_ms: float
+
+
+def find(
+    engine: Engine,
+    request: str,
+    in_context: str,
+    *,
+    admission: Admission,
+    tier: str | None,
+    k: int,
+    context: float | None = None,
+) -> Found:
+    """Search for a request alone, with its context, and for its parts, in one batch; merge.
+
+    Args:
+        engine: searched.
+        request: what is asked now.
+        in_context: the same with what bears on it; equal to `request` where nothing does.
+        admission: what may be found.
+        tier: name of the tier, or the engine's default.
+        k: hits needed.
+        context: weight of the search with context; found from both searches when absent.
+    """
+    start = perf_counter()
+    parts = clauses(request)
+    queries = [request]
+    if in_context != request:
+        queries.append(in_context)
+    first_part = len(queries)
+    if len(parts) > 1:
+        queries.extend(parts)
+    searching = perf_counter()
+    selections = engine.search_many(queries, tier=tier, k=max(k, DEPTH), admission=admission)
+    searched = perf_counter()
+    board = Board(selections)
+    whole, weight = board.scores[0], 0.0
+    if first_part > 1:
+        alone, within = board.scores[0], board.scores[1]
+        weight = context
+        if weight is None:
+            weight = context_weight(request, alone.max(initial=0), within.max(initial=0))
+        whole = (1 - weight) * alone + weight * within
+    intents = board.intents(whole, range(first_part, len(queries)))
+    ranking = board.shared(whole, intents) if intents else board.cohesive(whole)
+    if intents:
+        # The request's best tool keeps its place; the parts share those below it.
+        ranking[np.argmax(whole)] = 1.0
+    main = selections[1] if weight > 0.3 else selections[0]
+    sources = [main, *(one for one in selections if one is not main)]
+    hits = _hits(board, ranking, whole, sources, selections[0])
+    done = perf_counter()
+    return Found(
+        tuple(queries),
+        tuple(selections),
+        replace(main, hits=hits),
+        tuple(queries[part] for part in intents),
+        weight,
+        (searched - searching) * 1e3,
+        (searching - start + done - searched) * 1e3,
+    )
+
+
+def _hits(
+    board: Board,
+    ranking: Scores,
+    whole: Scores,
+    sources: Sequence[Selection],
+    asked: Selection,
+) -> tuple[Hit, ...]:
+    """The merged hits; tools that the request names or a server claims stay first."""
+    listed: dict[str, Hit] = {}
+    for selection in sources:
+        for hit in selection.hits:
+            listed.setdefault(hit.id, hit)
+    first = [hit.id for hit in asked.hits if any(stage in hit.stages for stage in _FIRST)]
+    ids = [tool.id for tool in board.tools]
+    order = sorted(range(len(ids)), key=lambda at: (-ranking[at], ids[at]))
+    ordered = list(dict.fromkeys([*first, *(ids[at] for at in order)]))
+    hits = []
+    for rank, tool_id in enumerate(ordered, 1):
+        hit, place = listed[tool_id], board.places[tool_id]
+        stages = {**hit.stages, STAGE: Placement(rank, float(ranking[place]))}
+        hits.append(Hit(hit.tool, rank, float(whole[place]), stages))
+    return tuple(hits)

@@ -1,0 +1,79 @@
+"""A request taken apart into what it asks for, one thing at a time.
+
+Boundaries are found by words and marks alone; whether a part is an intent of its own is settled by
+what the engine finds for it, see `rank`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..retrieval.analysis import terms
+
+#: Parts a request is taken apart into at most; each costs an encoding.
+MAX_CLAUSES = 6
+#: Characters beyond which a request is a document, not a list of wishes, and stays whole.
+_MAX_CHARS = 1_000
+# Distinct terms a part needs: below that it is the end of its neighbour.
+_LEAST_TERMS = 2
+_MARKS = " \t\r\n,.;:"
+
+_SENTENCE = re.compile(r"(?<=[.?!;…])\s+|(?<=[。？！；])|\n+|;\s*")
+# Longer forms first. Words that are one letter in one language and an article in another
+# (`a`, `i`, `o`) are left out.
+_CONJUNCTIONS = "|".join(
+    (
+        "and then|and also|and finally|and|then|also|plus|as well as|after that|afterwards",
+        "finally|but|y luego|y después|y también|y|luego|después|también|et puis|et aussi|et|puis",
+        "ensuite|und dann|und auch|und|dann|außerdem|e poi|poi|depois|então|e também|e|en dan",
+        "daarna|och|sedan|og|oraz|potem|и затем|и|затем|потом|а также|ve sonra|ve|ardından|sonra",
+        "ثم|و",
+    )
+)
+_JOINT = re.compile(
+    rf"(\s*,?\s+(?:{_CONJUNCTIONS})\s+"
+    r"|[，、]\s*(?:然后|并且|并|再|接着|还有|そして|それから|また)?|(?:然后|并且|接着)"
+    r"|\s*:\s+)",
+    re.IGNORECASE,
+)
+_BLANKS = re.compile(r"[^\S\n]+")
+_COMMA = re.compile(r"(,\s+)")
+
+
+def clauses(text: str) -> tuple[str, ...]:
+    """The parts of a request, in order; one when it has no boundary, none when it is empty.
+
+    Sentences are divided at conjunctions of a dozen languages and at colons, and at commas where a
+    series ends in a conjunction ("find X, gather Y and file Z"): other commas set apart mere
+    details. A part that says too little stays with its neighbour.
+    """
+    if len(text) > _MAX_CHARS:
+        return (text.strip(_MARKS),)
+    found: list[str] = []
+    for sentence in _SENTENCE.split(_BLANKS.sub(" ", text)):
+        parts = _joined(_JOINT.split(sentence))
+        if len(parts) > 1:
+            parts = [one for part in parts[:-1] for one in _joined(_COMMA.split(part))] + parts[-1:]
+        for part in parts:
+            if found and _slight(part):
+                found[-1] += f" {part}"
+            else:
+                found.append(part)
+    whole = [bare for part in found if (bare := part.strip(_MARKS))]
+    return tuple(whole[:MAX_CLAUSES])
+
+
+def _joined(pieces: list[str]) -> list[str]:
+    """Texts between boundaries; `pieces` alternates texts and boundaries, as `re.split` gives."""
+    current, parts = pieces[0], []
+    for boundary, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+        if _slight(current) or _slight(piece):
+            current += boundary + piece
+        else:
+            parts.append(current)
+            current = piece
+    return [*parts, current]
+
+
+def _slight(part: str) -> bool:
+    return len(set(terms(part))) < _LEAST_TERMS
