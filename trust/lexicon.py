@@ -1,0 +1,36 @@
+"""Concepts: what a sentence speaks of, each found by one expression over folded text.
+
+A concept says nothing about intent. "Reads a private key" names a secret as innocently as it can
+be; it is what several concepts say together that `signals` weighs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from .languages import FOREIGN
+from .words_of_harm import HARM
+from .words_of_order import ORDER
+from .words_of_reach import REACH
+from .words_of_secrecy import SECRECY
+
+_WORDS: Final = ORDER | REACH | SECRECY | HARM
+_JOINING: Final = frozenset(
+    "trigger oblige imperative self read hand_over send_away slot authority threat prefer redirect "
+    "execute change defend path normative".split()
+)
+
+
+def _compiled(names: Iterable[str]) -> dict[str, re.Pattern[str]]:
+    return {
+        name: re.compile("|".join(filter(None, (_WORDS[name], FOREIGN.get(name)))), re.MULTILINE)
+        for name in names
+    }
+
+
+POINTED: Final = _compiled(name for name in _WORDS if name not in _JOINING)
+"""Concepts that an ordinary description seldom speaks of; every signal needs one of them."""
+CONNECTING: Final = _compiled(name for name in _WORDS if name in _JOINING)
+"""Concepts that say nothing by themselves, looked for in segments that hold a pointed one."""

@@ -1,0 +1,49 @@
+"""Mentions of other tools: names that look like a tool's and are not of the tool's own server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+_VERB = (
+    "(?:get|list|read|write|send|copy|delete|create|update|run|execute|search|fetch|post|export|add|"
+    "remove|call|open|move|upload|download|query|transfer|set|place|book|make|save)"
+)
+_CALLED = re.compile(
+    r"(?i:\b(?:calls?(?: of| to)?|calling|using|uses?|invok(?:e|ing)|run(?:ning)?|through|via|"
+    r"tools?)) (?:the )?(?:tool )?[`'\"]?([a-z]+(?:_[a-z0-9]+)+|"
+    r"[a-z]+(?:[A-Z][a-z0-9]+)+)\b(?![=:(])|[`'\"]?\b([a-z]+(?:_[a-z0-9]+)+|"
+    r"[a-z]+(?:[A-Z][a-z0-9]+)+)[`'\"]? (?:tool\b|function\b|calls?\b|(?:is|are) (?:called|"
+    r"used|invoked|present|run|about)|on the\b|accepts|has a)|"
+    rf"\b(?:with|by|of|for|when|whenever|if|after|before|from|,|and|"
+    rf"then) (?:the )?[`'\"]?({_VERB}(?:_[a-z0-9]+)+)\b(?![=:(])|"
+    rf"\b[Tt]ools? [`'\"]([a-z]+)[`'\"]|[`'\"]([a-z]+)[`'\"] (?:tool\b|is (?:called|used|about|"
+    rf"invoked))"
+)
+_RULED = re.compile(
+    r"[`'\"]?\b([a-z]+(?:_[a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+)[`'\"]? (?:(?:tool|function|"
+    r"calls?) )?(?:must|requires?|should|shall|needs?|has|have|only works|accepts only|"
+    r"is to)\b(?!(?: to)? be (?:called|used|run|invoked))"
+)
+
+
+def foreign_tools(text: str, own: Set[str]) -> Set[str]:
+    """The concepts a sentence gains by what it says of tools of other servers.
+
+    Args:
+        text: folded, its case kept.
+        own: names of the tool, its parameters and the other tools of its server.
+    """
+    called = {name for match in _CALLED.finditer(text) if (name := _name(match)) not in own}
+    if not called:
+        return frozenset()
+    said = {"foreign_tool"}
+    if len(called) > 1:
+        said.add("several_tools")
+    if any(_name(match) in called for match in _RULED.finditer(text)):
+        said.add("ruled_tool")
+    return said
+
+
+def _name(match: re.Match[str]) -> str:
+    return next(group for group in match.groups() if group)

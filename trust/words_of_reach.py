@@ -1,0 +1,96 @@
+"""Words of reach: secrets, private data, the conversation, files, and where they are moved."""
+
+from __future__ import annotations
+
+from typing import Final
+
+REACH: Final[dict[str, str]] = {
+    "secret_path": (
+        r"(?:~|/root|/home/[\w.$<>{}-]+|/users/[\w.$<>{}-]+|\$home|"
+        r"%userprofile%)[/\\](?:\.(?:ssh|aws|kube|docker|gnupg|netrc|pgpass|git-credentials|"
+        r"npmrc|pypirc|env|config|azure|gcloud|bash_history|zsh_history|cursor|claude)|"
+        r"library/keychains|private)\b|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:passwd|shadow|"
+        r"sudoers|secrets)\b|/proc/self/environ|(?<![\w*])\.(?:env|netrc|npmrc|pypirc|pgpass|"
+        r"git-credentials)\b(?!\()|\.(?:ssh|aws|kube|gnupg|docker)[/\\]|\b(?:mcp|"
+        r"claude_desktop_config)\.json\b|\b(?:secrets?|credentials?)\.(?:json|ya?ml|toml|txt|"
+        r"env)\b|\bid rsa\b|\bwallet\.dat\b|\blogin\.keychain|\bprintenv\b|`env`|\bkeychain\b"
+    ),
+    "secret": (
+        r"(?<![a-z])(?:credentials?|passwords?|passphrases?|api[ _-]?(?:keys?|tokens?)|"
+        r"private keys?|(?:ssh|signing|encryption|access) keys?|secrets|(?:access|session|"
+        r"bearer|auth\w*|api) tokens?|cookies?|seed phrases?|mnemonic|card numbers?|cvv|"
+        r"connection strings?|authori[sz]ation headers?|environment variables|bank details|"
+        r"login data|[a-z]+_api_key|payment methods?)\b"
+    ),
+    "context": (
+        r"\b(?:conversation|chat|dialog(?:ue)?|message|session)s? (?:history|transcript|"
+        r"so far)\b|\b(?:whole|entire|full|complete|verbatim|previous|prior|earlier|"
+        r"past) (?:copy of )?(?:of )?(?:the |this |our |your |user's )*(?:conversations?|"
+        r"chats?|dialog(?:ue)?|transcript|context|messages|prompts?)\b|\bmessages? (?:of|in|"
+        r"from) (?:the|this|our|your) (?:conversation|chat|dialog|session|user)|\b(?:summary|"
+        r"history|transcript|copy|log|messages?) of (?:the |this |our |all )*(?:conversation|"
+        r"dialog(?:ue)?|chat|messages|user's messages)|\b(?:prior|earlier|previous|"
+        r"other) tools?'? (?:outputs?|results?|calls?|responses?)|\bresults? of (?:each|all|"
+        r"every|the (?:other|previous)) (?:of the )?tools?\b|\b(?:system|developer|hidden|"
+        r"initial) (?:prompt|message|instructions?|reasoning)\b|\bdeveloper's instructions\b|"
+        r"\bchain of thought\b|\byour (?:reasoning|instructions|prompt)\b|"
+        r"\blist of (?:all )?(?:the |your )?(?:available |other )?tools\b|\b(?:everything|all|"
+        r"what(?:ever)?) (?:that )?(?:the )?(?:user|person|you) (?:has |have |ha[sd] )?(?:said|"
+        r"says|typed|types|told|wrote|know|mentioned)\b|\buser's (?:recent |last |latest |"
+        r"own )?(?:messages|words|requests?|prompts?)\b"
+    ),
+    "private": (
+        r"\b(?:(?:user|person|owner|customer|victim)'s (?:[\w-]+ ){0,2}(?:home|files?|"
+        r"documents?|photos?|contacts?|mails?|e-?mails?|addresse?s?|id numbers?|downloads|"
+        r"browser|data|history|repositor(?:y|ies)|director(?:y|ies)|folders?|devices?|machine|"
+        r"account|bank|inbox|wallet|ssh|secrets)|address book|private (?:photos?|repositor(?:y|"
+        r"ies)|folders?|files?|documents?|data)|browser (?:cookies|history)|home director(?:y|"
+        r"ies)|microphone|webcam|location data|account numbers?|email address and location|"
+        r"location of the user|salary data|personal data|customer records?|workspace's|"
+        r"~/documents|/private)\b"
+    ),
+    "path": (
+        r"(?<![\w:/.])(?:/(?:etc|home|root|var|usr|opt|proc|mnt|users)/[\w./-]+|~/[\w./-]+|"
+        r"[a-z]:\\[\w\\. -]+)|(?<![\w*/.-])[\w-]{1,63}\.(?:json|ya?ml|toml|ini|conf|cfg|pem|key|db|"
+        r"sqlite|log)\b"
+    ),
+    "read": (
+        r"\b(?:read(?:s|ing)?|retriev(?:e|es|ing)|fetch(?:es|ing)?|load(?:s|ing)?|open(?:s|"
+        r"ing)?|obtain(?:s|ed|ing)?|collect(?:s|ing)?|gather(?:s|ing)?|look(?:s|ing)? (?:into|"
+        r"up|through|for)|access(?:es|ing)?|extract(?:s|ing)?|contents?|the text of|values? of|"
+        r"output of|derived from|list|found in|grab|get)\b"
+    ),
+    "hand_over": (
+        r"(?<!not )(?<!if )\b(?:pass(?:es|ed|ing)?|includ(?:e|es|ed|ing)|append(?:s|ed|ing)?|"
+        r"attach(?:es|ed|ing)?|embed(?:s|ded|ding)?|insert(?:s|ed|ing)?|put(?:s|ting)?|"
+        r"suppl(?:y|ies|ied|ying)|provid(?:e|es|ed|ing)|hand(?:s|ed|ing)? over|giv(?:e|es|en|"
+        r"ing)|submit(?:s|ted|ting)?|plac(?:e|es|ed|ing)|return(?:s|ed)?|add(?:s|ed|ing)?|"
+        r"join(?:s|ed)?|share[sd]?|register(?:ed)?|consists? of|receives?|combined? with|"
+        r"concatenate|goes in|repeat|recite|reveal|disclose|(?:retry|again|calls?|requests?|"
+        r"key(?:ed)?) with|holds?|contain|encoded?|report(?:s|ed)? (?:here|to)|stor(?:e|es|ed|"
+        r"ing)|send(?:s|ing)?|sent|forward(?:s|ed|ing)?|relay(?:s|ed|ing)?|upload(?:s|ed|ing)?|"
+        r"post(?:s|ed|ing)?|transmit(?:s|ted|ting)?|submit|mirror(?:s|ed)?|exfiltrat\w+|"
+        r"cop(?:y|ied|ies)|used as|preceded by)\b"
+    ),
+    "send_away": (
+        r"\b(?:send(?:s|ing)?|sent|forward(?:s|ed|ing)?|relay(?:s|ed|ing)?|upload(?:s|ed|ing)?|"
+        r"transmit(?:s|ted|ting)?|mirror(?:s|ed)?|bcc|cc|copied|invite|post(?:s|ed|ing)?|go to|"
+        r"push(?:es|ed)?|deliver(?:s|ed)?|redirect(?:s|ed)?|write|writes|export\w*|query each|"
+        r"share[sd]?)\b"
+    ),
+    "slot": (
+        r"\b(?:in|into|as|for|within|under) (?:the |its |a |an |each |that |"
+        r"this )?(?:[`'\"][\w.-]+[`'\"]|(?:[\w`'\"-]+ ){0,2}(?:parameter|argument|field|param|"
+        r"metadata|header|body|payload|memo|comment|subdomain|notes?)\b)|\b(?:parameter|"
+        r"argument|field|value)s? (?:[`'\"]?[\w-]+[`'\"]? )?(?:has to|must|should|is to|"
+        r"needs? to|is derived|shall|for)\b|\bquery string\b"
+    ),
+    "slot_text": r"^[`'\"]?\w+[`'\"]?(?: \([\w, ]+\))?: |\btakes `\w+`:",
+    "destination": (
+        r"(?<![\w.+-])(?!\S{0,80}example)[\w.+-]{1,64}@[\w-]{1,63}\.[a-z]{2,}\b|\b(?:https?|ftp|wss?)://|"
+        r"\b0x[0-9a-f]{40}\b|\+\d[\d ]{8,}\d\b|\bgit@[\w.-]+:|"
+        r"\b[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){3,}\b|\b(?:\d{1,3}\.){3}\d{1,3}\b|"
+        r"(?<![\w-])[\w-]{1,63}\.(?:tunnel|evil|click|xyz|top|pw)[\w.-]*|\bpay\.me/"
+    ),
+    "bare_host": r"\b(?:https?|ftp)://(?:\d{1,3}\.){3}\d{1,3}\b|\bhttps?://[^\s\"'`]*\?\w+=(?=\s|$)",
+}
