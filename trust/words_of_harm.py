@@ -107,9 +107,9 @@ HARM: Final[dict[str, str]] = {
         r"\{\{/?system\}\}|</?(?:important|critical|system|secret|hidden|instructions?|urgent|"
         r"mandatory|priority|attention|admin|override|directive|internal)\b[^>]{0,60}>|"
         r"\[/?(?:system|instructions?|important|hidden|internal|directive|"
-        r"admin)\b[^\]]{0,30}\]|(?<!=)={3,} ?[\w ()]{0,40}(?:assistant|system|agent)\b|/\* ?(?:ai|llm|"
-        r"assistant|agent)\b|\bnote (?:to|for) (?:the )?(?:ai|llm|assistant|model|agent)\b|"
-        r"\bai: "
+        r"admin)\b[^\]]{0,30}\]|(?<!=)={3,} ?[\w ()]{0,40}(?:assistant|system|agent)\b|"
+        r"/\* ?(?:ai|llm|assistant|agent)\b|\bnote (?:to|for) (?:the )?(?:ai|llm|assistant|"
+        r"model|agent)\b|\bai: "
     ),
     "comment": r"<!--|\[//\]: #",
 }
