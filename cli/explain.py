@@ -18,6 +18,7 @@ from .options import (
 )
 from .search import score_text
 from .source import open_engine, tell_unknown
+from .state import CalledOption, FactOption, MilestoneOption, ScopeOption, read_state, unlocking
 
 if TYPE_CHECKING:
     from ..retrieval.explain import Explanation
@@ -37,12 +38,17 @@ def explain(
     tier: TierOption = None,
     k: KOption = None,
     allow: AllowOption = None,
+    scope: ScopeOption = None,
+    called: CalledOption = None,
+    milestone: MilestoneOption = None,
+    fact: FactOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show where each stage places one tool for a request, and why it is offered or is not."""
     engine = open_engine(index, tools, config, tier)
     tell_unknown(engine, allow)
-    explanation = engine.explain(query, tool, tier=tier, k=k, allowed=allow)
+    state = read_state(scope, called, milestone, fact)
+    explanation = engine.explain(query, tool, tier=tier, k=k, allowed=allow, state=state)
     if as_json:
         write_json(explanation.to_dict())
     else:
@@ -52,10 +58,11 @@ def explain(
 def _show(explanation: Explanation, count: int) -> None:
     from rich.text import Text
 
+    ending = "" if explanation.refusal is None else unlocking(explanation.refusal)
     verdict = Text.assemble(
         (explanation.tool, "bold"),
         f" in tier {explanation.tier}, {counted(explanation.k, 'tool')} offered\n",
-        (explanation.reason, "green" if explanation.offered else "yellow"),
+        (explanation.reason + ending, "green" if explanation.offered else "yellow"),
     )
     if not explanation.stages:
         show(verdict)

@@ -17,6 +17,14 @@ from .options import (
     ToolsOption,
 )
 from .source import open_engine, tell_unknown
+from .state import (
+    CalledOption,
+    FactOption,
+    MilestoneOption,
+    ScopeOption,
+    read_state,
+    refusal_lines,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,6 +46,10 @@ def search(
     tier: TierOption = None,
     k: KOption = None,
     allow: AllowOption = None,
+    scope: ScopeOption = None,
+    called: CalledOption = None,
+    milestone: MilestoneOption = None,
+    fact: FactOption = None,
     budget_ms: Annotated[
         float | None,
         typer.Option(
@@ -51,7 +63,10 @@ def search(
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
     engine = open_engine(index, tools, config, tier)
     tell_unknown(engine, allow)
-    selection = engine.search(query, tier=tier, k=k, allowed=allow, budget_ms=budget_ms)
+    state = read_state(scope, called, milestone, fact)
+    selection = engine.search(
+        query, tier=tier, k=k, allowed=allow, budget_ms=budget_ms, state=state
+    )
     if as_json:
         write_json(selection.to_dict())
         return
@@ -88,6 +103,10 @@ def _footer(selection: Selection, count: int) -> Text:
     if selection.tier_reason:
         text.append(f"asked for {selection.tier_asked}, ran {selection.tier}: ", style="yellow")
         text.append(f"{selection.tier_reason}\n", style="yellow")
+    if held := len(selection.held_back):
+        lines = refusal_lines(selection.held_back.nearest())
+        text.append(f"held back: {held:,} of {counted(count, 'tool')}; the nearest:\n")
+        text.append("\n".join(lines) + "\n")
     stages = ", ".join(f"{stage} {ms:.1f}" for stage, ms in selection.timings.items())
     text.append(
         f"{selection.tier} over {counted(count, 'tool')} in {selection.total_ms:.1f} ms"

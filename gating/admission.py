@@ -17,7 +17,7 @@ from ..retrieval.selection import VoterFailure
 from .compiled import Evaluation
 from .matcher import Mask
 from .nearest import nearest_ids
-from .reason import refusal_of
+from .reason import Reasons
 from .state import State
 from .votes import Votes
 
@@ -154,6 +154,11 @@ class Admission:
         return self.index.catalog.named(name) if isinstance(name, str) else ()
 
     @cached_property
+    def _reasons(self) -> Reasons:
+        everything = np.ones(len(self.index.tools), np.bool_)
+        return Reasons(self._evaluation, everything if self.mask is None else self.mask)
+
+    @cached_property
     def _refused_rows(self) -> NDArray[np.intp]:
         return np.flatnonzero(True if self.mask is None else ~self.mask)
 
@@ -189,8 +194,7 @@ class Admission:
             said = self._votes.excluded[tool_id]
             reason = "its server leaves it out this turn" + (f": {said}" if said else "")
             return Refusal(tool_id, "excluded", reason, (), {"server": self._server(tool_id)})
-        mask = np.ones(len(self.index.tools), np.bool_) if self.mask is None else self.mask
-        return refusal_of(self._evaluation, row, mask)
+        return self._reasons.refusal(row)
 
     def _server(self, tool_id: str) -> str:
         row = self.index.rows.get(tool_id)

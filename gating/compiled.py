@@ -197,12 +197,15 @@ class Evaluation:
         try:
             answer = condition.function(self.state)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must deny
-            _LOG.warning("predicate %r raised", condition.name, exc_info=True)
-            self.errors[condition.name] = f"{type(error).__name__}: {error}"[:_ERROR_TEXT]
-            return False, False
+            _LOG.debug("predicate %r raised", condition.name, exc_info=True)
+            return self._unsaid(condition, f"raised {type(error).__name__}: {error}")
         if isinstance(answer, bool | np.bool_):
             return _certain(bool(answer))
-        self.errors[condition.name] = f"answered {type(answer).__name__}, not True or False"
+        return self._unsaid(condition, f"answered {type(answer).__name__}, not True or False")
+
+    def _unsaid(self, condition: Predicate, what: str) -> Truth:
+        self.errors[condition.name] = what[:_ERROR_TEXT]
+        _LOG.warning("predicate %r %s", condition.name, self.errors[condition.name])
         return False, False
 
 

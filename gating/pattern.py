@@ -46,10 +46,14 @@ class Pattern:
 
     def fitting(self, texts: Collection[str]) -> list[str]:
         """Those of the texts the glob fits."""
-        if not _WILD.search(self.text):
+        wild = _WILD.search(self.text)
+        if wild is None:
             return [self.text] if self.text in texts else []
-        match = _compiled(self.text).match
-        return [text for text in texts if match(text) or text == self.text]
+        # What precedes the first wildcard rules out most texts at a fraction of the cost.
+        start, match = self.text[: wild.start()], _compiled(self.text).match
+        return [
+            text for text in texts if text.startswith(start) and (match(text) or text == self.text)
+        ]
 
     def fits(self, text: str) -> bool:
         """Whether the glob fits a text, or is that text."""

@@ -34,34 +34,6 @@ UNLOCKING = 5
 _HARDNESS = ("precondition", "scope", "predicate_error", "annotation")
 
 
-def refusal_of(evaluation: Evaluation, row: int, admitted: Mask) -> Refusal:
-    """The refusal of a row that a rule's demand keeps out.
-
-    Args:
-        evaluation: the gate's conditions in the agent's state.
-        row: of the tool.
-        admitted: rows the request may use, whatever else was decided, shape (n,).
-    """
-    compiled = evaluation.compiled
-    failing: dict[Condition, list[str]] = {}
-    for rule, place, mask in compiled.demands:
-        if mask[row] and not _at(evaluation.truths[place][0], row):
-            failing.setdefault(compiled.nodes[place][0], []).append(rule.described())
-    reader = _Reader(evaluation, row, admitted)
-    lack = _all([reader.lack(condition) for condition in failing])
-    say = clause if len(failing) > 1 else wording
-    needs = " and ".join(map(say, failing))
-    unmet = [reader.detail(condition) for condition in dict.fromkeys(lack.conditions)]
-    wrong = "".join(f"; {one['predicate']!r}: {one['error']}" for one in unmet if "error" in one)
-    return Refusal(
-        compiled.tools[row].id,
-        lack.kind,
-        f"needs {needs}{wrong}",
-        reader.ids(lack.unlocking),
-        {"rules": [name for names in failing.values() for name in names], "unmet": unmet},
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class _Lack:
     """What keeps a condition from holding.
@@ -78,36 +50,62 @@ class _Lack:
     unlocking: NDArray[np.intp] | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Finds what a tool's failing conditions lack."""
+class Reasons:
+    """Why rules hold tools back from one request.
 
-    evaluation: Evaluation
-    row: int
-    admitted: Mask
+    Args:
+        evaluation: the gate's conditions in the agent's state.
+        admitted: rows the request may use, whatever else was decided, shape (n,).
+    """
 
-    def lack(self, condition: Condition) -> _Lack:
+    def __init__(self, evaluation: Evaluation, admitted: Mask) -> None:
+        self._evaluation = evaluation
+        self._admitted = admitted
+        self._leading: dict[Condition, NDArray[np.intp] | None] = {}
+
+    def refusal(self, row: int) -> Refusal:
+        """The refusal of a row that a rule's demand keeps out."""
+        compiled = self._evaluation.compiled
+        failing: dict[Condition, list[str]] = {}
+        for rule, place, mask in compiled.demands:
+            if mask[row] and not _at(self._evaluation.truths[place][0], row):
+                failing.setdefault(compiled.nodes[place][0], []).append(rule.described())
+        lack = _all([self._lack(condition, row) for condition in failing])
+        say = clause if len(failing) > 1 else wording
+        unmet = [self._detail(condition) for condition in dict.fromkeys(lack.conditions)]
+        wrong = "".join(f"; {one['predicate']!r} {one['error']}" for one in unmet if "error" in one)
+        return Refusal(
+            compiled.tools[row].id,
+            lack.kind,
+            f"needs {' and '.join(map(say, failing))}{wrong}",
+            self._ids(lack.unlocking),
+            {"rules": [name for names in failing.values() for name in names], "unmet": unmet},
+        )
+
+    def _lack(self, condition: Condition, row: int) -> _Lack:
         if isinstance(condition, AllOf | AnyOf):
-            parts = [self.lack(part) for part in condition.parts if not self._holds(part)]
+            parts = [
+                self._lack(part, row) for part in condition.parts if not self._holds(part, row)
+            ]
             return _all(parts) if isinstance(condition, AllOf) else _any(parts)
         return _Lack(self._kind(condition), (condition,), self._unlocking(condition))
 
-    def detail(self, condition: Condition) -> dict[str, Any]:
+    def _detail(self, condition: Condition) -> dict[str, Any]:
         """JSON form of a condition that does not hold."""
         form = to_form(condition)
         for name in _predicates(condition):
-            if name in self.evaluation.errors:
-                form |= {"predicate": name, "error": self.evaluation.errors[name]}
-        if unlocked_by := self.ids(self._unlocking(condition)):
+            if name in self._evaluation.errors:
+                form |= {"predicate": name, "error": self._evaluation.errors[name]}
+        if unlocked_by := self._ids(self._unlocking(condition)):
             form["unlocked_by"] = list(unlocked_by)
         return form
 
-    def ids(self, rows: NDArray[np.intp] | None) -> tuple[str, ...]:
-        tools = self.evaluation.compiled.tools
+    def _ids(self, rows: NDArray[np.intp] | None) -> tuple[str, ...]:
+        tools = self._evaluation.compiled.tools
         return () if rows is None else tuple(tools[row].id for row in rows[:UNLOCKING].tolist())
 
     def _kind(self, condition: Condition) -> str:
-        if any(name in self.evaluation.errors for name in _predicates(condition)):
+        if any(name in self._evaluation.errors for name in _predicates(condition)):
             return "predicate_error"
         if isinstance(condition, Not):
             return min(map(self._kind, simple(condition)), key=_HARDNESS.index)
@@ -117,24 +115,28 @@ class _Reader:
 
     def _unlocking(self, condition: Condition) -> NDArray[np.intp] | None:
         """Rows of admitted tools that lead to a simple condition; None where there is none."""
-        compiled = self.evaluation.compiled
-        leading: Mask | None = None
-        if isinstance(condition, After):
-            leading = compiled.meant[condition.pattern]
-        elif isinstance(condition, Scope):
-            leading = compiled.providers.get(("scopes", condition.name))
-        elif isinstance(condition, Milestone):
-            leading = compiled.providers.get(("milestones", condition.name))
-        elif isinstance(condition, Fact):
-            leading = compiled.providers.get(("facts", condition.name))
-        if leading is None:
-            return None
-        rows = np.flatnonzero(leading & self.admitted)
-        return rows if len(rows) else None
+        if condition not in self._leading:
+            leading = self._leading_to(condition)
+            rows = None if leading is None else np.flatnonzero(leading & self._admitted)
+            self._leading[condition] = None if rows is None or not len(rows) else rows
+        return self._leading[condition]
 
-    def _holds(self, condition: Condition) -> bool:
-        place = self.evaluation.compiled.places[condition]
-        return _at(self.evaluation.truths[place][0], self.row)
+    def _leading_to(self, condition: Condition) -> Mask | None:
+        compiled = self._evaluation.compiled
+        match condition:
+            case After():
+                return compiled.meant[condition.pattern]
+            case Scope():
+                return compiled.providers.get(("scopes", condition.name))
+            case Milestone():
+                return compiled.providers.get(("milestones", condition.name))
+            case Fact():
+                return compiled.providers.get(("facts", condition.name))
+        return None
+
+    def _holds(self, condition: Condition, row: int) -> bool:
+        place = self._evaluation.compiled.places[condition]
+        return _at(self._evaluation.truths[place][0], row)
 
 
 def _all(lacks: list[_Lack]) -> _Lack:

@@ -1,0 +1,76 @@
+"""Options that say what the agent holds, and refusals as they are shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..gating import Refusal, State
+
+ScopeOption = Annotated[
+    list[str] | None,
+    typer.Option("--scope", metavar="NAME", help="A scope the agent was granted; repeatable."),
+]
+CalledOption = Annotated[
+    list[str] | None,
+    typer.Option("--called", metavar="ID", help="A tool it has called already; repeatable."),
+]
+MilestoneOption = Annotated[
+    list[str] | None,
+    typer.Option("--milestone", metavar="NAME", help="A milestone it reached; repeatable."),
+]
+FactOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fact",
+        metavar="NAME[=VALUE]",
+        help="A fact it knows, true without a value; numbers, true and false are read as such; "
+        "repeatable.",
+    ),
+]
+
+
+def read_state(
+    scopes: list[str] | None,
+    called: list[str] | None,
+    milestones: list[str] | None,
+    facts: list[str] | None,
+) -> State:
+    """The state the options tell.
+
+    Raises:
+        RequestError: an empty name.
+    """
+    from ..gating import State
+
+    return State(
+        frozenset(scopes or ()),
+        tuple(called or ()),
+        frozenset(milestones or ()),
+        dict(_fact(text) for text in facts or ()),
+    )
+
+
+def refusal_lines(refusals: Iterable[Refusal]) -> list[str]:
+    """A line for each refusal: the tool, the reason, what unlocks it."""
+    return [f"  {refusal.tool_id}: {refusal.reason}{unlocking(refusal)}" for refusal in refusals]
+
+
+def unlocking(refusal: Refusal) -> str:
+    """What unlocks a tool, as an ending of its line."""
+    return f"; unlocked by {', '.join(refusal.unlocked_by)}" if refusal.unlocked_by else ""
+
+
+def _fact(text: str) -> tuple[str, Any]:
+    name, given, value = text.partition("=")
+    if not given:
+        return name, True
+    try:
+        read = json.loads(value)
+    except ValueError:
+        return name, value
+    return name, read if isinstance(read, str | bool | int | float) else value
