@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..catalog import Tool
+from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from ..gating import Admission, Refusal
 
@@ -146,34 +146,34 @@ class Active:
         self,
         wanted: Sequence[Tool],
         budget: Budget,
-        tools: Mapping[str, Tool],
-        keep: Collection[str],
+        catalog: Catalog,
+        since: int,
     ) -> tuple[tuple[Departure, ...], tuple[Tool, ...]]:
         """Evict what was used longest ago until what is wanted fits the budget.
 
-        Pinned tools and those in `keep` stay. Where even that leaves too little, as many of the
+        Pinned tools and those used lately stay. Where even that leaves too little, as many of the
         wanted tools as fit are taken, best first.
 
         Args:
             wanted: tools to be active, best first.
             budget: what they may amount to.
-            tools: definitions of the active ones.
-            keep: ids that stay whatever was used when.
+            catalog: holds the active tools.
+            since: number of the turn from which on a tool counts as used lately.
 
         Returns:
             The tools that left, and the wanted ones there is room for.
         """
         fresh = [tool for tool in wanted if tool.id not in self._held]
-        costs = {tool_id: budget.spent(tools[tool_id]) for tool_id in self._held}
+        costs = {tool_id: budget.spent(catalog.get(tool_id)) for tool_id in self._held}
         count, spent = len(self._held), sum(costs.values())
         added = sum(budget.spent(tool) for tool in fresh)
         left: list[Departure] = []
         if not budget.holds(count + len(fresh), spent + added):
-            staying = {*keep, *(tool.id for tool in wanted)}
+            staying = {tool.id for tool in wanted}
             loose = [
                 tool_id
                 for tool_id, held in self._held.items()
-                if not held.pinned and tool_id not in staying
+                if not held.pinned and held.used < since and tool_id not in staying
             ]
             loose.sort(key=lambda tool_id: self._held[tool_id].used)
             for tool_id in loose:

@@ -83,7 +83,7 @@ def _checker(dialect: str) -> Any:
     own = {"pattern": _pattern, "uniqueItems": _unique, "enum": _enum, "const": _same}
     known |= {name: _own(holds) for name, holds in own.items()}
     known |= dict.fromkeys((name for name in _LEFT_TO_SERVER if name in known), _own(_anything))
-    return validators.extend(base, known)
+    return validators.extend(base, known)  # type: ignore[no-untyped-call]
 
 
 def _counted(keyword: Callable[..., Errors | None]) -> Callable[..., Errors]:

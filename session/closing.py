@@ -32,8 +32,9 @@ _ASSENT = frozenset(
 )
 _FILLING = frozenset(
     """
-    a all an and but cool dear for got help i im is it its just know lot much my needed now of really
-    so for that thats the then there to today too very wanted was well wonderful yet you your youre
+    a all an and but cool dear for got help i im is it its just know lot much my needed now of
+    really so for that thats the then there to today too very wanted was well wonderful yet you
+    your youre
     schon bien mille muchas mucho molte tante vielen sehr beaucoup bonne soiree journee
     nuit dia noche hoch makes sense see quick
     """.split()

@@ -88,6 +88,12 @@ class Conversation:
         return self.messages[: places[-1]] if places else ()
 
     @property
+    def answered(self) -> str:
+        """What the assistant said right before the request; empty when it did not."""
+        earlier = self.earlier
+        return earlier[-1].content if earlier and earlier[-1].role == "assistant" else ""
+
+    @property
     def in_context(self) -> str:
         """The request with what was said before it, newest first as encoders cut at the end.
 

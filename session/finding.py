@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 DEPTH = 50
 #: Stages of a search that put tools before all others, whatever their scores.
 _FIRST = ("exact", "claim")
+#: Weight of the context above which a request is judged by what it finds in context.
+LEANING = 0.3
 #: Stage under which a hit carries its place and score in the merged ranking.
 STAGE = "session"
 
@@ -34,6 +36,9 @@ class Found:
         queries: the texts searched for, the request first.
         selections: an answer for each.
         merged: one answer out of them, as long as the searches are deep.
+        judged: the answer that says best whether anything fits: to the request alone, or with
+            context where it leans on that.
+        parts: the answers to the intents.
         intents: the parts of the request that were given tools of their own; none when it is one.
         context: weight of what was said before, from 0 to 1.
         search_ms: milliseconds in the engine.
@@ -43,6 +48,8 @@ class Found:
     queries: tuple[str, ...]
     selections: tuple[Selection, ...]
     merged: Selection
+    judged: Selection
+    parts: tuple[Selection, ...]
     intents: tuple[str, ...]
     context: float
     search_ms: float
@@ -85,16 +92,18 @@ def find(
     whole, weight = board.scores[0], 0.0
     if first_part > 1:
         alone, within = board.scores[0], board.scores[1]
-        weight = context
-        if weight is None:
-            weight = context_weight(request, alone.max(initial=0), within.max(initial=0))
+        weight = (
+            context_weight(request, alone.max(initial=0), within.max(initial=0))
+            if context is None
+            else context
+        )
         whole = (1 - weight) * alone + weight * within
     intents = board.intents(whole, range(first_part, len(queries)))
     ranking = board.shared(whole, intents) if intents else board.cohesive(whole)
     if intents:
         # The request's best tool keeps its place; the parts share those below it.
         ranking[np.argmax(whole)] = 1.0
-    main = selections[1] if weight > 0.3 else selections[0]
+    main = selections[1] if weight > LEANING else selections[0]
     sources = [main, *(one for one in selections if one is not main)]
     hits = _hits(board, ranking, whole, sources, selections[0])
     done = perf_counter()
@@ -102,6 +111,8 @@ def find(
         tuple(queries),
         tuple(selections),
         replace(main, hits=hits),
+        main,
+        tuple(selections[part] for part in intents),
         tuple(queries[part] for part in intents),
         weight,
         (searched - searching) * 1e3,
