@@ -36,6 +36,9 @@ _JOINT = re.compile(
     r"|\s*:\s+)",
     re.IGNORECASE,
 )
+_GOING_ON = re.compile(
+    rf"\s*(?:{_CONJUNCTIONS}|然后|接着|そして|それから|また|그리고)\b", re.IGNORECASE
+)
 _BLANKS = re.compile(r"[^\S\n]+")
 _COMMA = re.compile(r"(,\s+)")
 
@@ -43,15 +46,19 @@ _COMMA = re.compile(r"(,\s+)")
 def clauses(text: str) -> tuple[str, ...]:
     """The parts of a request, in order; one when it has no boundary, none when it is empty.
 
-    Sentences are divided at conjunctions of a dozen languages and at colons, and at commas where a
-    series ends in a conjunction ("find X, gather Y and file Z"): other commas set apart mere
-    details. A part that says too little stays with its neighbour.
+    Sentences alone do not make several wishes: what one needs is often told in two or three. Where
+    something joins them or their parts, the request is divided at their ends, at conjunctions of a
+    dozen languages and at colons, and at commas where a series ends in a conjunction ("find X,
+    gather Y and file Z"): other commas set apart mere details. A part that says too little stays
+    with its neighbour.
     """
     if len(text) > _MAX_CHARS:
         return (text.strip(_MARKS),)
     found: list[str] = []
+    several = False
     for sentence in _SENTENCE.split(_BLANKS.sub(" ", text)):
         parts = _joined(_JOINT.split(sentence))
+        several = several or len(parts) > 1 or _GOING_ON.match(sentence) is not None
         if len(parts) > 1:
             parts = [one for part in parts[:-1] for one in _joined(_COMMA.split(part))] + parts[-1:]
         for part in parts:
@@ -59,6 +66,8 @@ def clauses(text: str) -> tuple[str, ...]:
                 found[-1] += f" {part}"
             else:
                 found.append(part)
+    if not several:
+        return (text.strip(_MARKS),) if found else ()
     whole = [bare for part in found if (bare := part.strip(_MARKS))]
     return tuple(whole[:MAX_CLAUSES])
 
