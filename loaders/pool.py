@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..catalog import Catalog
 from ..errors import RequestError
+from .counting import bundled_counter
 from .ladder import Rung, ServerBlock, climb, group
 from .recent import Recent
 from .summaries import Summaries
@@ -64,13 +65,11 @@ class PoolWriter:
         summaries: Summaries | None = None,
         counter: TokenCounter | None = None,
     ) -> None:
-        from ..models import TokenCounter
-
         if budget < 0:
             raise RequestError(f"a pool's budget is in tokens and not negative, got {budget}")
         self.budget = budget
         self.summaries = summaries or Summaries()
-        self._counter = counter or TokenCounter()
+        self._counter = counter or bundled_counter()
         self._written: Recent[tuple[str, frozenset[str]], Pool] = Recent(_VERSIONS)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:

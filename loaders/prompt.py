@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
+from .counting import bundled_counter
 from .detail import Detail, definition_text
 from .entry import EntryWriter
 from .layout import Layout
@@ -103,14 +104,12 @@ class Prompt:
         resident: Sequence[Tool] = (),
         withheld: Iterable[str] = (),
     ) -> None:
-        from ..models import TokenCounter
-
         if schema_budget < 0 or context_tokens < 1 or not 0 <= pass_through_share <= 1:
             raise RequestError(
                 "schema_budget must not be negative, context_tokens must be positive, and "
                 "pass_through_share must be from 0 to 1"
             )
-        self._counter = TokenCounter()
+        self._counter = bundled_counter()
         self._renderer = renderer_for(format) if isinstance(format, str) else format
         self._pool = pool or PoolWriter(counter=self._counter)
         self._schemas = schemas or SchemaLoader()

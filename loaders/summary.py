@@ -7,17 +7,14 @@ parameters that tell the tool from its neighbours; the words a request for it wo
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..catalog import Tool
 from ..catalog.text import Notes, clean_line
 from ..retrieval.analysis import spaced
+from .counting import bundled_counter
 from .prose import plain_sentences, without_filler
 from .verbs import SEEKING, base_form
-
-if TYPE_CHECKING:
-    from ..models import TokenCounter
 
 SUMMARY_TOKENS = 60
 """Tokens (cl100k_base) a summary has at most, whoever wrote it."""
@@ -80,7 +77,7 @@ def bounded(text: str) -> str:
     line = line.strip()
     if len(line.encode()) <= SUMMARY_TOKENS:  # a token takes at least a byte
         return line
-    while (count := _counter().count(line)) > SUMMARY_TOKENS:
+    while (count := bundled_counter().count(line)) > SUMMARY_TOKENS:
         kept = line[: max(1, len(line) * SUMMARY_TOKENS // count)]
         cut = kept.rpartition(" ")[0] if " " in kept else kept
         line = _DANGLING.sub("", cut if len(cut) < len(line) else line[:-1])
@@ -163,7 +160,7 @@ def _telling(parameters: dict[str, Any], said: set[str]) -> list[str]:
         meant = [word for word in words if _stem(word) not in _GENERIC and word not in _GENERIC]
         if not meant or any(_stem(word) in said for word in meant) or len(words) > 3:
             continue
-        if base_form(words[0]) or words[0] in _SWITCHES:
+        if words[0] in _SWITCHES or (len(words) > 1 and base_form(words[0])):
             continue
         said.update(_stem(word) for word in meant)
         found.append(" ".join(words if words[-1] not in ("id", "ids", "name") else words[:-1]))
@@ -191,10 +188,3 @@ def _lowered(text: str) -> str:
     """A phrase to follow a verb: its first letter small unless it starts a name."""
     first = text.partition(" ")[0]
     return text[:1].lower() + text[1:] if first[1:].islower() or len(first) == 1 else text
-
-
-@cache
-def _counter() -> TokenCounter:
-    from ..models import TokenCounter
-
-    return TokenCounter()

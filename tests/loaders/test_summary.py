@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist.catalog import Tool
+from shortlist.loaders.summary import SUMMARY_TOKENS, adds_nothing, bounded, summarize
+from shortlist.models import TokenCounter
+
+
+def schema(*optional: str, required: tuple[str, ...] = ()) -> dict:
+    names = dict.fromkeys((*required, *optional), {"type": "string"})
+    return {"type": "object", "properties": names, "required": list(required)}
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        (
+            Tool("search_issues", "github", "Search GitHub issues.",
+                 schema("label", "assignee", "page", "per_page")),
+            "Search GitHub issues by assignee and label",
+        ),
+        (
+            Tool("t", "s", "This tool allows you to retrieve the weather. Call it first."),
+            "Retrieve the weather",
+        ),
+        (
+            Tool("t", "s", "Use this tool when you need to convert a file\n\nArgs:\n  path: where"),
+            "Convert a file",
+        ),
+        (Tool("t", "s", "A tool for searching the docs"), "Search the docs"),
+        (Tool("t", "s", "**Retrieves** and lists [pages](http://x.y/z) (slow)."),
+         "Retrieve and list pages"),
+        (Tool("get_categories", "s", "LinkedIn categories of a report"),
+         "LinkedIn categories of a report"),
+        (Tool("get_weather", "s", "The weather of a city"), "Get the weather of a city"),
+        (Tool("t", "s", "```\ncode\n```\nCreates a page, e.g. a blog post. More."),
+         "Create a page, e.g. a blog post"),
+        (Tool("t", "s", "Always call this first. Deletes one record for good."),
+         "Delete one record for good"),
+        (Tool("get_weather", "s", ""), "Get weather"),
+        (Tool("get_weather", "s", "", schema(required=("latitude", "longitude"))),
+         "Get weather by latitude and longitude"),
+        (Tool("x", "s", "获取当前时间信息。更多文字"), "获取当前时间信息"),
+    ],
+)  # fmt: skip
+def test_summaries_are_shaped_like_requests(tool, said):
+    assert summarize(tool) == said
+
+
+def test_a_long_sentence_is_cut_at_a_clause():
+    description = (
+        "Lists the runs of the workflows of a repository with their status and conclusion, which "
+        "takes a while for large ones because all pages are fetched one after the other"
+    )
+    said = summarize(Tool("list_runs", "ci", description))
+    assert said == (
+        "List the runs of the workflows of a repository with their status and conclusion"
+    )
+
+
+def test_of_the_demo_they_are_short_and_different(demo, counter):
+    lines = [summarize(tool) for tool in demo]
+    counts = counter.count_many(lines)
+    assert sum(counts) / len(counts) < 20
+    assert max(counts) <= 40
+    assert len({(tool.server, line) for tool, line in zip(demo, lines, strict=True)}) == 120
+
+
+@pytest.mark.parametrize(
+    ("summary", "name", "nothing"),
+    [
+        ("Create a pull request", "create_pull_request", True),
+        ("Create pull requests", "createPullRequest", True),
+        ("Create a draft pull request", "create_pull_request", False),
+    ],
+)
+def test_what_repeats_the_name_adds_nothing(summary, name, nothing):
+    assert adds_nothing(summary, name) is nothing
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_whatever_the_tool_its_summary_is_one_bounded_line(tools, counter, data):
+    line = summarize(data.draw(tools))
+    assert line
+    assert "\n" not in line
+    assert line == line.strip()
+    assert counter.count(line) <= SUMMARY_TOKENS
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=st.text(max_size=2_000) | st.text(alphabet="a界\u200b \n😀", max_size=2_000))
+def test_any_text_is_bounded_and_bounding_twice_changes_nothing(text):
+    line = bounded(text)
+    assert TokenCounter().count(line) <= SUMMARY_TOKENS
+    assert "\n" not in line
+    assert bounded(line) == line
