@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import EvaluationError, RequestError
-from .console import note, plain_table, progress, show, write_json
+from ..errors import RequestError
+from .console import note, progress, write_json
+from .evaluated import (
+    show_table,
+    steps,
+    tell,
+    tell_difference,
+    tell_malformed,
+    tell_ran_as,
+    write_result,
+)
 from .options import ConfigOption, JsonOption, ToolsOption
 from .source import read_config
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..engine import Engine
-    from ..evals.dataset import Malformed
-    from ..evals.gate import Change
     from ..evals.misses import Miss
-    from ..evals.record import Table
-    from ..evals.report import Evaluation
     from ..evals.runner import Outcome
 
 GATE_FAILED = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
-
-_SHOWN = 20
-"""Malformed rows named in text; the JSON names all."""
 
 _app = typer.Typer(
     help="Measure selection on labelled queries.", no_args_is_help=True, add_completion=False
@@ -107,12 +108,12 @@ def evaluate(
         there = ", ".join(sorted({name for query in read.queries for name in query.fields}))
         raise typer.BadParameter(f"--by {by!r}: no row has it; there are: {there or 'none'}")
     malformed = (*bad_tools, *read.malformed)
-    _tell_malformed(malformed)
+    tell_malformed(malformed)
     engine = _indexed(catalog, config)
     outcomes = {}
     for name in _tiers(engine, tier):
         method = runner.tier_method(engine, name, k=k, pooled=pooled)
-        with _steps(f"asking {name}", len(read.queries)) as advance:
+        with steps(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     found = report.evaluation(engine, outcomes, malformed=malformed, by=by)
     failed = _missed(engine, outcomes, k, pooled) if misses else None
@@ -122,17 +123,17 @@ def evaluate(
             name: [miss.to_dict() for miss in every] for name, every in failed.items()
         }
     if not as_json:
-        _tell(found, failed)
+        tell(found, failed)
     failures = gate.below_floors(held["tiers"], floors)
     if before is not None:
         changes = gate.compare(before["tiers"], held["tiers"])
         failures += gate.regressions(changes, tolerance=max_drop)
         held["difference"] = report.differences(changes)
-        _tell_difference(before, held, changes, quiet=as_json)
+        tell_difference(before, held, changes, quiet=as_json)
     if floors or before is not None:
         held["failures"] = failures
     if record is not None:
-        _record(record, title, report.quality_table(found.summaries, intervals=False), held)
+        write_result(record, title, report.quality_table(found.summaries, intervals=False), held)
     if as_json:
         write_json(held)
     for failure in failures:
@@ -165,14 +166,14 @@ def evaluate_xlam(
     if data is None and token is None:
         raise typer.BadParameter("give --data FILE, or --token to fetch the rows from their hub")
     path = data if data is not None else xlam_rows.download(token)
-    with _steps("reading rows", 0) as advance:
+    with steps("reading rows", 0) as advance:
         rows = _counted(xlam_rows.stream_rows(path), advance)
         drawn = xlam.prepare(rows, sample=sample, seed=seed)
-    _tell_malformed(drawn.malformed)
+    tell_malformed(drawn.malformed)
     engine = _indexed(drawn.catalog, config)
     names = _tiers(engine, tier)
     total = len(names) * sum(len(pool.queries) for pool in drawn.pools)
-    with _steps("asking", total) as advance:
+    with steps("asking", total) as advance:
         outcomes = xlam.run(drawn, engine, names, k=k, progress=advance)
     found = {name: xlam.summaries(pools) for name, pools in outcomes.items()}
     held = xlam.to_json(drawn, found)
@@ -182,15 +183,15 @@ def evaluate_xlam(
         held["ran_as"] = another
     table = xlam.table(found)
     if record is not None:
-        _record(record, title or f"xlam, {sample} queries a pool, seed {seed}", table, held)
+        write_result(record, title or f"xlam, {sample} queries a pool, seed {seed}", table, held)
     if as_json:
         write_json(held)
         return
     size = f"{drawn.rows} rows, {len(drawn.catalog)} functions"
-    _show(
+    show_table(
         f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table.transposed()
     )
-    _tell_ran_as(another)
+    tell_ran_as(another)
 
 
 @_app.command("peers")
@@ -220,7 +221,7 @@ def evaluate_peers(
             if name not in there:
                 raise typer.BadParameter(f"{option} {name!r}: there are {', '.join(there)}")
     sets = [SETS[name](data) for name in on or SETS]
-    with _steps("asking", 0) as advance:
+    with steps("asking", 0) as advance:
         rows = list(
             compare(
                 sets,
@@ -234,12 +235,12 @@ def evaluate_peers(
     if record is not None:
         columns = ("set", *next(iter(tables.values())).columns)
         cells = tuple((name, *row) for name, shown in tables.items() for row in shown.rows)
-        _record(record, title, Table(columns, cells), held)
+        write_result(record, title, Table(columns, cells), held)
     if as_json:
         write_json(held)
         return
     for name, shown in tables.items():
-        _show(name, shown)
+        show_table(name, shown)
 
 
 @_app.command("tables")
@@ -300,90 +301,9 @@ def _counted(rows: Iterator[Any], advance: Callable[[int], None]) -> Iterator[An
         yield row
 
 
-@contextmanager
-def _steps(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar; yields what to call with the number of steps done since."""
-    done = 0
-    with progress(what) as bar:
-
-        def advance(steps: int) -> None:
-            nonlocal done
-            done += steps
-            bar(done, max(done, total))
-
-        yield advance
-
-
 def _missed(
     engine: Engine, outcomes: Mapping[str, Sequence[Outcome]], k: int, pooled: bool
 ) -> dict[str, list[Miss]]:
     from ..evals.misses import misses
 
     return {name: misses(engine, name, ran, k=k, pooled=pooled) for name, ran in outcomes.items()}
-
-
-def _tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> None:
-    from ..evals import report
-
-    size = f"{found.tools:,} tools, {found.queries:,} queries"
-    _show(f"{size}; per cent [95 % interval]", report.quality_table(found.summaries).transposed())
-    if found.by is not None:
-        _show(f"by {found.by}", report.breakdown_table(found.outcomes, found.by))
-    _tell_ran_as(report.ran_as(found.outcomes))
-    for name, every in (failed or {}).items():
-        typer.echo(f"\n{name}: {len(every)} of {found.queries} queries failed")
-        for miss in every:
-            typer.echo(str(miss))
-
-
-def _tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
-    for name, instead in another.items():
-        for what, count in instead.items():
-            note(f"{name}: {count} queries ran otherwise: {what}")
-
-
-def _tell_difference(
-    before: Mapping[str, Any], now: Mapping[str, Any], changes: Sequence[Change], *, quiet: bool
-) -> None:
-    from ..evals.report import difference_table
-
-    for side in ("tools", "queries"):
-        if before.get(side) != now[side]:
-            note(f"note: the baseline is of {before.get(side)} {side}, this run of {now[side]}")
-    if not quiet:
-        _show("against the baseline", difference_table(changes))
-
-
-def _show(title: str, table: Table) -> None:
-    shown = plain_table(*table.columns, right=frozenset(table.columns[1:]))
-    for column in shown.columns:
-        column.no_wrap, column.overflow = False, "fold"
-    for row in table.rows:
-        shown.add_row(*("–" if cell is None else str(cell) for cell in row))
-    show("", title, shown)
-
-
-def _tell_malformed(malformed: Sequence[Malformed]) -> None:
-    if not malformed:
-        return
-    dropped = sum(one.dropped for one in malformed)
-    note(f"{len(malformed)} malformed rows, {dropped} left out:")
-    for one in malformed[:_SHOWN]:
-        note(f"  {one}")
-    if len(malformed) > _SHOWN:
-        note(f"  and {len(malformed) - _SHOWN} more; --json names all")
-
-
-def _record(path: Path, title: str | None, table: Table, held: dict[str, Any]) -> None:
-    """Write a record; only of a run in which every tier ran as asked.
-
-    Raises:
-        EvaluationError: one did not, and the table would say otherwise.
-    """
-    from ..evals.record import Record, provenance, running_command, write_record
-
-    if another := held.get("ran_as"):
-        told = "; ".join(f"{tier}: {', '.join(instead)}" for tier, instead in another.items())
-        raise EvaluationError(f"--record: not every tier ran as asked: {told}")
-    name, origin = path.stem, provenance(running_command())
-    write_record(Record(name, title or name, table, held, origin), path.parent)

@@ -1,0 +1,111 @@
+"""What an evaluation shows: its tables, what went wrong, its progress, its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..errors import EvaluationError
+from .console import note, plain_table, progress, show
+
+if TYPE_CHECKING:
+    from ..evals.dataset import Malformed
+    from ..evals.gate import Change
+    from ..evals.misses import Miss
+    from ..evals.record import Table
+    from ..evals.report import Evaluation
+
+_SHOWN = 20
+"""Malformed rows named in text; the JSON names all."""
+
+
+@contextmanager
+def steps(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar; yields what to call with the number of steps done since."""
+    done = 0
+    with progress(what) as bar:
+
+        def advance(steps: int) -> None:
+            nonlocal done
+            done += steps
+            bar(done, max(done, total))
+
+        yield advance
+
+
+def tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> None:
+    """Print the figures, and the failed queries where they were asked for."""
+    from ..evals import report
+
+    size = f"{found.tools:,} tools, {found.queries:,} queries"
+    show_table(
+        f"{size}; per cent [95 % interval]", report.quality_table(found.summaries).transposed()
+    )
+    if found.by is not None:
+        show_table(f"by {found.by}", report.breakdown_table(found.outcomes, found.by))
+    tell_ran_as(report.ran_as(found.outcomes))
+    for name, every in (failed or {}).items():
+        typer.echo(f"\n{name}: {len(every)} of {found.queries} queries failed")
+        for miss in every:
+            typer.echo(str(miss))
+
+
+def tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
+    """Say which queries another tier answered than the one asked, and why."""
+    for name, instead in another.items():
+        for what, count in instead.items():
+            note(f"{name}: {count} queries ran otherwise: {what}")
+
+
+def tell_difference(
+    before: Mapping[str, Any], now: Mapping[str, Any], changes: Sequence[Change], *, quiet: bool
+) -> None:
+    """Print the difference to a baseline; where quiet, only whether it is of the same data."""
+    from ..evals.report import difference_table
+
+    for side in ("tools", "queries"):
+        if before.get(side) != now[side]:
+            note(f"note: the baseline is of {before.get(side)} {side}, this run of {now[side]}")
+    if not quiet:
+        show_table("against the baseline", difference_table(changes))
+
+
+def show_table(title: str, table: Table) -> None:
+    """Print a table under a title."""
+    shown = plain_table(*table.columns, right=frozenset(table.columns[1:]))
+    for column in shown.columns:
+        column.no_wrap, column.overflow = False, "fold"
+    for row in table.rows:
+        shown.add_row(*("–" if cell is None else str(cell) for cell in row))
+    show("", title, shown)
+
+
+def tell_malformed(malformed: Sequence[Malformed]) -> None:
+    """Say how many rows were bad, and name some."""
+    if not malformed:
+        return
+    dropped = sum(one.dropped for one in malformed)
+    note(f"{len(malformed)} malformed rows, {dropped} left out:")
+    for one in malformed[:_SHOWN]:
+        note(f"  {one}")
+    if len(malformed) > _SHOWN:
+        note(f"  and {len(malformed) - _SHOWN} more; --json names all")
+
+
+def write_result(path: Path, title: str | None, table: Table, held: dict[str, Any]) -> None:
+    """Write a record; only of a run in which every tier ran as asked.
+
+    Raises:
+        EvaluationError: one did not, and the table would say otherwise.
+    """
+    from ..evals.record import Record, provenance, running_command, write_record
+
+    if another := held.get("ran_as"):
+        told = "; ".join(f"{tier}: {', '.join(instead)}" for tier, instead in another.items())
+        raise EvaluationError(f"--record: not every tier ran as asked: {told}")
+    name, origin = path.stem, provenance(running_command())
+    write_record(Record(name, title or name, table, held, origin), path.parent)
