@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..engine import Engine
     from ..evals.misses import Miss
-    from ..evals.runner import Outcome
+    from ..evals.runner import Method, Outcome
 
 GATE_FAILED = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
@@ -81,6 +81,12 @@ def evaluate(
     pool: Annotated[
         str, typer.Option(help="catalog: search all tools; queries: each query's own pool.")
     ] = "catalog",
+    session: Annotated[
+        bool, typer.Option("--session", help="Measure the whole decision, not the search alone.")
+    ] = False,
+    uncut: Annotated[
+        bool, typer.Option("--uncut", help="With --session: offer k tools, or none.")
+    ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
     record: RecordOption = None,
@@ -91,6 +97,8 @@ def evaluate(
         return
     if not tools or not queries:
         raise typer.BadParameter("give both --tools and --queries, or a command such as xlam")
+    if uncut and not session:
+        raise typer.BadParameter("--uncut: only with --session, which cuts")
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
     from ..evals import dataset, gate, report, runner
@@ -112,12 +120,12 @@ def evaluate(
     engine = _indexed(catalog, config)
     outcomes = {}
     for name in _tiers(engine, tier):
-        method = runner.tier_method(engine, name, k=k, pooled=pooled)
+        method = _method(engine, name, k, pooled, session=session, cut=not uncut)
         with steps(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     found = report.evaluation(engine, outcomes, malformed=malformed, by=by)
     failed = _missed(engine, outcomes, k, pooled) if misses else None
-    held = report.to_json(found)
+    held = report.to_json(found) | ({"session": True, "cut": not uncut} if session else {})
     if failed is not None:
         held["misses"] = {
             name: [miss.to_dict() for miss in every] for name, every in failed.items()
@@ -285,6 +293,16 @@ def _indexed(catalog: Catalog, config: Path | None) -> Engine:
 
     with progress("encoding tools") as bar:
         return Engine.from_tools(catalog, read_config(config), progress=bar)
+
+
+def _method(engine: Engine, tier: str, k: int, pooled: bool, *, session: bool, cut: bool) -> Method:
+    if not session:
+        from ..evals.runner import tier_method
+
+        return tier_method(engine, tier, k=k, pooled=pooled)
+    from ..evals.conversations import session_method
+
+    return session_method(engine, tier, k=k, decider=None, cut=cut, pooled=pooled)
 
 
 def _tiers(engine: Engine, asked: Sequence[str] | None) -> Sequence[str]:

@@ -33,6 +33,7 @@ class Query:
         fields: the row's other scalar fields as text, such as its style.
         source: file the row came from.
         row: its line there, counted from 1.
+        messages: the conversation the text was made of, as given; empty for a query of one turn.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Query:
     fields: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     row: int = 0
+    messages: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,8 @@ def _read_row(
         for key, value in row.items()
         if key not in _RESERVED and isinstance(value, str | int | float)
     }
-    return Query(_text(row), relevant, pool, fields, source, number), repairs
+    text, messages = _text(row), row.get("messages") or ()
+    return Query(text, relevant, pool, fields, source, number, tuple(messages)), repairs
 
 
 def _text(row: Mapping[str, Any]) -> str:

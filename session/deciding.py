@@ -26,7 +26,7 @@ class Decides(Protocol):
 
 
 def offered(
-    found: Found, decider: Decides | None, k: int
+    found: Found, decider: Decides | None, k: int, *, cut: bool = True
 ) -> tuple[tuple[Hit, ...], bool, str | None]:
     """The tools to offer out of those found.
 
@@ -37,6 +37,7 @@ def offered(
         found: what the turn's searches gave.
         decider: says how many tools are needed and whether any fits; `k` of them without one.
         k: tools at most.
+        cut: whether the decider says how many tools are offered; else it only abstains.
 
     Returns:
         The hits, whether nothing fits, and why not.
@@ -47,6 +48,8 @@ def offered(
     judged = decider.decide(found.judged, k=k)
     if judged.abstained:
         return (), True, judged.reason
+    if not cut:
+        return hits[:k], False, None
     needed = len(judged.hits)
     if found.intents:
         parts = (decider.decide(selection, k=k) for selection in found.parts)

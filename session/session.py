@@ -39,7 +39,9 @@ class Session:
         state: what the agent holds; nothing when absent.
         tier: name of the tier that searches, the engine's default when absent.
         k: tools found per turn at most, the engine's number when absent.
-        decider: cuts what is found to what is needed, and abstains; without one `k` are offered.
+        decider: abstains where nothing fits, and cuts what is found to what is needed; without one
+            `k` are offered.
+        cut: whether the decider cuts; if not, it only abstains.
         budget: what the active tools may amount to.
         pinned: ids of tools that are active from the first turn on and never evicted.
 
@@ -56,6 +58,7 @@ class Session:
         tier: str | None = None,
         k: int | None = None,
         decider: Decides | None = None,
+        cut: bool = True,
         budget: Budget | None = None,
         pinned: Iterable[str] = (),
     ) -> None:
@@ -67,6 +70,7 @@ class Session:
         self._tier = tier
         self._k = engine.config.k if k is None else k
         self._decider = decider
+        self._cut = cut
         self._budget = Budget() if budget is None else budget
         self._state = State() if state is None else state
         self._conversation = Conversation()
@@ -206,6 +210,7 @@ class Session:
                 "version": _VERSION,
                 "tier": self._tier,
                 "k": self._k,
+                "cut": self._cut,
                 "turn": self._turn,
                 "budget": {"tools": self._budget.tools, "tokens": self._budget.tokens},
                 "state": self._state.to_dict(),
@@ -243,6 +248,7 @@ class Session:
                 state=State.from_dict(values["state"]),
                 tier=values["tier"],
                 k=values["k"],
+                cut=bool(values["cut"]),
                 decider=decider,
                 budget=budget
                 or Budget(saved["tools"], None if budget is None else saved["tokens"]),
@@ -280,7 +286,7 @@ class Session:
                 k=self._k,
                 context=context,
             )
-            hits, abstained, reason = offered(found, self._decider, self._k)
+            hits, abstained, reason = offered(found, self._decider, self._k, cut=self._cut)
         self._turn += 1
         left, changed, added = self._settled(admission, [hit.tool for hit in hits], called)
         search_ms = found.search_ms if found else 0.0
