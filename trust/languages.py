@@ -7,7 +7,19 @@ and Korean put no spaces between words, so nothing here asks for a word boundary
 
 from __future__ import annotations
 
+import re
 from typing import Final
+
+_COMMON = re.compile(
+    r"\b(?:el|la|los|las|der|die|das|den|dem|le|les|des|il|lo|di|que|para|por|um|uma|os|un|una|und|"
+    r"ein|nicht|pas|non|não|bir|ve|prima|antes|avant)\b|[^\x00-\u024f\u2000-\u2bff]"
+)
+
+
+def elsewhere(text: str) -> bool:
+    """Whether a text may hold another language: one of its commonest words, or another script."""
+    return _COMMON.search(text) is not None
+
 
 FOREIGN: Final[dict[str, str]] = {
     "trigger": (

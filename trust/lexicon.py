@@ -7,7 +7,7 @@ be; it is what several concepts say together that `signals` weighs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Final
 
 from .languages import FOREIGN
@@ -23,14 +23,19 @@ _JOINING: Final = frozenset(
 )
 
 
-def _compiled(names: Iterable[str]) -> dict[str, re.Pattern[str]]:
+def _compiled(words: Mapping[str, str], joining: bool) -> dict[str, re.Pattern[str]]:
     return {
-        name: re.compile("|".join(filter(None, (_WORDS[name], FOREIGN.get(name)))), re.MULTILINE)
-        for name in names
+        name: re.compile(expression, re.MULTILINE)
+        for name, expression in words.items()
+        if (name in _JOINING) == joining
     }
 
 
-POINTED: Final = _compiled(name for name in _WORDS if name not in _JOINING)
+POINTED: Final = _compiled(_WORDS, joining=False)
 """Concepts that an ordinary description seldom speaks of; every signal needs one of them."""
-CONNECTING: Final = _compiled(name for name in _WORDS if name in _JOINING)
+CONNECTING: Final = _compiled(_WORDS, joining=True)
 """Concepts that say nothing by themselves, looked for in segments that hold a pointed one."""
+POINTED_ELSEWHERE: Final = _compiled(FOREIGN, joining=False)
+"""The pointed concepts in other languages."""
+CONNECTING_ELSEWHERE: Final = _compiled(FOREIGN, joining=True)
+"""The connecting concepts in other languages."""

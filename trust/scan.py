@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Set
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence, Set
+from dataclasses import asdict, dataclass
+from itertools import accumulate, chain
+from typing import Any, Final
 
 from ..catalog import Tool
-from .folding import fold, hidden_texts, mixed_words, padded, segments
-from .lexicon import CONNECTING, POINTED
+from .folding import fold, segments
+from .languages import elsewhere
+from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, POINTED, POINTED_ELSEWHERE
 from .mentions import foreign_tools
 from .purpose import off_topic
+from .reading import Passage, passages, words_of
 from .signals import SIGNALS, Signal
 
 HELD_FROM: Final = 0.7
-"""Sum of the weights of different signals close together from which a tool is held back."""
+"""Sum of the weights of different signals close together from which a tool is held back.
+
+Chosen on the benign tools of the training sets and on attacks written for this project.
+"""
 WINDOW: Final = 4
 """Segments, about sentences, that count as close together."""
-TEXTS_LIMIT: Final = 2_000
-"""Texts read of one tool's schemas."""
 _EXCERPT = 160
-_INVISIBLE = re.compile(r"(\d+) (tag|bidi|zero-width|variation selector) character")
-_MOST_INVISIBLE = {"tag": 6, "bidi": 3, "zero-width": 15, "variation selector": 8}
-_NAMED = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-./]+")
-_MOVED = frozenset({"slot", "hand_over", "imperative"})
+_FILLED = frozenset({"slot", "hand_over", "imperative"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Finding:
     Args:
         signal: its name.
         reason: what it says of the text.
-        weight: its share of what it takes to hold a tool back.
+        weight: its share of what it takes to hold a tool back, see `HELD_FROM`.
         where: the field, such as `description` or `input_schema.properties.note.description`.
         text: the words it was found in, cut to one line.
     """
@@ -48,13 +48,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return {
-            "signal": self.signal,
-            "reason": self.reason,
-            "weight": self.weight,
-            "where": self.where,
-            "text": self.text,
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +57,14 @@ class Scan:
 
     Args:
         findings: those of the passage that weighs most, heaviest first.
-        score: the sum of their weights.
     """
 
-    findings: tuple[Finding, ...]
-    score: float
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def score(self) -> float:
+        """The sum of the weights."""
+        return round(sum(finding.weight for finding in self.findings), 2)
 
     @property
     def flagged(self) -> bool:
@@ -77,174 +74,104 @@ class Scan:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The findings, one line each."""
-        return tuple(f"{one.where}: {one.reason}: {one.text!r}" for one in self.findings)
-
-
-class _Text(NamedTuple):
-    """One text of a definition that a model sees.
-
-    Args:
-        where: its path.
-        text: what it says.
-        slot: whether it stands for a value the model fills in.
-    """
-
-    where: str
-    text: str
-    slot: bool = False
+        return tuple(
+            f"{one.where}: {one.reason}{f': {one.text!r}' if one.text else ''}"
+            for one in self.findings
+        )
 
 
 def scan(tool: Tool, siblings: Collection[str] = ()) -> Scan:
     """What in a definition reads like orders to the model.
 
-    All text that a model sees is read: name, title, description, tags, and every string in the
-    schemas and annotations, names of parameters included.
-
     Args:
-        tool: the definition.
+        tool: the definition; all its text that a model sees is read.
         siblings: names of the other tools of its server, which it may speak of freely.
     """
+    read = tuple(passages(tool))
+    spoken = _concepts([piece.lower() for passage in read for piece in passage.pieces])
     own = frozenset((*siblings, tool.name, *(one.name for one in tool.parameters)))
-    first = segments(fold(tool.description).lower())[:1]
-    named = _NAMED.sub(" ", f"{tool.name} {tool.server or ''}")
-    topic = " ".join((named, tool.title or "", *first)).lower()
-    best = _weighed(tuple(_form(tool)))
-    for text in _texts(tool):
-        about = f"{topic} {_NAMED.sub(' ', text.where).lower()}" if text.slot else topic
-        for found in _passages(text, own, about):
-            if found.score > best.score:
-                best = found
+    topic = _topic(tool)
+    best = Scan()
+    start = 0
+    for passage in read:
+        end = start + len(passage.pieces)
+        found = [
+            _signals(passage, number, concepts, own, topic)
+            for number, concepts in enumerate(spoken[start:end])
+        ]
+        best = max(best, _heaviest(passage, found), key=lambda one: one.score)
+        start = end
     return best
 
 
-def _texts(tool: Tool) -> Iterator[_Text]:
-    yield _Text("name", _NAMED.sub(" ", tool.name))
-    if tool.title:
-        yield _Text("title", tool.title)
-    yield _Text("description", tool.description)
-    for tag in tool.tags:
-        yield _Text("tags", tag)
-    seen: set[str] = {tool.description}
-    for field in ("input_schema", "output_schema", "annotations"):
-        value = getattr(tool, field)
-        if value is not None:
-            yield from _strings(value, field, seen)
+def _topic(tool: Tool) -> str:
+    """What the tool is there for, as its name, title, server and first sentence say."""
+    first = segments(fold(tool.description))[:1]
+    return " ".join(
+        (words_of(tool.name), words_of(tool.server or ""), tool.title or "", *first)
+    ).lower()
 
 
-def _strings(root: Any, field: str, seen: set[str]) -> Iterator[_Text]:
-    """Every string in a schema once, and the names of its parameters."""
-    stack: list[tuple[Any, str, bool]] = [(root, field, False)]
-    while stack and len(seen) < TEXTS_LIMIT:
-        value, path, names = stack.pop()
-        if isinstance(value, dict):
-            for key, child in value.items():
-                if names and len(key) > 12 and key not in seen:
-                    seen.add(key)
-                    yield _Text(f"{path}.{key}", _NAMED.sub(" ", key), True)
-                properties = not names and key in ("properties", "$defs", "definitions")
-                stack.append((child, f"{path}.{key}", properties))
-        elif isinstance(value, list):
-            stack.extend((child, path, False) for child in value)
-        elif isinstance(value, str) and len(value) > 12 and value not in seen:
-            seen.add(value)
-            yield _Text(path, value, field == "input_schema" and path.count(".") > 1)
-
-
-def _form(tool: Tool) -> Iterator[Finding]:
-    """What was removed from the text because nobody can see it."""
-    for note in tool.cleaned:
-        where, _, what = note.partition(": ")
-        found = _INVISIBLE.match(what)
-        if found and int(found[1]) > _MOST_INVISIBLE[found[2]]:
-            yield Finding("invisible", "holds text that nobody can see", 1.0, where, what)
-
-
-def _passages(text: _Text, own: Set[str], topic: str) -> Iterator[Scan]:
-    """The heaviest passage of a text, and of what is encoded in it."""
-    form = []
-    if mixed_words(text.text) > 1:
-        form.append(_finding("disguise", "writes in letters of other scripts", 0.5, text, ""))
-    if padded(text.text):
-        form.append(_finding("padding", "pushes text out of sight", 0.5, text, ""))
-    yield _passage(fold(text.text), text, own, topic, tuple(form))
-    for plain in hidden_texts(text.text):
-        encoded = _finding("encoded", "holds encoded text", 0.5, text, plain)
-        yield _passage(fold(plain), text, own, topic, (encoded,))
-
-
-def _passage(
-    folded: str, text: _Text, own: Set[str], topic: str, known: tuple[Finding, ...]
-) -> Scan:
-    """The passage of one text that weighs most."""
-    pieces = segments(folded)
-    spoken = _concepts(tuple(piece.lower() for piece in pieces))
-    found: list[list[tuple[Signal, str]]] = []
-    for number, (piece, concepts) in enumerate(zip(pieces, spoken, strict=True)):
-        foreign = foreign_tools(piece, own)
-        if not concepts and not foreign:
-            found.append([])
-            continue
-        said = concepts | _connecting(piece.lower())
-        said |= foreign
-        said -= _first_order(number, text)
-        if number or text.slot:
-            said |= off_topic(said, topic)
-        if text.slot and "off_topic" in said:
-            said |= _MOVED
-        found.append([(signal, piece) for signal in SIGNALS if signal.holds(said)])
-    best = _weighed(known)
-    for start in range(len(found)):
-        heaviest: dict[str, Finding] = {one.signal: one for one in known}
-        for signal, piece in (one for near in found[start : start + WINDOW] for one in near):
-            heaviest.setdefault(
-                signal.name, _finding(signal.name, signal.reason, signal.weight, text, piece)
-            )
-        passage = _weighed(tuple(heaviest.values()))
-        if passage.score > best.score:
-            best = passage
-    return best
-
-
-def _first_order(number: int, text: _Text) -> Set[str]:
-    """A description's first sentence says what the tool does in the form of an order."""
-    return {"imperative"} if number == 0 and text.where == "description" else frozenset()
-
-
-@lru_cache(maxsize=4096)
-def _concepts(pieces: tuple[str, ...]) -> tuple[frozenset[str], ...]:
-    """The pointed concepts of each segment."""
+def _concepts(pieces: Sequence[str]) -> list[set[str]]:
+    """The pointed concepts of each segment; all segments are searched at once, for speed."""
     text = "\n".join(pieces)
+    starts = list(accumulate((len(piece) + 1 for piece in pieces), initial=0))
     found: list[set[str]] = [set() for _ in pieces]
-    starts = None
-    for name, words in POINTED.items():
-        for match in words.finditer(text):
-            if starts is None:
-                starts = _starts(pieces)
-            place = match.start()
-            number = next(n for n in range(len(starts) - 1, -1, -1) if starts[n] <= place)
-            found[number].add(name)
-    return tuple(map(frozenset, found))
+    for lexicon in (POINTED, POINTED_ELSEWHERE) if elsewhere(text) else (POINTED,):
+        for name, words in lexicon.items():
+            for match in words.finditer(text):
+                found[min(bisect_right(starts, match.start()), len(pieces)) - 1].add(name)
+    return found
 
 
-def _starts(pieces: tuple[str, ...]) -> list[int]:
-    starts, place = [], 0
-    for piece in pieces:
-        starts.append(place)
-        place += len(piece) + 1
-    return starts
+def _signals(
+    passage: Passage, number: int, concepts: Set[str], own: Set[str], topic: str
+) -> list[Signal]:
+    """The signals of one segment."""
+    piece = passage.pieces[number]
+    said = concepts | foreign_tools(piece, own)
+    if not said:
+        return []
+    lower = piece.lower()
+    for lexicon in (CONNECTING, CONNECTING_ELSEWHERE):
+        said |= {name for name, words in lexicon.items() if words.search(lower)}
+    if passage.where == "description" and number == 0:
+        said -= {"imperative"}  # what a tool does is said in the form of an order
+    elif passage.slot:
+        said |= off_topic(said, f"{topic} {words_of(passage.where).lower()}")
+        if "off_topic" in said:
+            said |= _FILLED
+    else:
+        said |= off_topic(said, topic)
+    return [signal for signal in SIGNALS if signal.holds(said)]
 
 
-@lru_cache(maxsize=4096)
-def _connecting(piece: str) -> frozenset[str]:
-    return frozenset(name for name, words in CONNECTING.items() if words.search(piece))
+def _heaviest(passage: Passage, found: Sequence[Sequence[Signal]]) -> Scan:
+    """The window of a passage that weighs most, with what its form tells."""
+    form = tuple(
+        Finding(one.signal, one.reason, one.weight, passage.where, _cut(one.text))
+        for one in passage.form
+    )
+    best = _ordered(form)
+    for start, here in enumerate(found):
+        if not here:
+            continue
+        near: dict[str, Finding] = {}
+        for number, signals in enumerate(found[start : start + WINDOW], start):
+            for signal in signals:
+                if signal.name not in near:
+                    text = _cut(passage.pieces[number])
+                    near[signal.name] = Finding(
+                        signal.name, signal.reason, signal.weight, passage.where, text
+                    )
+        best = max(best, _ordered(chain(form, near.values())), key=lambda one: one.score)
+    return best
 
 
-def _finding(name: str, reason: str, weight: float, text: _Text, piece: str) -> Finding:
-    line = " ".join(piece.split())
-    cut = line if len(line) <= _EXCERPT else f"{line[: _EXCERPT - 3]}..."
-    return Finding(name, reason, weight, text.where, cut)
+def _ordered(findings: Iterable[Finding]) -> Scan:
+    return Scan(tuple(sorted(findings, key=lambda one: (-one.weight, one.signal))))
 
 
-def _weighed(findings: tuple[Finding, ...]) -> Scan:
-    ordered = tuple(sorted(findings, key=lambda one: (-one.weight, one.signal)))
-    return Scan(ordered, round(sum(one.weight for one in ordered), 2))
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _EXCERPT else f"{line[: _EXCERPT - 3]}..."

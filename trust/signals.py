@@ -14,7 +14,7 @@ class Signal:
     Args:
         name: short and stable.
         reason: for the person who decides whether the tool may be offered.
-        weight: its share of what it takes to hold a tool back, which is 1.
+        weight: its share of what it takes to hold a tool back, see `scan.HELD_FROM`.
         needs: alternatives joined by `|`; a sentence must speak of one of each.
         unless: concepts that give the sentence an innocent reading.
     """

@@ -6,22 +6,22 @@ from typing import Final
 
 HARM: Final[dict[str, str]] = {
     "command": (
-        r"\b(?:curl|wget)\b[^\n]{0,120}?\|\s*(?:sudo )?(?:ba|z|da)?sh\b|\$\((?:curl|wget)\b|"
-        r"\brm -r?f[r ]|\bfind / [^\n]*-delete|\bchmod (?:-r )?(?:0?777|\+s)|\b(?:nc|"
-        r"ncat) -\w*e\b|\breverse shell\b|\bpowershell\b[^\n]{0,20} -e(?:nc|ncodedcommand)?\b|"
-        r"\bmkfifo\b|/dev/tcp/|\binstall\b[^.\n]{0,60}https?://|\bufw disable\b|\bsetenforce 0|"
-        r"\bos\.system\(|\beval\(|\bbase64 (?:-d|--decode)\b|\bb64decode\(|\bdrop table\b|"
-        r"\bgrant all\b|:\(\)\s*\{"
+        r"\b(?:(?:curl|wget)\b[^\n]{0,120}?\|\s*(?:sudo )?(?:ba|z|da)?sh\b|rm -r?f[r ]|"
+        r"find / [^\n]*-delete|chmod (?:-r )?(?:0?777|\+s)|(?:nc|ncat) -\w*e\b|reverse shell\b|"
+        r"powershell\b[^\n]{0,20} -e(?:nc|ncodedcommand)?\b|mkfifo\b|"
+        r"install\b[^.\n]{0,60}https?://|ufw disable\b|setenforce 0|os\.system\(|eval\(|"
+        r"base64 (?:-d|--decode)\b|b64decode\(|drop table\b|grant all\b)|\$\((?:curl|wget)\b|"
+        r"/dev/tcp/|:\(\)\s*\{"
     ),
     "execute": (
         r"\b(?:run|execute|launch|start|install|open|have [\w ]{0,12}tool run|contain|connect)\b"
     ),
     "persist": (
-        r"\.(?:bashrc|zshrc|bash_profile|profile)\b|\bcron(?:tab| job)|\bauthorized_keys\b|"
-        r"\bhookspath\b|\b(?:claude|agents|gemini)\.md\b|\.cursorrules\b|\.cursor[/\\]|"
-        r"\.vscode[/\\]settings|\bautoapprove\b|\bautostart\b|\blaunchagents?\b|"
-        r"\bsystem-?wide proxy|\bproxy of the system\b|\bstandard proxy\b|\bregistry run key|"
-        r"\bstartup folder\b|\bextension at http|\bsystemd (?:unit|service)"
+        r"\b(?:cron(?:tab| job)|authorized_keys\b|hookspath\b|(?:claude|agents|gemini)\.md\b|"
+        r"autoapprove\b|autostart\b|launchagents?\b|system-?wide proxy|proxy of the system\b|"
+        r"standard proxy\b|registry run key|startup folder\b|extension at http|systemd (?:unit|"
+        r"service))|\.(?:(?:bashrc|zshrc|bash_profile|profile|cursorrules)\b|cursor[/\\]|"
+        r"vscode[/\\]settings)"
     ),
     "change": (
         r"\b(?:add|adds|append|appends|write|writes|update|updates|set|sets|modif(?:y|ies)|"
@@ -72,11 +72,11 @@ HARM: Final[dict[str, str]] = {
         r"risk|potential(?:ly)?|investigat\w+)\b"
     ),
     "unsafe_flag": (
-        r"--(?:no-sandbox|insecure|privileged|no-verify|force|skip-\w+|allow-\w+|"
-        r"disable-\w+)\b|\b(?:skip_(?:checks?|confirm\w*|verif\w*|approval)|force|no_verify|"
-        r"allow_all|trust_all|auto_confirm|no_sandbox)\b ?[=:]? ?(?:true|1|yes)|"
-        r"\bverify ?= ?(?:false|0)|\bhistfile\b|\brole ?= ?'?admin|\bunlimited (?:amount|"
-        r"allowance|approval|access)\b|\bpassword_?hash\b"
+        r"\b(?:(?:skip_(?:checks?|confirm\w*|verif\w*|approval)|force|no_verify|allow_all|"
+        r"trust_all|auto_confirm|no_sandbox)\b ?[=:]? ?(?:true|1|yes)|verify ?= ?(?:false|0)|"
+        r"histfile\b|role ?= ?'?admin|unlimited (?:amount|allowance|approval|access)\b|"
+        r"password_?hash\b)|--(?:no-sandbox|insecure|privileged|no-verify|force|skip-\w+|"
+        r"allow-\w+|disable-\w+)\b"
     ),
     "tamper": (
         r"\b(?:alter(?:ed|s)?|falsif(?:y|ied)|tamper(?:ed)?|leave out|(?:increas|decreas|reduc|"

@@ -9,11 +9,11 @@ REACH: Final[dict[str, str]] = {
         r"(?:~|/root|/home/[\w.$<>{}-]+|/users/[\w.$<>{}-]+|\$home|"
         r"%userprofile%)[/\\](?:\.(?:ssh|aws|kube|docker|gnupg|netrc|pgpass|git-credentials|"
         r"npmrc|pypirc|env|config|azure|gcloud|bash_history|zsh_history|cursor|claude)|"
-        r"library/keychains|private)\b|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:passwd|shadow|"
-        r"sudoers|secrets)\b|/proc/self/environ|(?<![\w*])\.(?:env|netrc|npmrc|pypirc|pgpass|"
-        r"git-credentials)\b(?!\()|\.(?:ssh|aws|kube|gnupg|docker)[/\\]|\b(?:mcp|"
-        r"claude_desktop_config)\.json\b|\b(?:secrets?|credentials?)\.(?:json|ya?ml|toml|txt|"
-        r"env)\b|\bid rsa\b|\bwallet\.dat\b|\blogin\.keychain|\bprintenv\b|`env`|\bkeychain\b"
+        r"library/keychains|private)\b|\b(?:id_(?:rsa|ed25519|ecdsa|dsa)\b|(?:mcp|"
+        r"claude_desktop_config)\.json\b|(?:secrets?|credentials?)\.(?:json|ya?ml|toml|txt|"
+        r"env)\b|id rsa\b|wallet\.dat\b|login\.keychain|printenv\b|keychain\b)|/etc/(?:passwd|"
+        r"shadow|sudoers|secrets)\b|/proc/self/environ|\.(?:(?:ssh|aws|kube|gnupg|docker)[/\\]|"
+        r"(?<![\w*]\.)(?:env|netrc|npmrc|pypirc|pgpass|git-credentials)\b(?!\())|`env`"
     ),
     "secret": (
         r"(?<![a-z])(?:credentials?|passwords?|passphrases?|api[ _-]?(?:keys?|tokens?)|"
@@ -51,8 +51,8 @@ REACH: Final[dict[str, str]] = {
     ),
     "path": (
         r"(?<![\w:/.])(?:/(?:etc|home|root|var|usr|opt|proc|mnt|users)/[\w./-]+|~/[\w./-]+|"
-        r"[a-z]:\\[\w\\. -]+)|(?<![\w*/.-])[\w-]{1,63}\.(?:json|ya?ml|toml|ini|conf|cfg|pem|key|db|"
-        r"sqlite|log)\b"
+        r"[a-z]:\\[\w\\. -]+)|(?<![\w*/.-])[\w-]{1,63}\.(?:json|ya?ml|toml|ini|conf|cfg|pem|"
+        r"key|db|sqlite|log)\b"
     ),
     "read": (
         r"\b(?:read(?:s|ing)?|retriev(?:e|es|ing)|fetch(?:es|ing)?|load(?:s|ing)?|open(?:s|"
@@ -87,10 +87,10 @@ REACH: Final[dict[str, str]] = {
     ),
     "slot_text": r"^[`'\"]?\w+[`'\"]?(?: \([\w, ]+\))?: |\btakes `\w+`:",
     "destination": (
-        r"(?<![\w.+-])(?!\S{0,80}example)[\w.+-]{1,64}@[\w-]{1,63}\.[a-z]{2,}\b|\b(?:https?|ftp|wss?)://|"
-        r"\b0x[0-9a-f]{40}\b|\+\d[\d ]{8,}\d\b|\bgit@[\w.-]+:|"
-        r"\b[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){3,}\b|\b(?:\d{1,3}\.){3}\d{1,3}\b|"
-        r"(?<![\w-])[\w-]{1,63}\.(?:tunnel|evil|click|xyz|top|pw)[\w.-]*|\bpay\.me/"
+        r"(?<![\w.+-])(?=[\w.+-]{1,64}@)(?!\S{0,80}example)[\w.+-]+@[\w-]{1,63}\.[a-z]{2,}\b|"
+        r"\b(?:(?:https?|ftp|wss?)://|0x[0-9a-f]{40}\b|git@[\w.-]+:|(?:\d{1,3}\.){3}\d{1,3}\b|"
+        r"[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){3,}\b|pay\.me/)|\+\d[\d ]{8,}\d\b|"
+        r"(?<![\w-])[\w-]{1,63}\.(?:tunnel|evil|click|xyz|top|pw)[\w.-]*"
     ),
     "bare_host": r"\b(?:https?|ftp)://(?:\d{1,3}\.){3}\d{1,3}\b|\bhttps?://[^\s\"'`]*\?\w+=(?=\s|$)",
 }
