@@ -14,7 +14,6 @@ from shortlist.loaders.ladder import Rung
 from shortlist.loaders.pool import PoolWriter
 from shortlist.loaders.summaries import Summaries, SummaryRow
 from shortlist.loaders.summary import summarize
-from shortlist.models import TokenCounter
 
 
 @pytest.fixture(scope="module")
@@ -144,10 +143,10 @@ def test_ten_thousand_tools_on_five_hundred_servers(crowd, counter):
 
 @settings(max_examples=120, deadline=None)
 @given(data=st.data(), budget=st.integers(0, 400))
-def test_whatever_the_catalog_the_budget_holds(tools, data, budget):
+def test_whatever_the_catalog_the_budget_holds(tools, counter, data, budget):
     catalog = Catalog(data.draw(st.lists(tools, max_size=12)))
     pool = PoolWriter(budget=budget).write(catalog)
-    assert TokenCounter().count(pool.text) == pool.tokens <= budget
+    assert counter.count(pool.text) == pool.tokens <= budget
     assert set(pool.rungs) == {tool.server or "" for tool in catalog}
 
 

@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
 from shortlist.loaders.summary import SUMMARY_TOKENS, adds_nothing, bounded, summarize
-from shortlist.models import TokenCounter
 
 
 def schema(*optional: str, required: tuple[str, ...] = ()) -> dict:
-    names = dict.fromkeys((*required, *optional), {"type": "string"})
+    names = {name: {"type": "string"} for name in (*required, *optional)}
     return {"type": "object", "properties": names, "required": list(required)}
 
 
@@ -93,8 +92,8 @@ def test_whatever_the_tool_its_summary_is_one_bounded_line(tools, counter, data)
 
 @settings(max_examples=150, deadline=None)
 @given(text=st.text(max_size=2_000) | st.text(alphabet="a界\u200b \n😀", max_size=2_000))
-def test_any_text_is_bounded_and_bounding_twice_changes_nothing(text):
+def test_any_text_is_bounded_and_bounding_twice_changes_nothing(counter, text):
     line = bounded(text)
-    assert TokenCounter().count(line) <= SUMMARY_TOKENS
+    assert counter.count(line) <= SUMMARY_TOKENS
     assert "\n" not in line
     assert bounded(line) == line

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist.errors import RequestError
+from shortlist.loaders.detail import Detail
+from shortlist.loaders.packing import WORTH, Candidate, pack
+
+levels = st.dictionaries(st.sampled_from(Detail), st.integers(0, 500), min_size=1)
+scores = st.floats(-10, 10) | st.floats(0, 1)
+
+
+@st.composite
+def candidates(draw, most=12):
+    costs = draw(st.lists(levels, max_size=most))
+    given_scores = sorted((draw(scores) for _ in costs), reverse=True)
+    return [
+        Candidate(f"t{n}", score, cost)
+        for n, (score, cost) in enumerate(zip(given_scores, costs, strict=True))
+    ]
+
+
+def tool(name: str, score: float, full: int) -> Candidate:
+    costs = {Detail.NAME: 4, Detail.SUMMARY: 20, Detail.SIGNATURE: 80, Detail.FULL: full}
+    return Candidate(name, score, costs)
+
+
+def test_with_room_everything_is_shown_in_full():
+    listed = [tool(f"t{n}", 1 / (n + 1), 400) for n in range(10)]
+    assert set(pack(listed, 4_000).values()) == {Detail.FULL}
+
+
+def test_with_less_the_first_is_full_and_the_others_can_be_called():
+    listed = [tool(f"t{n}", 1 - n / 20, 400) for n in range(10)]
+    packed = pack(listed, 1_200)
+    assert packed["t0"] is Detail.FULL
+    assert set(list(packed.values())[1:]) == {Detail.SIGNATURE}
+    assert list(packed) == [c.tool_id for c in listed]
+
+
+def test_the_better_tool_gets_the_detail():
+    listed = [tool("first", 0.9, 400), tool("good", 0.8, 400), tool("poor", 0.1, 400)]
+    assert pack(listed, 400 + 400 + 4)["good"] is Detail.FULL
+    assert pack(listed, 400 + 400 + 4)["poor"] is Detail.NAME
+
+
+def test_a_first_tool_that_does_not_fit_gets_what_does():
+    assert pack([tool("big", 1.0, 5_000), tool("small", 0.5, 100)], 1_000) == {
+        "big": Detail.SIGNATURE, "small": Detail.FULL,
+    }  # fmt: skip
+    assert pack([tool("big", 1.0, 5_000)], 3) == {}
+    assert pack([], 10) == {}
+
+
+def test_logits_are_scores_too():
+    packed = pack([tool("a", -1.0, 400), tool("b", -2.0, 400), tool("c", -9.0, 400)], 900)
+    assert (packed["a"], packed["b"]) == (Detail.FULL, Detail.FULL)
+    assert packed["c"] < Detail.FULL
+    with pytest.raises(RequestError, match="finite"):
+        pack([tool("a", float("nan"), 1)], 10)
+
+
+@settings(max_examples=300, deadline=None)
+@given(listed=candidates(), budget=st.integers(0, 2_000))
+def test_the_budget_is_never_exceeded_and_the_first_is_served_first(listed, budget):
+    packed = pack(listed, budget)
+    assert sum(c.costs[packed[c.tool_id]] for c in listed if c.tool_id in packed) <= budget
+    assert packed == pack(listed, budget)
+    if listed:
+        fitting = [level for level, cost in listed[0].costs.items() if cost <= budget]
+        assert packed.get("t0") == max(fitting, default=None)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), budget=st.integers(400, 1_000))
+def test_nothing_is_worth_more(data, budget):
+    """The first tool apart, which is served whatever it costs the others."""
+    score = st.floats(0.1, 1)
+    cost = st.tuples(*[st.integers(1, 100)] * 4)
+    drawn = data.draw(st.lists(st.tuples(score, cost), min_size=1, max_size=5))
+    listed = []
+    for n, (value, parts) in enumerate(sorted(drawn, reverse=True)):
+        costs = {level: sum(parts[: level + 1]) for level in Detail}
+        listed.append(Candidate(f"t{n}", value, costs))
+
+    def worth(chosen) -> float:
+        return sum(
+            c.score * WORTH[level]
+            for c, level in zip(listed, chosen, strict=True)
+            if level is not None
+        )
+
+    def cost_of(chosen) -> int:
+        return sum(
+            c.costs[level] for c, level in zip(listed, chosen, strict=True) if level is not None
+        )
+
+    first = pack(listed[:1], budget)["t0"]
+    options = [choice for choice in product([None, *Detail], repeat=len(listed))
+               if choice[0] == first and cost_of(choice) <= budget]  # fmt: skip
+    packed = pack(listed, budget)
+    shown = [packed.get(c.tool_id) for c in listed]
+    assert worth(shown) == pytest.approx(max(map(worth, options)))
