@@ -114,8 +114,7 @@ def _conflicts(compiled: CompiledGate) -> Iterator[Problem]:
 def _blocked(compiled: CompiledGate) -> Iterator[Problem]:
     """Tools that wait for a call that nothing can make."""
     callable_ = _callable(compiled)
-    free = _possible_rows(compiled, np.ones(len(compiled.tools), np.bool_))
-    blocked = free & ~callable_
+    blocked = _possible_rows(compiled, None) & ~callable_
     told: set[Pattern | frozenset[int]] = set()
     for rule, place, mask in compiled.demands:
         for row in np.flatnonzero(mask & blocked)[:_NAMED].tolist():
@@ -152,7 +151,7 @@ def _callable(compiled: CompiledGate) -> Mask:
         reached = wider
 
 
-def _possible_rows(compiled: CompiledGate, called: Mask) -> Mask:
+def _possible_rows(compiled: CompiledGate, called: Mask | None) -> Mask:
     rows = np.ones(len(compiled.tools), np.bool_)
     for _, place, mask in compiled.demands:
         rows &= ~mask | _possible(compiled, compiled.nodes[place][0], called)
@@ -160,9 +159,12 @@ def _possible_rows(compiled: CompiledGate, called: Mask) -> Mask:
 
 
 def _possible(
-    compiled: CompiledGate, condition: Condition, called: Mask, holding: bool = True
+    compiled: CompiledGate, condition: Condition, called: Mask | None, holding: bool = True
 ) -> Values:
-    """Whether a condition can come to hold, or to fail, once these rows may have been called."""
+    """Whether a condition can come to hold, or to fail, once these rows may have been called.
+
+    None stands for whatever calls it takes.
+    """
     if isinstance(condition, Not):
         return _possible(compiled, condition.part, called, not holding)
     if isinstance(condition, AllOf | AnyOf):
@@ -174,7 +176,7 @@ def _possible(
     if isinstance(condition, Annotation):
         annotated = compiled.annotated[condition]
         return annotated if holding else ~annotated
-    if isinstance(condition, After) and holding:
+    if isinstance(condition, After) and holding and called is not None:
         return bool((compiled.meant[condition.pattern] & called).any())
     return True
 

@@ -8,7 +8,7 @@ from .condition import AllOf, Annotation, AnyOf, Condition, Fact, Not
 from .hints import DEFAULTS
 
 #: Cases looked at before a condition is taken to be satisfiable.
-CASES = 10_000
+CASES = 2_000
 
 
 def satisfiable(condition: Condition) -> bool:

@@ -23,8 +23,8 @@ VOTING_TOOL = "_tool_gating"
 #: Milliseconds a turn waits for votes.
 TIMEOUT_MS = 50.0
 _ACTIONS = ("include", "exclude", "claim")
-# Votes of one server that are read, and failures of one that are told.
-_VOTES = 10_000
+# Votes of a server that are read beyond two for each of its tools, and failures that are told.
+_SPARE = 16
 _FAILURES = 5
 _REASON = 200
 
@@ -215,12 +215,12 @@ class _Count:
 
 
 async def _asked(voter: Voter, ballot: Ballot) -> Sequence[object]:
-    return list(islice(await voter(ballot), _VOTES))
+    return list(islice(await voter(ballot), 2 * len(ballot.tools) + _SPARE))
 
 
 def _told(text: object) -> str:
     """A server's words, made fit to be shown: one clean line, bounded."""
-    return clean_line(str(text)[: 4 * _REASON], "reason", Notes())[:_REASON]
+    return clean_line(str(text)[: 2 * _REASON], "reason", Notes())[:_REASON]
 
 
 def _forget(task: asyncio.Future[Sequence[object]]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
 
 from shortlist import Engine, Tool
 from shortlist.gating import Admission, Gate, Rule, State
+from shortlist.gating.gatekeeper import Gatekeeper
+from shortlist.retrieval.index import Index
 
 
 def small_catalog() -> list[Tool]:
@@ -50,9 +53,15 @@ def engine() -> Callable[..., Engine]:
 
 @pytest.fixture(scope="session")
 def admit() -> Callable[..., Admission]:
-    """Makes the admission of a state under rules."""
+    """Makes the admission of a state under rules, see `admission_of`."""
+    return admission_of
 
-    def make(*rules: Rule, state: State | None = None, **gate: Any) -> Admission:
-        return make_engine(*rules, **gate).admission(state)
 
-    return make
+@cache
+def _index() -> Index:
+    return Engine.from_tools(small_catalog(), tiers=["lexical"])._index
+
+
+def admission_of(*rules: Rule, state: State | None = None, allowed: Any = None) -> Admission:
+    """The admission of a state under rules, over an index that is built once."""
+    return Gatekeeper(Gate(rules)).admission(_index(), {}, state, allowed)

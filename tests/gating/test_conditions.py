@@ -61,7 +61,9 @@ def boom(state: State) -> bool:
 FUNCTIONS = {"yes": yes, "boom": boom}
 SIMPLE = st.one_of(
     st.sampled_from("ab").map(requires_scope),
-    st.sampled_from(["search_*", "github/*", "github/get_pull_request", "gone/*", "x_*"]).map(after),
+    st.sampled_from(["search_*", "github/*", "github/get_pull_request", "gone/*", "x_*"]).map(
+        after
+    ),
     st.sampled_from("mn").map(milestone),
     st.builds(fact, st.sampled_from("fg"), st.sampled_from([None, 1, True, "x", False])),
     st.builds(
@@ -107,9 +109,7 @@ def plainly(condition: Condition, state: State, tool: Tool) -> bool | None:
             return condition.name in state.milestones
         case After():
             text = condition.pattern.text
-            names = [
-                (ROWS[one] if one in ROWS else None, one) for one in state.called
-            ]
+            names = [(ROWS.get(one), one) for one in state.called]
             return any(
                 fnmatchcase(called if "/" in text else called.rpartition("/")[2], text)
                 or (row is not None and "/" in text and fnmatchcase(qualified(TOOLS[row]), text))
@@ -124,7 +124,11 @@ def plainly(condition: Condition, state: State, tool: Tool) -> bool | None:
         case Annotation():
             said = tool.annotations or {}
             read_only = said.get("readOnlyHint", False)
-            default = {"readOnlyHint": False, "destructiveHint": not read_only, "openWorldHint": True}
+            default = {
+                "readOnlyHint": False,
+                "destructiveHint": not read_only,
+                "openWorldHint": True,
+            }
             return said.get(condition.name, default[condition.name]) is condition.value
         case Predicate():
             return None if condition.name == "boom" else yes(state)

@@ -15,7 +15,9 @@ from shortlist.errors import RequestError
 from shortlist.gating import State
 
 NAMES = st.text(min_size=1, max_size=8)
-SCALARS = st.text() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = (
+    st.text() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+)
 STATES = st.builds(
     State,
     st.frozensets(NAMES),

@@ -1,0 +1,459 @@
+"""Rules and gates: which tools they concern, how they are written, what is wrong with them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import random
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist import Catalog, Config, Engine, Tool
+from shortlist.errors import ConfigError
+from shortlist.gating import (
+    Condition,
+    Gate,
+    Provides,
+    Rule,
+    State,
+    after,
+    all_of,
+    annotation,
+    any_of,
+    fact,
+    milestone,
+    not_,
+    predicate,
+    requires_scope,
+)
+from shortlist.gating.compiled import CompiledGate
+from shortlist.gating.condition import AllOf, Annotation, AnyOf, Fact, Not
+from shortlist.gating.declaration import read_gate
+from shortlist.gating.hints import DEFAULTS, hints
+from shortlist.gating.matcher import Matcher
+from shortlist.gating.problem import catalog_problems
+from shortlist.gating.satisfiable import satisfiable, simple
+from shortlist.retrieval.index import rows_of
+
+from .conftest import admission_of, make_engine, small_catalog
+
+TOOLS = rows_of(Catalog(small_catalog()))
+SCOPE = requires_scope("s")
+DECLARED = """
+[gate]
+scopes = ["github:read", "github:write"]
+
+[[gate.rules]]
+name = "merging"
+tools = "github/merge_*"
+needs.all_of = [{ scope = "github:write" }, { after = "get_*" }, { not = { fact = "frozen" } }]
+
+[[gate.rules]]
+name = "writing"
+server = ["github", "slack"]
+annotations = { readOnlyHint = false }
+needs = { any_of = [{ milestone = "plan" }, { fact = { name = "env", equals = "test" } }] }
+
+[[gate.rules]]
+tools = ["planner/*"]
+provides = { milestones = ["plan"], facts = ["plan_id"], scopes = ["github:write"] }
+"""
+WRITTEN = Gate(
+    [
+        Rule(
+            all_of(requires_scope("github:write"), after("get_*"), not_(fact("frozen"))),
+            tools="github/merge_*",
+            name="merging",
+        ),
+        Rule(
+            any_of(milestone("plan"), fact("env", equals="test")),
+            server=["github", "slack"],
+            annotations={"readOnlyHint": False},
+            name="writing",
+        ),
+        Rule(tools="planner/*", provides=Provides(["github:write"], ["plan"], ["plan_id"])),  # type: ignore[arg-type]
+    ],
+    scopes=["github:read", "github:write"],
+)
+
+
+def concerned(rule: Rule) -> list[str]:
+    mask = Matcher(TOOLS).concerned(rule)
+    return [tool.id for tool, meant in zip(TOOLS, mask.tolist(), strict=True) if meant]
+
+
+class TestConcerns:
+    @pytest.mark.parametrize(
+        ("selectors", "ids"),
+        [
+            ({"tools": "github/search_issues"}, ["github/search_issues"]),
+            ({"tools": "search_*"}, ["github/search_issues", "slack/search_messages"]),
+            ({"tools": "*/search_*"}, ["github/search_issues", "slack/search_messages"]),
+            ({"tools": ["clock", "web/*"]}, ["clock", "web/fetch"]),
+            ({"tools": "slack/post_message"}, ["slack/post_message", "slack/post_message~2"]),
+            ({"tools": "post_message"}, ["slack/post_message", "slack/post_message~2"]),
+            ({"tools": "shell/run"}, ["my-shell"]),
+            ({"tools": "run"}, ["my-shell"]),
+            ({"tools": "my-*"}, ["my-shell"]),
+            ({"tools": "Search_*"}, []),
+            ({"tools": "git*"}, []),
+            ({"server": "sh?ll"}, ["my-shell"]),
+            ({"server": "plan*", "tools": "search_*"}, []),
+            ({"server": ["slack"], "tools": "search_*"}, ["slack/search_messages"]),
+            ({"annotations": {"openWorldHint": False}}, ["clock"]),
+            (
+                {"annotations": {"destructiveHint": True}},
+                [
+                    "github/delete_repository",
+                    "github/merge_pull_request",
+                    "my-shell",
+                    "planner/confirm_plan",
+                    "slack/post_message~2",
+                ],
+            ),
+            (
+                {"server": "github", "annotations": {"readOnlyHint": True, "openWorldHint": True}},
+                ["github/get_pull_request", "github/search_issues"],
+            ),
+        ],
+    )
+    def test_the_tools_that_all_selectors_mean(self, selectors: Any, ids: list[str]) -> None:
+        assert concerned(Rule(SCOPE, **selectors)) == ids
+
+    def test_every_tool_without_a_selector(self) -> None:
+        assert len(concerned(Rule(SCOPE))) == len(TOOLS)
+
+    def test_a_name_in_another_form_of_unicode(self) -> None:
+        tools = (Tool("caf\u00e9", "x"),)
+        assert Matcher(tools).concerned(Rule(SCOPE, tools="cafe\u0301")).all()
+
+    def test_a_name_of_glob_characters_is_meant_by_itself(self) -> None:
+        tools = (Tool("a[b]", "x"), Tool("ab", "x"))
+        assert Matcher(tools).concerned(Rule(SCOPE, tools="x/a[b]")).tolist() == [True, True]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({}, "a rule needs a condition, or what its tools provide"),
+            ({"condition": "x"}, "'x' is no condition"),
+            ({"condition": SCOPE, "tools": []}, "tools: an empty list concerns no tool"),
+            ({"condition": SCOPE, "tools": ["a", ""]}, "tools: '' is no pattern"),
+            ({"condition": SCOPE, "server": 3}, "server: a pattern or a list"),
+            ({"condition": SCOPE, "annotations": {"x": None}}, "annotation 'x'"),
+            ({"provides": Provides(milestones=("m",))}, "needs `tools` or `server`"),
+        ],
+    )
+    def test_a_rule_that_cannot_be(self, arguments: Any, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            Rule(**arguments)
+
+    def test_what_is_provided_is_a_list(self) -> None:
+        with pytest.raises(ConfigError, match=r"provides\.milestones: a list of names"):
+            Provides(milestones="plan")  # type: ignore[arg-type]
+
+
+class TestHints:
+    def test_what_mcp_says_of_absent_hints(self) -> None:
+        assert dict(hints(None)) == dict(DEFAULTS)
+        assert hints({"readOnlyHint": True})["destructiveHint"] is False
+        assert hints({"readOnlyHint": True, "destructiveHint": True})["destructiveHint"] is True
+        assert hints({"readOnlyHint": "yes", "openWorldHint": 0}) == dict(DEFAULTS)
+        assert hints({"title": "A"})["title"] == "A"
+
+
+class TestDeclared:
+    def test_toml_json_and_code_say_the_same(self, tmp_path: Path) -> None:
+        (tmp_path / "a.toml").write_text(DECLARED)
+        (tmp_path / "a.json").write_text(json.dumps(tomllib.loads(DECLARED)))
+        for config in (
+            Config.read(tmp_path / "a.toml"),
+            Config.read(tmp_path / "a.json"),
+            Config(gate=WRITTEN),
+            Config(gate=WRITTEN.to_dict()),
+        ):
+            assert config.gate == WRITTEN
+            assert hash(config.gate) == hash(WRITTEN)
+            assert Config.make(**config.model_dump()) == config
+            assert Config.read(json.loads(config.model_dump_json())) == config
+
+    def test_without_a_gate_there_are_no_rules(self) -> None:
+        assert Config().gate == Gate()
+
+    def test_a_predicate_is_looked_up_by_its_name(self) -> None:
+        form = {"rules": [{"tools": "x", "needs": {"predicate": "mine"}}]}
+        gate = read_gate(form, {"mine": lambda _: True})
+        assert gate.to_dict() == {"rules": [{"tools": ["x"], "needs": {"predicate": "mine"}}]}
+        with pytest.raises(ConfigError, match=r"gate\.rules\.0: no predicate backend 'mine'"):
+            Config(gate=gate.to_dict())
+        assert Config(gate=gate).gate is gate
+
+    @pytest.mark.parametrize(
+        ("gate", "message"),
+        [
+            (3, "^gate: Input should be"),
+            ({"rule": []}, "^gate: rule: unknown setting; there are: scopes, rules"),
+            ({"scopes": "a"}, "^gate: scopes: "),
+            ({"rules": [3]}, r"^gate: rules\.0: "),
+            (
+                {"rules": [{"tool": "x"}]},
+                r"^gate\.rules\.0: tool: unknown setting; .*: name, tools",
+            ),
+            ({"rules": [{"name": "n", "tools": 3}]}, r"^gate\.rules\.0 \('n'\): tools"),
+            ({"rules": [{"name": "n", "tools": "x"}]}, r"^gate\.rules\.0 \('n'\): a rule needs"),
+            (
+                {"rules": [{"name": "n", "needs": {"aftr": "x"}}]},
+                r"^gate\.rules\.0 \('n'\): no condition 'aftr'",
+            ),
+            (
+                {"rules": [{"tools": "x", "provides": {"milestone": ["m"]}}]},
+                r"^gate\.rules\.0: provides\.milestone: unknown setting; .*: scopes, milestones",
+            ),
+            (
+                {"rules": [{"tools": [], "needs": {"scope": "s"}}]},
+                r"^gate\.rules\.0: tools: an empty list",
+            ),
+            (
+                {"scopes": ["a"], "rules": [{"name": "n", "needs": {"scope": "b"}}]},
+                "^gate: rule 'n': no scope 'b'; there are: a",
+            ),
+            (
+                {
+                    "rules": [
+                        {"name": "n", "needs": {"all_of": [{"fact": "f"}, {"not": {"fact": "f"}}]}}
+                    ]
+                },
+                "^gate: rule 'n': what it needs can never hold",
+            ),
+        ],
+    )
+    def test_an_error_names_the_rule(self, gate: Any, message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            Config(gate=gate)
+
+    JSON = st.recursive(
+        st.none() | st.booleans() | st.integers(-1, 2) | st.text(max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=2)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "rules", "scopes", "name", "tools", "server", "needs",
+                        "provides", "annotations", "scope", "milestones",
+                    ]
+                ),
+                inner,
+                max_size=3,
+            )
+        ),
+        max_leaves=10,
+    )  # fmt: skip
+
+    @settings(deadline=None, max_examples=300)
+    @given(JSON)
+    def test_any_declaration_is_a_gate_or_an_error(self, declared: Any) -> None:
+        try:
+            gate = Config(gate=declared).gate
+        except ConfigError:
+            return
+        assert read_gate(gate.to_dict()) == gate
+
+    def test_a_gate_of_something_else(self) -> None:
+        with pytest.raises(ConfigError, match="'x' is no Rule"):
+            Gate(["x"])  # type: ignore[list-item]
+        with pytest.raises(ConfigError, match="scopes: a list of names"):
+            Gate([], scopes="admin")
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("rules", "kind", "severity", "reason"),
+        [
+            (
+                [Rule(SCOPE, tools="nowhere/*", name="r")],
+                "concerns_nothing",
+                "warning",
+                "concerns no tool",
+            ),
+            (
+                [Rule(after("nowhere/*"), tools="web/*", name="r")],
+                "after_nothing",
+                "warning",
+                "waits for a call of 'nowhere/*', which means no tool",
+            ),
+            (
+                [
+                    Rule(milestone("m"), tools="web/*", name="r"),
+                    Rule(not_(milestone("m")), server="web", name="q"),
+                ],
+                "conflict",
+                "error",
+                "with 'q' it can never hold, for 'web/fetch'",
+            ),
+            (
+                [Rule(after("web/fetch"), tools="web/fetch", name="r")],
+                "cycle",
+                "error",
+                "'web/fetch' -> 'web/fetch'",
+            ),
+            (
+                [
+                    Rule(after("clock"), tools="search_*", name="r"),
+                    Rule(all_of(SCOPE, after("my-shell")), tools="clock"),
+                    Rule(any_of(after("slack/search_*"), after("github/search_*")), tools="run"),
+                ],
+                "cycle",
+                "error",
+                "'clock' -> 'my-shell' -> 'slack/search_messages' -> 'clock'",
+            ),
+        ],
+    )  # fmt: skip
+    def test_each_is_reported_when_the_rules_meet_the_catalog(
+        self,
+        rules: list[Rule],
+        kind: str,
+        severity: str,
+        reason: str,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        with caplog.at_level(logging.WARNING, "shortlist"):
+            engine = make_engine(*rules)
+        [problem] = engine.problems
+        assert (problem.kind, problem.severity, problem.rule) == (kind, severity, "r")
+        assert reason in problem.reason
+        assert problem.to_dict()["reason"] == problem.reason
+        assert [record.getMessage() for record in caplog.records] == [f"gate: {problem}"]
+
+    def test_problems_of_any_catalog_refuse_the_config(self) -> None:
+        with pytest.raises(ConfigError, match="'r': no scope 's'; there are: none"):
+            make_engine(Rule(SCOPE, name="r"), scopes=[])
+        with pytest.raises(ConfigError, match="no scope 't'; there are: s"):
+            make_engine(Rule(tools="x", provides=Provides(scopes=("t",))), scopes=["s"])
+        with pytest.raises(ConfigError, match="can never hold"):
+            make_engine(Rule(all_of(SCOPE, not_(SCOPE))))
+
+    @pytest.mark.parametrize(
+        "rules",
+        [
+            [],
+            [Rule(SCOPE)],
+            [Rule(after("search_*"), tools="delete_*"), Rule(after("get_*"), tools="search_*")],
+            [Rule(any_of(after("clock"), SCOPE), tools="clock")],
+            [Rule(not_(after("clock")), tools="clock")],
+            [Rule(annotation("readOnlyHint"))],
+            [Rule(any_of(annotation("readOnlyHint"), after("get_*")), server="github")],
+            [Rule(milestone("m"), tools="clock"), Rule(fact("f"), tools="clock")],
+        ],
+    )
+    def test_rules_that_are_well(self, rules: list[Rule]) -> None:
+        assert make_engine(*rules).problems == ()
+
+    def test_an_update_of_the_catalog_is_checked_anew(self) -> None:
+        engine = make_engine(Rule(after("late/*"), tools="clock"))
+        assert [problem.kind for problem in engine.problems] == ["after_nothing"]
+        engine.update([*small_catalog(), Tool("start", "late")])
+        assert engine.problems == ()
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_a_tool_without_a_problem_can_be_reached(self, seed: int) -> None:
+        """Calls what is admitted until that admits no more; only a cycle leaves anything shut."""
+        chance = random.Random(seed)
+        names = [tool.id for tool in TOOLS]
+        rules = [
+            Rule(after(chance.choice(names)), tools=chance.choice(names), name=str(number))
+            for number in range(8)
+        ]
+        state = State()
+        for _ in names:
+            admission = admission_of(*rules, state=state)
+            for tool_id in filter(admission.admits, names):
+                state = state.after_call(tool_id)
+        shut = len(admission_of(*rules, state=state).refusals)
+        problems = catalog_problems(CompiledGate(Gate(rules), TOOLS, admission.index.rows))
+        assert bool(shut) == any(problem.kind == "cycle" for problem in problems)
+
+
+ATOMS = st.one_of(
+    st.sampled_from("ab").map(requires_scope),
+    st.builds(fact, st.just("f"), st.sampled_from([None, 1, True, False])),
+    st.builds(annotation, st.just("readOnlyHint"), st.booleans()),
+)
+FORMULAS = st.recursive(
+    ATOMS,
+    lambda inner: (
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: all_of(*parts))
+        | st.lists(inner, min_size=2, max_size=3).map(lambda parts: any_of(*parts))
+        | inner.map(not_)
+    ),
+    max_leaves=7,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(FORMULAS)
+def test_a_condition_can_hold_if_some_state_and_tool_make_it(condition: Condition) -> None:
+    def holds(one: Condition, scopes: set[str], known: Any, read_only: bool) -> bool:
+        match one:
+            case AllOf():
+                return all(holds(part, scopes, known, read_only) for part in one.parts)
+            case AnyOf():
+                return any(holds(part, scopes, known, read_only) for part in one.parts)
+            case Not():
+                return not holds(one.part, scopes, known, read_only)
+            case Fact():
+                if one.equals is None:
+                    return known is not None and known is not False
+                return known is not None and json.dumps(known) == json.dumps(one.equals)
+            case Annotation():
+                return one.value is read_only
+        return one.name in scopes  # type: ignore[attr-defined]
+
+    cases = itertools.product(
+        [set(), {"a"}, {"b"}, {"a", "b"}], [None, 1, True, False, "else"], [True, False]
+    )
+    assert satisfiable(condition) == any(holds(condition, *case) for case in cases)
+
+
+def test_a_condition_too_large_to_decide_counts_as_possible() -> None:
+    pairs = [any_of(requires_scope(f"a{n}"), requires_scope(f"b{n}")) for n in range(40)]
+    never = all_of(requires_scope("z"), not_(requires_scope("z")))
+    assert len(list(simple(all_of(*pairs)))) == 80
+    assert satisfiable(all_of(*pairs, never))
+    assert not satisfiable(all_of(never, *pairs))
+
+
+def test_the_state_after_a_call_has_the_milestones_that_rules_say_it_reaches() -> None:
+    engine = make_engine(
+        Rule(
+            tools="planner/*",
+            provides=Provides(scopes=("root",), milestones=("plan",), facts=("plan_id",)),
+        ),
+        Rule(milestone("plan"), tools="delete_*"),
+    )
+    state = engine.after_call(State(), "planner/confirm_plan")
+    assert state == State(called=("planner/confirm_plan",), milestones=frozenset({"plan"}))
+    assert engine.admission(state).admits("github/delete_repository")
+    assert engine.after_call(State(), "gone/tool") == State(called=("gone/tool",))
+
+
+def test_rules_say_what_they_concern() -> None:
+    assert Rule(SCOPE, name="n").described() == "n"
+    assert Rule(SCOPE).described() == "for every tool"
+    rule = Rule(SCOPE, tools=["a", "b"], server="s", annotations={"readOnlyHint": True})
+    assert rule.described() == "for tools a, b; server s; readOnlyHint True"
+    assert "Rule(for tools a, b" in repr(rule)
+    assert rule == Rule(SCOPE, tools=["a", "b"], server=["s"], annotations={"readOnlyHint": True})
+    assert rule != Rule(SCOPE, tools=["a", "b"])
+    assert repr(Gate([rule])) == "Gate(1 rules)"
+
+
+def test_an_engine_is_opened_with_the_rules_of_its_config(tmp_path: Path) -> None:
+    make_engine().save(tmp_path)
+    engine = Engine.open(tmp_path, tiers=["lexical"], gate=Gate([Rule(SCOPE)]))
+    assert len(engine.search("issue").held_back) == len(TOOLS)
+    assert predicate(lambda _: True, "p") != predicate(lambda _: True, "p")
