@@ -202,7 +202,8 @@ class Training:
         asked = self._encode([request.text for request in requests], "mining: requests")
         vectors = self._encode([tool.text for tool in tools], "mining: tools")
         self._mined = mine(requests, tools, self._twins, asked, vectors)
-        self._memory = ToolMemory(torch.from_numpy(vectors), self._encoder.device)
+        if self._recipe.memory_negatives:
+            self._memory = ToolMemory(torch.from_numpy(vectors), self._encoder.device)
 
     def _save_state(self) -> None:
         state = {
