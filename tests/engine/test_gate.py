@@ -1,0 +1,261 @@
+"""The gate in every tier: nothing denied is offered or named, nothing admitted is lost."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist import Engine, Tool
+from shortlist.errors import RequestError, UnknownToolError
+from shortlist.gating import Gate, Refusal, Rule, State, Votes, after, requires_scope
+from shortlist.retrieval.held_out import DEPTH
+
+from .conftest import TIERS, cheap_engine
+from .fakes import make_tools
+
+TOOLS = make_tools(60)
+IDS = sorted(tool.id for tool in TOOLS)
+QUERIES = ["create an issue", "share the page", "zebra", "github/create_issue", "create_issue", ""]
+MakeEngine = Callable[..., Engine]
+
+
+@pytest.fixture(scope="module")
+def sixty() -> Engine:
+    return cheap_engine(TOOLS)
+
+
+def denying(ids: set[str]) -> list[Rule]:
+    return [Rule(requires_scope("never"), tools=sorted(ids))] if ids else []
+
+
+@pytest.mark.parametrize("tier", TIERS)
+class TestDenied:
+    @settings(deadline=None, max_examples=25)
+    @given(st.data())
+    def test_the_answer_is_as_long_as_admitted_candidates_allow(
+        self, sixty: Engine, tier: str, data: st.DataObject
+    ) -> None:
+        denied = data.draw(st.sets(st.sampled_from(IDS), max_size=59))
+        query = data.draw(st.sampled_from(QUERIES[:2]))
+        k = data.draw(st.integers(1, 12))
+        # In the lexical tier a candidate is a tool that shares a term with the request.
+        full = sixty.search(query, tier=tier, k=60)
+        found = sixty.search(query, tier=tier, k=k, allowed=set(IDS) - denied)
+        candidates = [tool_id for tool_id in full.ids if tool_id not in denied]
+        assert len(found) == min(k, len(candidates))
+        assert not set(found.ids) & denied
+
+    @settings(deadline=None, max_examples=25)
+    @given(st.data())
+    def test_no_denied_tool_is_offered_or_named(
+        self, sixty: Engine, tier: str, data: st.DataObject
+    ) -> None:
+        denied = data.draw(st.sets(st.sampled_from(IDS), min_size=1, max_size=59))
+        query = data.draw(st.sampled_from([*QUERIES, *sorted(denied)[:2]]))
+        gated = gated_over(sixty, denied)
+        admission = gated.admission()
+        found = gated.search(query, tier=tier, k=60, admission=admission)
+        assert not set(found.ids) & denied
+        assert {refusal.tool_id for refusal in found.held_back} == denied
+        assert len(found.held_back.nearest()) == min(5, len(denied))
+        text = json.dumps(found.to_dict())
+        for tool in TOOLS:
+            if tool.id in denied:
+                assert tool.description not in text
+        for refusal in found.held_back:
+            assert not set(refusal.unlocked_by) & denied
+            explained = gated.explain(query, refusal.tool_id, tier=tier)
+            assert explained.refusal == refusal
+            assert not explained.offered
+            assert explained.rank is None
+            assert not explained.stages
+
+    @settings(deadline=None, max_examples=25)
+    @given(st.data())
+    def test_no_denied_tool_is_near_to_an_unknown_name(
+        self, sixty: Engine, tier: str, data: st.DataObject
+    ) -> None:
+        denied = data.draw(st.sets(st.sampled_from(IDS), min_size=1))
+        like = data.draw(st.sampled_from(IDS))
+        asked = data.draw(st.sampled_from([like + "s", like[:-1], like.rpartition("/")[2] + "x"]))
+        gated = gated_over(sixty, denied)
+        [answer] = gated.details([asked])
+        assert isinstance(answer, UnknownToolError | Tool | Refusal)
+        if isinstance(answer, UnknownToolError):
+            assert not set(answer.nearest) & denied
+        elif isinstance(answer, Tool):
+            assert answer.id not in denied
+        with pytest.raises(UnknownToolError) as caught:
+            gated.explain("create an issue", like + "s", tier=tier)
+        assert not set(caught.value.nearest) & denied
+
+    def test_every_way_to_deny_gives_the_same_answer(self, sixty: Engine, tier: str) -> None:
+        denied = set(IDS[::3])
+        allowed = set(IDS) - denied
+        answers = [
+            gated_over(sixty, denied).search("create an issue", tier=tier),
+            sixty.search("create an issue", tier=tier, allowed=allowed),
+            sixty.search(
+                "create an issue", tier=tier, votes=Votes(excluded=dict.fromkeys(denied, ""))
+            ),
+        ]
+        sixty.quarantine(dict.fromkeys(denied, "changed"))
+        answers.append(sixty.search("create an issue", tier=tier))
+        sixty.quarantine({})
+        assert len({answer.ids for answer in answers}) == 1
+        assert [len(answer.held_back) for answer in answers] == [len(denied)] * 4
+        kinds = [answer.held_back[0].kind for answer in answers]
+        assert kinds == ["scope", "not_allowed", "excluded", "quarantined"]
+
+    def test_the_nearest_of_the_held_back_are_those_that_would_have_been_offered(
+        self, sixty: Engine, tier: str
+    ) -> None:
+        full = sixty.search("create an issue", tier=tier, k=8)
+        best = full.ids[:3]
+        found = sixty.search("create an issue", tier=tier, allowed=set(IDS) - set(best))
+        assert {refusal.tool_id for refusal in found.held_back.nearest()} == set(best)
+        form = found.to_dict()["held_back"]
+        assert form["count"] == 3
+        assert {refusal["tool"] for refusal in form["nearest"]} == set(best)
+
+    def test_nothing_is_held_back_without_a_reason_to(self, sixty: Engine, tier: str) -> None:
+        found = sixty.search("create an issue", tier=tier)
+        assert list(found.held_back) == []
+        assert found.held_back.to_dict() == {"count": 0, "nearest": []}
+
+    def test_if_all_are_denied_nothing_is_found(self, sixty: Engine, tier: str) -> None:
+        found = gated_over(sixty, set(IDS)).search("create an issue", tier=tier)
+        assert found.ids == ()
+        assert len(found.held_back) == 60
+        assert found.to_dict()["held_back"]["count"] == 60
+
+
+def gated_over(engine: Engine, denied: set[str]) -> Engine:
+    """The same index behind other rules."""
+    gated = Engine(engine._builder, engine._index)
+    gated._gatekeeper = type(engine._gatekeeper)(Gate(denying(denied)))
+    return gated
+
+
+class TestOneDecision:
+    def test_search_details_explain_and_batch_agree(self, make_engine: MakeEngine) -> None:
+        rules = [Rule(requires_scope("w"), tools="delete_*"), Rule(after("list_*"), tools="copy_*")]
+        engine = make_engine(TOOLS, gate=Gate(rules))
+        for state in (State(), State().granted("w"), State().after_call(IDS[0])):
+            admission = engine.admission(state)
+            one = engine.search("delete or copy an issue", state=state, k=60)
+            [many] = engine.search_many(["delete or copy an issue"], state=state, k=60)
+            assert one.ids == many.ids
+            for answer, tool_id in zip(engine.details(IDS, state=state), IDS, strict=True):
+                explained = engine.explain("delete or copy an issue", tool_id, state=state)
+                if admission.admits(tool_id):
+                    assert isinstance(answer, Tool)
+                    assert explained.refusal is None
+                else:
+                    assert answer == admission.refusal(tool_id) == explained.refusal
+                    assert tool_id not in one.ids
+                    assert explained.reason.startswith("not admitted: needs ")
+
+    def test_an_admission_stands_for_what_it_was_made_from(self, make_engine: MakeEngine) -> None:
+        engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("w"), tools="delete_*")]))
+        admission = engine.admission(State().granted("w"))
+        assert "github/delete_issue" not in engine.search("delete an issue", k=60).ids
+        found = engine.search("delete an issue", k=60, admission=admission)
+        assert any("delete_" in tool_id for tool_id in found.ids)
+        for extra in ({"state": State()}, {"allowed": []}, {"votes": Votes()}):
+            with pytest.raises(RequestError, match="stands in place of"):
+                engine.search("x", admission=admission, **extra)
+
+    def test_it_is_answered_from_the_version_it_was_made_for(self, make_engine: MakeEngine) -> None:
+        engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("w"), tools="delete_*")]))
+        before = engine.catalog.fingerprint
+        admission = engine.admission()
+        engine.update([*TOOLS, Tool("create_issue_now", "new", "Create an issue")])
+        old = engine.search("create an issue", k=70, admission=admission)
+        assert old.catalog == before
+        assert "new/create_issue_now" not in old.ids
+        assert "new/create_issue_now" in engine.search("create an issue", k=70).ids
+
+    def test_another_engines_admission_is_refused(self, make_engine: MakeEngine) -> None:
+        one, other = make_engine(TOOLS), make_engine(TOOLS)
+        for wrong in (other.admission(), True):
+            with pytest.raises(RequestError, match="admission: make it with"):
+                one.search("x", admission=wrong)  # type: ignore[arg-type]
+
+    def test_ids_are_a_list(self, sixty: Engine) -> None:
+        with pytest.raises(RequestError, match="ids: a list"):
+            sixty.details("github/create_issue")
+
+    async def _asearch(self, engine: Engine) -> Any:
+        return await engine.asearch("create an issue", state=State().granted("w"))
+
+    def test_a_search_in_an_event_loop_knows_the_state(self, make_engine: MakeEngine) -> None:
+        import asyncio
+
+        engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("w"))]))
+        assert len(asyncio.run(self._asearch(engine))) == 10
+        assert len(engine.search("create an issue")) == 0
+
+    def test_learning_sees_every_tool(self, make_engine: MakeEngine) -> None:
+        engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("never"))]))
+        vectors = engine._index.encoder
+        assert vectors is not None
+        encoded = vectors.encode(["create an issue"], query=True)
+        [rows] = engine._ranked(engine._index, None, ["create an issue"], encoded)
+        assert len(rows) == DEPTH
+
+
+class TestQuarantine:
+    def test_it_stays_when_the_catalog_changes(self, make_engine: MakeEngine) -> None:
+        engine = make_engine(TOOLS)
+        engine.quarantine({IDS[0]: "changed", "new/tool": "never seen"})
+        assert not engine.admission().admits(IDS[0])
+        engine.update([*TOOLS, Tool("tool", "new")])
+        assert [refusal.tool_id for refusal in engine.admission().refusals] == [IDS[0], "new/tool"]
+        assert all(refusal.kind == "quarantined" for refusal in engine.admission().refusals)
+
+    def test_it_is_replaced_with_the_catalog(self, make_engine: MakeEngine) -> None:
+        engine = make_engine(TOOLS)
+        engine.quarantine({IDS[0]: "changed"})
+        engine.update(TOOLS, quarantined={IDS[1]: "new text"})
+        assert [refusal.tool_id for refusal in engine.admission().refusals] == [IDS[1]]
+
+    def test_no_state_and_no_permission_lifts_it(self, make_engine: MakeEngine) -> None:
+        engine = make_engine(TOOLS)
+        engine.quarantine({IDS[0]: "changed"})
+        found = engine.search(IDS[0], allowed=IDS, votes=Votes(claimed=(IDS[0],)))
+        assert IDS[0] not in found.ids
+        assert found.voter_failures[0].tool_id == IDS[0]
+
+    def test_a_request_never_sees_a_version_without_its_quarantine(
+        self, make_engine: MakeEngine
+    ) -> None:
+        """Each version holds one bad tool and quarantines exactly that; readers never get one."""
+        engine = make_engine(
+            [Tool("bad_0", "s", "find it"), Tool("good", "s", "find it")], tiers=["lexical"]
+        )
+        engine.quarantine({"s/bad_0": "bad"})
+        stop, seen = threading.Event(), []
+
+        def read() -> None:
+            while not stop.is_set():
+                seen.append(engine.search("find it").ids)
+
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        try:
+            for number in range(1, 15):
+                bad = Tool(f"bad_{number}", "s", "find it")
+                engine.update([bad, Tool("good", "s", "find it")], quarantined={bad.id: "bad"})
+        finally:
+            stop.set()
+            for reader in readers:
+                reader.join()
+        assert set(seen) == {("s/good",)}
