@@ -11,6 +11,7 @@ ShortlistError
 ├── RequestError          an argument of a search is out of range or of the wrong type
 ├── SummaryError          a file of summaries cannot be read, or a model gives none
 ├── SchemaError           a source does not have a tool's definition, or has another one
+├── PinsError             a file of pinned definitions cannot be read or written
 ├── EventError            a log of events cannot be written or read
 └── EvaluationError       a data set or a recorded result cannot be used
 """
@@ -100,6 +101,10 @@ class SummaryError(ShortlistError):
 
 class SchemaError(ShortlistError):
     """A source does not have a tool's definition, or has another than the catalog's."""
+
+
+class PinsError(ShortlistError):
+    """A file of pinned definitions cannot be read or written."""
 
 
 class EventError(ShortlistError):

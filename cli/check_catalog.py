@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..catalog import Catalog, Rejected
+from ..trust import Scan
 from .check import Check, Status
 from .console import counted
 from .near_twins import LIKENESS, near_twins
@@ -15,8 +16,16 @@ _THIN = 20
 _HEAVIEST = 10
 
 
-def check_catalog(catalog: Catalog, rejected: Sequence[Rejected]) -> Iterator[Check]:
-    """The checks of a catalog and of the definitions that did not get into it, in order."""
+def check_catalog(
+    catalog: Catalog, rejected: Sequence[Rejected], flagged: Mapping[str, Scan]
+) -> Iterator[Check]:
+    """The checks of a catalog, in order.
+
+    Args:
+        catalog: the tools.
+        rejected: definitions that did not get into it.
+        flagged: what was found in those that read like orders to the model, by id.
+    """
     yield _definitions(catalog, rejected)
     yield _collisions(catalog)
     yield _tokens(catalog)
@@ -25,6 +34,7 @@ def check_catalog(catalog: Catalog, rejected: Sequence[Rejected]) -> Iterator[Ch
     yield _names(catalog)
     yield _twins(catalog)
     yield _cleaned(catalog)
+    yield _hostile(flagged)
 
 
 def _definitions(catalog: Catalog, rejected: Sequence[Rejected]) -> Check:
@@ -105,6 +115,18 @@ def _cleaned(catalog: Catalog) -> Check:
         "tools held text",
         "note",
         " that was removed or cut",
+    )
+
+
+def _hostile(flagged: Mapping[str, Scan]) -> Check:
+    details = tuple(f"{tool_id}: {'; '.join(one.reasons)}" for tool_id, one in flagged.items())
+    return _counted(
+        "hostile text",
+        details,
+        "tool reads",
+        "tools read",
+        "warn",
+        " like orders to the model, and would be held back until approved",
     )
 
 

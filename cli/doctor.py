@@ -15,6 +15,7 @@ from .source import read_catalog
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, Rejected
+    from ..trust import Scan
 
 _SHOWN = 5
 """Details shown of one check; the JSON holds all."""
@@ -36,14 +37,30 @@ def doctor(
     if tools and index is not None:
         raise typer.BadParameter("give --index FOLDER or --tools FILE, not both")
     checks = list(check_environment())
+    flagged: dict[str, Scan] = {}
     if tools or index is not None:
+        from ..trust import Trust
         from .check_catalog import check_catalog
 
         catalog, rejected = _read_leniently(tools) if tools else (read_catalog(index, None), ())
-        checks += check_catalog(catalog, rejected)
+        flagged = Trust().flagged(catalog)
+        checks += check_catalog(catalog, rejected, flagged)
+    if index is not None:
+        from .check_learned import check_learned
+
+        checks.append(check_learned(index))
     failed = any(check.status == "fail" for check in checks)
     if as_json:
-        write_json({"ok": not failed, "checks": [check.to_dict() for check in checks]})
+        write_json(
+            {
+                "ok": not failed,
+                "checks": [check.to_dict() for check in checks],
+                "flagged": [
+                    {"id": tool_id, "reasons": list(found.reasons)}
+                    for tool_id, found in flagged.items()
+                ],
+            }
+        )
     else:
         _show(checks)
     if failed:

@@ -1,0 +1,109 @@
+"""Change: how a definition differs from the one that was pinned, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import ndiff
+from typing import Any, Literal
+
+from .folding import segments
+
+_PARTS_SHOWN = 3
+"""Parts named in one line about a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartChange:
+    """One part of a definition that is not as it was.
+
+    Args:
+        part: its path, such as `description` or `input_schema.properties.note`.
+        before: what it was, or None where it is new.
+        after: what it is now, or None where it is gone.
+    """
+
+    part: str
+    before: str | None
+    after: str | None
+
+    @property
+    def kind(self) -> Literal["added", "removed", "changed"]:
+        """What happened to it."""
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed"
+
+    def lines(self) -> list[str]:
+        """What was said, marked `-`, and what is said, marked `+`; sentences that stayed, ` `."""
+        before = segments(self.before or "")
+        after = segments(self.after or "")
+        return [line.rstrip("\n") for line in ndiff(before, after) if not line.startswith("?")]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "part": self.part,
+            "kind": self.kind,
+            "before": self.before,
+            "after": self.after,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A definition that is not as it was pinned.
+
+    Args:
+        tool_id: of the tool.
+        pinned: fingerprint of the definition that was pinned.
+        now: fingerprint of the definition there is.
+        parts: what differs, in order of path.
+    """
+
+    tool_id: str
+    pinned: str
+    now: str
+    parts: tuple[PartChange, ...]
+
+    @property
+    def summary(self) -> str:
+        """One line that names the first parts."""
+        named = [f"{one.part} {one.kind}" for one in self.parts[:_PARTS_SHOWN]]
+        if len(self.parts) > _PARTS_SHOWN:
+            named.append(f"and {len(self.parts) - _PARTS_SHOWN} more")
+        return f"its definition changed since it was pinned: {', '.join(named) or 'unseen parts'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "id": self.tool_id,
+            "pinned": self.pinned,
+            "now": self.now,
+            "parts": [one.to_dict() for one in self.parts],
+        }
+
+
+def changed_parts(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[PartChange, ...]:
+    """What differs between two definitions in row form, leaf by leaf."""
+    old, new = dict(_leaves(before, "")), dict(_leaves(after, ""))
+    return tuple(
+        PartChange(part, old.get(part), new.get(part))
+        for part in sorted(old.keys() | new.keys())
+        if old.get(part) != new.get(part)
+    )
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    members: Iterator[tuple[Any, Any]] = iter(())
+    if isinstance(value, Mapping):
+        members = iter(value.items())
+    elif isinstance(value, list):
+        members = iter(enumerate(value))
+    empty = True
+    for key, child in members:
+        empty = False
+        step = f"[{key}]" if isinstance(key, int) else f".{key}" if path else str(key)
+        yield from _leaves(child, f"{path}{step}")
+    if empty and path and path != "id":
+        yield path, value if isinstance(value, str) else repr(value)

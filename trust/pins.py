@@ -1,0 +1,157 @@
+"""Pins: which definition of each tool was accepted, in one JSON file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Self
+
+from ..catalog import Catalog, Tool
+from ..errors import PinsError
+from .change import Change, changed_parts
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The definition of a tool that was accepted.
+
+    Args:
+        fingerprint: of the definition.
+        definition: in row form, so that a change can be shown.
+        approved: whether someone read it and said so, which outweighs what a scan finds.
+    """
+
+    fingerprint: str
+    definition: Mapping[str, Any]
+    approved: bool = False
+
+    @classmethod
+    def of(cls, tool: Tool, *, approved: bool = False) -> Self:
+        """A pin on a definition as it is."""
+        return cls(tool.fingerprint, tool.to_dict(), approved)
+
+    def change(self, tool: Tool) -> Change | None:
+        """How a definition differs from this one, or None where it does not."""
+        if tool.fingerprint == self.fingerprint:
+            return None
+        parts = changed_parts(self.definition, tool.to_dict())
+        return Change(tool.id, self.fingerprint, tool.fingerprint, parts)
+
+
+class Pins:
+    """Tool ids and the definitions that were accepted under them; immutable.
+
+    Args:
+        pins: by tool id.
+    """
+
+    def __init__(self, pins: Mapping[str, Pin] | None = None) -> None:
+        self._pins = dict(pins or {})
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """The pins of a file; none where there is no file yet.
+
+        Raises:
+            PinsError: the file is not one of pins.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return cls()
+        except (OSError, UnicodeDecodeError) as error:
+            raise PinsError(f"{path}: cannot be read: {error}") from error
+        return cls({tool_id: _pin(path, tool_id, row) for tool_id, row in _rows(path, text)})
+
+    def save(self, path: str | Path) -> None:
+        """Write the file whole or not at all; a reader sees the old one or the new one.
+
+        Raises:
+            PinsError: the disk refuses.
+        """
+        path = Path(path)
+        rows = {
+            tool_id: {
+                "fingerprint": pin.fingerprint,
+                "approved": pin.approved,
+                "definition": pin.definition,
+            }
+            for tool_id, pin in sorted(self._pins.items())
+        }
+        text = json.dumps({"format": _FORMAT, "tools": rows}, indent=1, ensure_ascii=False)
+        temporary: Path | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with NamedTemporaryFile(
+                "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+            ) as file:
+                temporary = Path(file.name)
+                file.write(text + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError as error:
+            if temporary is not None:
+                temporary.unlink(missing_ok=True)
+            raise PinsError(f"{path}: cannot be written: {error}") from error
+
+    def __len__(self) -> int:
+        return len(self._pins)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pins)
+
+    def __contains__(self, tool_id: object) -> bool:
+        return tool_id in self._pins
+
+    def __eq__(self, other: object) -> bool:
+        return self._pins == other._pins if isinstance(other, Pins) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # holds definitions, which are not hashable
+
+    def approves(self, tool: Tool) -> bool:
+        """Whether someone approved exactly this definition."""
+        pin = self._pins.get(tool.id)
+        return pin is not None and pin.approved and pin.fingerprint == tool.fingerprint
+
+    def change(self, tool: Tool) -> Change | None:
+        """How a definition differs from the pinned one; None where none is pinned or it is it."""
+        pin = self._pins.get(tool.id)
+        return None if pin is None else pin.change(tool)
+
+    def changes(self, catalog: Catalog) -> tuple[Change, ...]:
+        """All changes of a catalog, in its order."""
+        return tuple(change for tool in catalog if (change := self.change(tool)) is not None)
+
+    def pin(self, tools: Iterable[Tool]) -> Pins:
+        """These pins and one on each tool that has none; no pin that exists is moved."""
+        fresh = {tool.id: Pin.of(tool) for tool in tools if tool.id not in self._pins}
+        return Pins(self._pins | fresh)
+
+    def approve(self, tools: Iterable[Tool]) -> Pins:
+        """These pins with each of the tools approved as it is now."""
+        return Pins(self._pins | {tool.id: Pin.of(tool, approved=True) for tool in tools})
+
+
+def _rows(path: str | Path, text: str) -> Iterable[tuple[str, Any]]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PinsError(f"{path}: no JSON: {error}") from error
+    rows = value.get("tools") if isinstance(value, dict) else None
+    if not isinstance(rows, dict) or value.get("format") != _FORMAT:
+        raise PinsError(f'{path}: no file of pins: "format": {_FORMAT} and "tools" were expected')
+    return rows.items()
+
+
+def _pin(path: str | Path, tool_id: str, row: Any) -> Pin:
+    match row:
+        case {"fingerprint": str(), "definition": dict(), "approved": bool()}:
+            return Pin(row["fingerprint"], row["definition"], row["approved"])
+    raise PinsError(f"{path}: {tool_id!r}: lacks fingerprint, definition or approved")
