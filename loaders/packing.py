@@ -57,7 +57,7 @@ def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
     """
     values = _values([candidate.score for candidate in candidates])
     packed: dict[str, Detail] = {}
-    room = budget
+    room = max(budget, 0)
     for candidate in candidates[:1]:
         fitting = [level for level, cost in candidate.costs.items() if cost <= room]
         if fitting:

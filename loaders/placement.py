@@ -87,7 +87,7 @@ class Placer:
                 return Placement(layout, rebuilt=False)
             room = self._budget - self.tokens(layout) - self._heading
             batch = self._packed([wanted[name] for name in fresh], room)
-            if self._shown_well([wanted[name] for name in fresh], batch):
+            if not present or self._shown_well([wanted[name] for name in fresh], batch):
                 return Placement(layout.promote(batch), rebuilt=False)
         return Placement(layout.rebuild(self._anew(wanted)), rebuilt=True)
 

@@ -29,6 +29,9 @@ CONTEXT_TOKENS = 200_000
 PASS_THROUGH_SHARE = 0.03
 """Share of the context below which a whole catalog is simply shown, by default."""
 
+_RANKS = 10
+"""Added to the rank of a tool without a score: the tenth counts half of what the first does."""
+
 
 @dataclass(frozen=True, slots=True)
 class PromptTurn:
@@ -158,7 +161,8 @@ class Prompt:
         Args:
             active: ids of all tools to be offered, those of earlier turns included; new ones in
                 rank order. A tool that is no longer among them leaves the prompt.
-            scores: id to how well it fits, for packing; by default 1, 1/2, 1/3 in the order given.
+            scores: id to how well it fits, for packing. Without one a tool counts less than the
+                least of them, and the less the later it is named.
         """
         tools = self._known(active)
         return self._turn(tools, self._schemas.load(self._to_load(tools)), active, scores or {})
@@ -196,12 +200,13 @@ class Prompt:
         scores: Mapping[str, float],
     ) -> PromptTurn:
         self._missing |= {missing.tool_id: missing for missing in loaded.missing}
+        least = min(scores.values(), default=1.0)
         wanted = {
             name: Wanted(
                 loaded.tools.get(name, tool),
                 name in loaded.tools,
                 name not in self._asked,
-                scores.get(name, 1 / rank),
+                scores.get(name, _below(least, rank)),
             )
             for rank, (name, tool) in enumerate(tools.items(), 1)
         }
@@ -268,6 +273,11 @@ class Prompt:
     def _count_prefix(self) -> int:
         prefix = self._renderer.render(replace(self._layout, batches=())).prefix
         return self._counter.count(prefix) - self._counter.count(self._operator)
+
+
+def _below(least: float, rank: int) -> float:
+    """A score for a tool that has none: less than the least, and the less the later it comes."""
+    return least * _RANKS / (_RANKS + rank) if least > 0 else least - rank
 
 
 def _costs_at_most(tools: Iterable[Tool], limit: int, counter: TokenCounter) -> bool:

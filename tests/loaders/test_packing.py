@@ -64,7 +64,7 @@ def test_logits_are_scores_too():
         pack([tool("a", float("nan"), 1)], 10)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(listed=candidates(), budget=st.integers(0, 2_000))
 def test_the_budget_is_never_exceeded_and_the_first_is_served_first(listed, budget):
     packed = pack(listed, budget)

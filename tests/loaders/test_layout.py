@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from shortlist.errors import RequestError
+from shortlist.loaders.detail import Detail
+from shortlist.loaders.entry import Entry
+from shortlist.loaders.layout import Layout
+
+
+def entry(tool_id: str, tokens: int = 5) -> Entry:
+    return Entry(tool_id, Detail.FULL, f"{{{tool_id}}}", None, tokens)
+
+
+def test_promotions_are_appended_in_order():
+    layout = (
+        Layout("Be brief.", "1 tool.\n").promote([entry("a"), entry("b")]).promote([entry("c")])
+    )
+    assert [[one.tool_id for one in batch] for batch in layout.batches] == [["a", "b"], ["c"]]
+    assert [one.tool_id for one in layout.promoted] == ["a", "b", "c"]
+    assert layout.tokens == 15
+    assert layout.text == "Be brief.\n\n1 tool.\n"
+    assert layout.promote([]) is layout
+
+
+@pytest.mark.parametrize("again", [["a"], ["b", "b"], ["own"]])
+def test_each_stands_there_once(again):
+    layout = Layout("", "", (entry("own"),)).promote([entry("a")])
+    with pytest.raises(RequestError, match="in the prompt already"):
+        layout.promote(map(entry, again))
+
+
+def test_a_rebuilt_suffix_leaves_the_prefix():
+    layout = Layout("x", "y", (entry("own"),)).promote([entry("a"), entry("b")])
+    rebuilt = layout.rebuild([entry("b")])
+    assert (rebuilt.operator, rebuilt.pool, rebuilt.resident) == ("x", "y", layout.resident)
+    assert rebuilt.batches == ((entry("b"),),)
+    assert layout.rebuild([]).batches == ()
