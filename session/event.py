@@ -1,0 +1,363 @@
+"""What is recorded of a decision: tools offered, how they are shown, whether a call goes ahead.
+
+No event carries a word of what was said or of a tool's description unless content is asked for.
+Of a tool that may not be used it carries the id and the reason, with what unlocks it, and no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..retrieval import Hit
+from ..retrieval.refusal import Refusal
+
+if TYPE_CHECKING:
+    from ..loaders.prompt import PromptTurn
+    from .check import Verdict
+    from .turn import Turn
+
+#: Candidates an event names, best first.
+CANDIDATES = 20
+#: Characters of a name that a model made up.
+_ASKED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and when a decision was made.
+
+    Args:
+        session: id of the session.
+        turn: number of the turn in it, from 1; 0 before the first.
+        at: when it was made, with its time zone.
+    """
+
+    session: str
+    turn: int
+    at: datetime
+
+    @classmethod
+    def now(cls, session: str, turn: int) -> Place:
+        """The place of what is decided now."""
+        return cls(session, turn, datetime.now(UTC))
+
+    @property
+    def turn_id(self) -> str:
+        """Names the turn among all sessions."""
+        return f"{self.session}/{self.turn}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "turn_id": self.turn_id,
+            "session": self.session,
+            "turn": self.turn,
+            "at": self.at.isoformat(timespec="milliseconds"),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A tool held back.
+
+    Args:
+        tool: its id.
+        kind: of the refusal, or of the departure.
+        reason: a sentence.
+        unlocked_by: ids of admitted tools whose call leads to it.
+    """
+
+    tool: str
+    kind: str
+    reason: str
+    unlocked_by: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, refusal: Refusal) -> Denied:
+        """What an event tells of a refusal."""
+        return cls(refusal.tool_id, refusal.kind, refusal.reason, refusal.unlocked_by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        told: dict[str, Any] = {"tool": self.tool, "kind": self.kind, "reason": self.reason}
+        return told | ({"unlocked_by": list(self.unlocked_by)} if self.unlocked_by else {})
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvent:
+    """Which tools a turn offers, and why these.
+
+    Args:
+        place: where and when.
+        query: hash of what the user asked, hexadecimal; see `Recorder.hashed`.
+        called: id of the tool whose answer was read, None where the user spoke.
+        searches: texts searched for.
+        intents: parts of the request that got tools of their own; 1 where it is one.
+        context: weight of what was said before, from 0 to 1.
+        tier: the tier that ran, None where nothing was searched.
+        tier_asked: the tier asked for.
+        tier_reason: why another tier ran.
+        catalog: fingerprint of the catalog version.
+        candidates: id and score of the tools considered, best first, at most `CANDIDATES`.
+        offered: ids of the tools that serve the request, best first.
+        held_back: how many tools the request may not use.
+        refusals: those of them that would have answered best.
+        added: ids newly active.
+        active: ids of all active tools, in the order they came.
+        left: tools that are active no longer.
+        changed: ids of active tools with a new definition.
+        abstained: whether nothing fits.
+        reason: why it abstained.
+        fits: probability that any tool serves the request, None where nothing judged it.
+        cut: what decided how many are offered, None where nothing did.
+        tokens: cost of the active tools, None where nothing counts it.
+        timings: milliseconds: `search` and `session` in all, and for each stage of the searches.
+        content: the texts searched for and the candidates' descriptions, if asked for.
+    """
+
+    kind: ClassVar[str] = "turn"
+
+    place: Place
+    query: str
+    called: str | None
+    searches: int
+    intents: int
+    context: float
+    tier: str | None
+    tier_asked: str | None
+    tier_reason: str | None
+    catalog: str | None
+    candidates: tuple[tuple[str, float], ...]
+    offered: tuple[str, ...]
+    held_back: int
+    refusals: tuple[Denied, ...]
+    added: tuple[str, ...]
+    active: tuple[str, ...]
+    left: tuple[Denied, ...]
+    changed: tuple[str, ...]
+    abstained: bool
+    reason: str | None
+    fits: float | None
+    cut: str | None
+    tokens: int | None
+    timings: Mapping[str, float]
+    content: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, turn: Turn, place: Place, *, query: str, content: bool = False) -> TurnEvent:
+        """The event of a turn.
+
+        Args:
+            turn: what it came to.
+            place: where and when.
+            query: hash of the request.
+            content: whether to tell the texts.
+        """
+        first = turn.selections[0] if turn.selections else None
+        considered = turn.ranked[:CANDIDATES]
+        stages: dict[str, float] = dict(turn.timings)
+        for selection in turn.selections:
+            for stage, ms in selection.timings.items():
+                name = f"search.{stage}"
+                stages[name] = stages.get(name, 0.0) + ms
+        return cls(
+            place=place,
+            query=query,
+            called=turn.called,
+            searches=len(turn.selections),
+            intents=len(turn.intents) or 1,
+            context=turn.context,
+            tier=first.tier if first else None,
+            tier_asked=first.tier_asked if first else None,
+            tier_reason=first.tier_reason if first else None,
+            catalog=first.catalog if first else None,
+            candidates=tuple((hit.id, hit.score) for hit in considered),
+            offered=turn.ids,
+            held_back=len(first.held_back) if first else 0,
+            refusals=tuple(map(Denied.of, first.held_back.nearest())) if first else (),
+            added=turn.added,
+            active=turn.active,
+            left=tuple(Denied(one.tool_id, one.kind, one.reason) for one in turn.left),
+            changed=turn.changed,
+            abstained=turn.abstained,
+            reason=turn.reason,
+            fits=turn.fits,
+            cut=turn.cut,
+            tokens=turn.tokens,
+            timings=stages,
+            content=_texts(turn.queries, considered) if content else None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        told = {
+            "kind": self.kind,
+            **self.place.to_dict(),
+            "query": self.query,
+            "called": self.called,
+            "searches": self.searches,
+            "intents": self.intents,
+            "context": _short(self.context, 3),
+            "tier": self.tier,
+            "tier_asked": self.tier_asked,
+            "tier_reason": self.tier_reason,
+            "catalog": self.catalog,
+            "candidates": [{"id": one, "score": _short(score)} for one, score in self.candidates],
+            "offered": list(self.offered),
+            "held_back": {
+                "count": self.held_back,
+                "nearest": [denied.to_dict() for denied in self.refusals],
+            },
+            "added": list(self.added),
+            "active": list(self.active),
+            "left": [denied.to_dict() for denied in self.left],
+            "changed": list(self.changed),
+            "abstained": self.abstained,
+            "reason": self.reason,
+            "fits": _short(self.fits, 4),
+            "cut": self.cut,
+            "tokens": self.tokens,
+            "timings": {stage: _short(ms, 3) for stage, ms in self.timings.items()},
+        }
+        return told if self.content is None else told | {"content": dict(self.content)}
+
+
+@dataclass(frozen=True, slots=True)
+class CallEvent:
+    """Whether a call of the model may go ahead.
+
+    Args:
+        place: where and when; the turn is the last one before the call.
+        tool: id of the tool; where there is none, the beginning of the name the model called.
+        status: of the verdict, see `Status`.
+        denied: why it may not be used.
+        nearest: ids of admitted tools spelt like an unknown one.
+        problems: where the arguments do not fit, and what is expected there.
+        ms: milliseconds the check took.
+        content: what the arguments hold where they do not fit, if asked for.
+    """
+
+    kind: ClassVar[str] = "call"
+
+    place: Place
+    tool: str
+    status: str
+    denied: Denied | None
+    nearest: tuple[str, ...]
+    problems: tuple[tuple[str, str], ...]
+    ms: float
+    content: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, verdict: Verdict, place: Place, *, ms: float, content: bool = False) -> CallEvent:
+        """The event of a verdict.
+
+        Args:
+            verdict: the answer to the call.
+            place: where and when.
+            ms: milliseconds the check took.
+            content: whether to tell what the arguments hold.
+        """
+        refusal = verdict.refusal
+        if verdict.tool is not None:
+            tool = verdict.tool.id
+        else:
+            tool = verdict.asked[:_ASKED] if refusal is None else refusal.tool_id
+        return cls(
+            place=place,
+            tool=tool,
+            status=verdict.status,
+            denied=None if refusal is None else Denied.of(refusal),
+            nearest=verdict.nearest,
+            problems=tuple((problem.path, problem.expected) for problem in verdict.problems),
+            ms=ms,
+            content={"got": [problem.got for problem in verdict.problems]} if content else None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        told = {
+            "kind": self.kind,
+            **self.place.to_dict(),
+            "tool": self.tool,
+            "status": self.status,
+            "denied": None if self.denied is None else self.denied.to_dict(),
+            "nearest": list(self.nearest),
+            "problems": [{"path": path, "expected": expected} for path, expected in self.problems],
+            "ms": _short(self.ms, 3),
+        }
+        return told if self.content is None else told | {"content": dict(self.content)}
+
+
+@dataclass(frozen=True, slots=True)
+class PromptEvent:
+    """How a turn's tools are shown.
+
+    Args:
+        place: where and when.
+        phase1_tokens: of the pool and of tools that are always there.
+        phase2_tokens: of the tools promoted.
+        changed_bytes: of the last prompt that have to be read anew.
+        rebuilt: whether the promoted tools were laid out anew.
+        details: id to the name of the level of detail.
+        missing: id of each tool whose definition could not be had, to the reason.
+        left_out: ids without room.
+    """
+
+    kind: ClassVar[str] = "prompt"
+
+    place: Place
+    phase1_tokens: int
+    phase2_tokens: int
+    changed_bytes: int = 0
+    rebuilt: bool = False
+    details: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, prompt: PromptTurn, place: Place) -> PromptEvent:
+        """The event of a prompt's turn."""
+        return cls(
+            place=place,
+            phase1_tokens=prompt.phase1_tokens,
+            phase2_tokens=prompt.phase2_tokens,
+            changed_bytes=prompt.changed_bytes,
+            rebuilt=prompt.rebuilt,
+            details={tool_id: level.name.lower() for tool_id, level in prompt.details.items()},
+            missing={missing.tool_id: missing.reason for missing in prompt.missing},
+            left_out=prompt.left_out,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "kind": self.kind,
+            **self.place.to_dict(),
+            "phase1_tokens": self.phase1_tokens,
+            "phase2_tokens": self.phase2_tokens,
+            "changed_bytes": self.changed_bytes,
+            "rebuilt": self.rebuilt,
+            "details": dict(self.details),
+            "missing": dict(self.missing),
+            "left_out": list(self.left_out),
+        }
+
+
+Event = TurnEvent | CallEvent | PromptEvent
+
+
+def _texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
+    return {
+        "queries": list(queries),
+        "descriptions": {hit.id: hit.tool.description for hit in hits},
+    }
+
+
+def _short(value: float | None, digits: int = 6) -> float | None:
+    """A number as JSON has it: rounded, and none where it is infinite or not a number."""
+    return None if value is None or not math.isfinite(value) else round(value, digits)

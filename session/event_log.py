@@ -1,0 +1,113 @@
+"""Events as a file of JSON lines, written and read back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+from ..errors import EventError
+from .event import Event
+
+
+class JsonLines:
+    """A sink that appends each event to a file as one line of JSON.
+
+    A line is one write to a file opened for appending, so that threads, and processes on a local
+    disk, do not mix theirs. The file is never rotated or cut.
+
+    Args:
+        path: of the file, made where there is none; its folder must exist.
+
+    Raises:
+        EventError: the file cannot be opened.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = Lock()
+        try:
+            self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, 0o644)
+            self._end_last_line()
+        except OSError as error:
+            raise EventError(f"{self.path}: cannot be opened for events: {error}") from error
+        self._open = True
+
+    def __call__(self, event: Event) -> None:
+        """Append an event.
+
+        Raises:
+            EventError: the log is closed, or the disk takes no more.
+        """
+        line = json.dumps(event.to_dict(), allow_nan=False, separators=(",", ":")) + "\n"
+        data = line.encode("ascii")
+        with self._lock:
+            if not self._open:
+                raise EventError(f"{self.path}: the log is closed")
+            written = os.write(self._file, data)
+        if written != len(data):
+            raise EventError(f"{self.path}: {written} of {len(data)} bytes of an event written")
+
+    def __repr__(self) -> str:
+        return f"JsonLines({str(self.path)!r})"
+
+    def close(self) -> None:
+        """Close the file; events that come later are failures."""
+        with self._lock:
+            if self._open:
+                self._open = False
+                os.close(self._file)
+
+    def _end_last_line(self) -> None:
+        """Close off what a crash left without an end, so that it spoils no other event."""
+        size = os.fstat(self._file).st_size
+        if size and os.pread(self._file, 1, size - 1) != b"\n":
+            os.write(self._file, b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
+    """The events of a file in the order they were written, in JSON form.
+
+    Args:
+        path: of the file.
+
+    Yields:
+        An event; or, for a line that is none, as a crash leaves it, an error that names the line.
+
+    Raises:
+        EventError: the file cannot be read.
+    """
+    try:
+        with Path(path).open(encoding="utf-8", errors="backslashreplace") as lines:
+            for number, line in enumerate(lines, 1):
+                if line.strip():
+                    yield _event(line, f"{path}:{number}")
+    except OSError as error:
+        raise EventError(f"{path}: cannot be read as events: {error}") from error
+
+
+def _event(line: str, where: str) -> dict[str, Any] | EventError:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return EventError(f"{where}: no JSON: {error}")
+    if not isinstance(row, dict) or not all(
+        isinstance(row.get(name), str) for name in ("kind", "turn_id")
+    ):
+        return EventError(f"{where}: no event; one has a kind and a turn_id")
+    return row

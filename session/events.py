@@ -1,0 +1,112 @@
+"""From decisions to whoever listens: a callback, a file, a tracing backend."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from hashlib import blake2b
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from ..errors import RequestError
+from .event import CallEvent, Event, Place, PromptEvent, TurnEvent
+
+if TYPE_CHECKING:
+    from ..loaders.prompt import PromptTurn
+    from .check import Verdict
+    from .turn import Turn
+
+_LOG = logging.getLogger(__name__)
+_DIGEST = 16
+
+EventSink = Callable[[Event], None]
+"""Takes an event, in the thread of the decision and before its answer: a slow one slows turns."""
+
+
+class Recorder:
+    """Makes an event of each decision and hands it to every sink. For any number of sessions.
+
+    A sink that raises never fails a turn nor keeps an event from the others: its failures are
+    counted, and the first is logged with its traceback.
+
+    Args:
+        sinks: called in this order.
+        key: of the hash of a request; without one, whoever holds an event can try out short
+            requests against its hash. At most 64 bytes.
+        content: whether events tell texts searched for, descriptions and wrong arguments.
+
+    Raises:
+        RequestError: no sink, one that cannot be called, or a key of another type or too long.
+    """
+
+    def __init__(self, *sinks: EventSink, key: bytes = b"", content: bool = False) -> None:
+        if not sinks or not all(map(callable, sinks)):
+            raise RequestError("events: one or more sinks, each of which takes an event")
+        if not isinstance(key, bytes) or len(key) > blake2b.MAX_KEY_SIZE:
+            raise RequestError(f"events: a key is of at most {blake2b.MAX_KEY_SIZE} bytes")
+        self._sinks = sinks
+        self._key = key
+        self._content = content
+        self._failures = [0] * len(sinks)
+        self._lock = Lock()
+
+    @property
+    def failures(self) -> tuple[int, ...]:
+        """How many events each sink failed to take, in the order of the sinks."""
+        with self._lock:
+            return tuple(self._failures)
+
+    def hashed(self, text: str) -> str:
+        """The hash of a request as events carry it: BLAKE2b of 16 bytes, hexadecimal."""
+        return blake2b(
+            text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST, key=self._key
+        ).hexdigest()
+
+    def turn(self, session: str, turn: Turn) -> None:
+        """Record which tools a turn offers.
+
+        Args:
+            session: its id.
+            turn: what it came to.
+        """
+        query = self.hashed(turn.queries[0])
+        place = Place.now(session, turn.number)
+        self(TurnEvent.of(turn, place, query=query, content=self._content))
+
+    def call(self, session: str, turn: int, verdict: Verdict, *, ms: float) -> None:
+        """Record whether a call may go ahead.
+
+        Args:
+            session: its id.
+            turn: number of the last turn.
+            verdict: the answer to the call.
+            ms: milliseconds the check took.
+        """
+        self(CallEvent.of(verdict, Place.now(session, turn), ms=ms, content=self._content))
+
+    def prompt(self, session: str, turn: int, prompt: PromptTurn) -> None:
+        """Record how a turn's tools are shown, which only who fills the prompt knows.
+
+        Args:
+            session: its id.
+            turn: number of the turn.
+            prompt: what was shown.
+        """
+        self(PromptEvent.of(prompt, Place.now(session, turn)))
+
+    def __call__(self, event: Event) -> None:
+        """Hand an event to every sink."""
+        for at, sink in enumerate(self._sinks):
+            try:
+                sink(event)
+            except Exception:  # noqa: BLE001
+                # A turn is worth more than its record, whatever the sink does.
+                with self._lock:
+                    self._failures[at] += 1
+                    first = self._failures[at] == 1
+                if first:
+                    _LOG.warning(
+                        "an event sink failed and may fail again without a word: %r",
+                        sink,
+                        exc_info=True,
+                    )
