@@ -1,0 +1,115 @@
+"""The page on the gate: its examples run, and each reason in it comes from a real refusal."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shortlist import Config, Engine
+from shortlist.errors import ConfigError
+from shortlist.gating import (
+    Admission,
+    Gate,
+    Refusal,
+    Rule,
+    State,
+    Votes,
+    after,
+    annotation,
+    milestone,
+    not_,
+    predicate,
+    requires_scope,
+)
+from shortlist.gating.form import from_form
+from shortlist.gating.problem import rule_problems
+
+from .conftest import make_engine
+
+PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
+
+
+def table(title: str) -> list[str]:
+    """The first column of the table under a heading."""
+    section = PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+    return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def boom(state: State) -> bool:
+    raise OSError("no")
+
+
+def refusals() -> dict[str, Admission]:
+    """An admission for each kind in which `clock` is refused for that reason."""
+    held = make_engine()
+    held.quarantine({"clock": "it changed"})
+    return {
+        "scope": make_engine(Rule(requires_scope("s"), tools="clock")).admission(),
+        "precondition": make_engine(Rule(after("fetch"), tools="clock")).admission(),
+        "annotation": make_engine(Rule(annotation("openWorldHint"), tools="clock")).admission(),
+        "predicate_error": make_engine(Rule(predicate(boom), tools="clock")).admission(),
+        "excluded": make_engine().admission(votes=Votes(excluded={"clock": ""})),
+        "quarantined": held.admission(),
+        "not_allowed": make_engine().admission(allowed=["web/fetch"]),
+    }
+
+
+def test_every_reason_is_produced() -> None:
+    produced = refusals()
+    assert table("Reasons") == list(produced)
+    for kind, admission in produced.items():
+        refusal = admission.refusal("clock")
+        assert refusal is not None
+        assert refusal.kind == kind
+        assert f"`{kind}`" in (Refusal.__doc__ or "")
+
+
+def test_every_problem_is_found() -> None:
+    scope, plan = requires_scope("s"), milestone("m")
+    static = [
+        rule_problems(Gate([Rule(scope)], scopes=[])),
+        rule_problems(Gate([Rule(from_form({"all_of": [{"fact": "f"}, {"not": {"fact": "f"}}]}))])),
+    ]
+    live = [
+        make_engine(Rule(plan, tools="clock"), Rule(not_(plan), tools="clock")).problems,
+        make_engine(Rule(after("clock"), tools="clock")).problems,
+        make_engine(Rule(after("nowhere"), tools="clock")).problems,
+        make_engine(Rule(plan, tools="nowhere")).problems,
+    ]
+    found = [[problem.kind for problem in problems] for problems in (*static, *live)]
+    assert found == [[kind] for kind in table("What is wrong with rules")]
+
+
+FORMS = [form for form in re.findall(r"\| `(\{ \w+ = .*? \})` \|", PAGE) if "..." not in form]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_condition_reads_as_written(form: str) -> None:
+    from_form(tomllib.loads(f"x = {form}")["x"], {"p": boom})
+
+
+def test_the_conditions_of_the_table_are_there() -> None:
+    assert len(FORMS) == 7
+
+
+def test_the_examples_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = Engine.from_tools
+    monkeypatch.setattr(
+        Engine, "from_tools", lambda tools, **settings: build(tools, tiers=["lexical"], **settings)
+    )
+    names: dict[str, Any] = {}
+    for block in blocks("python"):
+        exec(compile(block, "gate.md", "exec"), names)
+    [declared] = blocks("toml")
+    config = Config(**tomllib.loads(declared))
+    assert len(config.gate.rules) == 3
+    with pytest.raises(ConfigError, match="no scope"):
+        Config(**tomllib.loads(declared.replace('scope = "github:write"', 'scope = "oops"')))
