@@ -86,9 +86,9 @@ def _knapsack(
     packed: dict[str, Detail] = {}
     left = cells - 1
     for at in reversed(range(len(candidates))):
-        if (level := int(chosen[at, left])) != _NOTHING:
-            packed[candidates[at].tool_id] = Detail(level)
-            left -= -(-candidates[at].costs[Detail(level)] // step)
+        if (taken := int(chosen[at, left])) != _NOTHING:
+            packed[candidates[at].tool_id] = Detail(taken)
+            left -= -(-candidates[at].costs[Detail(taken)] // step)
     return dict(reversed(packed.items()))
 
 

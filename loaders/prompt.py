@@ -192,6 +192,14 @@ class Prompt:
                 return entry.tool_id
         raise UnknownToolError(name)
 
+    def cost(self, tool: Tool) -> int:
+        """Tokens that a tool takes in this prompt when it is shown in full.
+
+        Args:
+            tool: its definition.
+        """
+        return self._entries.write(tool, Detail.FULL, "").tokens
+
     def _turn(
         self,
         tools: Mapping[str, Tool],

@@ -233,6 +233,15 @@ class TestUpdate:
         assert "web/search_web" in text
 
 
+def test_what_a_tool_costs_is_what_it_adds(demo):
+    for style in FORMATS:
+        prompt = Prompt(demo, format=style)
+        one = demo.get("web/fetch_page")
+        alone = prompt.turn([one.id]).phase2_tokens
+        heading = 0 if style in ("openai", "anthropic", "anthropic_search") else 3
+        assert prompt.cost(one) + heading == alone
+
+
 def test_the_model_calls_by_the_providers_name(demo):
     prompt = Prompt(demo, format="openai")
     prompt.turn(["web/fetch_page"])
