@@ -44,12 +44,14 @@ class Passage(NamedTuple):
         where: its path, such as `description`.
         pieces: its segments, folded, case kept.
         slot: whether it stands for a value that the model fills in.
+        about: further words on what it is for.
         form: how it is written.
     """
 
     where: str
     pieces: tuple[str, ...]
     slot: bool = False
+    about: str = ""
     form: tuple[Form, ...] = ()
 
 
@@ -100,10 +102,10 @@ def _strings(root: Any, field: str, seen: set[str]) -> Iterator[Passage]:
         elif isinstance(value, str) and len(value) > _LONG_ENOUGH and value not in seen:
             seen.add(value)
             slot = field == "input_schema" and path.count(".") > 1
-            yield from _read(path, value, slot=slot)
+            yield from _read(path, value, slot=slot, about=words_of(path) if slot else "")
 
 
-def _read(where: str, text: str, slot: bool = False) -> Iterator[Passage]:
+def _read(where: str, text: str, *, slot: bool = False, about: str = "") -> Iterator[Passage]:
     form = []
     if mixed_words(text) > 1:
         form.append(Form("disguise", _SCRIPTS, 0.5))
@@ -111,7 +113,7 @@ def _read(where: str, text: str, slot: bool = False) -> Iterator[Passage]:
         form.append(Form("padding", _PADDED, 0.5))
     pieces = segments(fold(text))
     if pieces:
-        yield Passage(where, tuple(pieces), slot, tuple(form))
+        yield Passage(where, tuple(pieces), slot, about, tuple(form))
     for plain in hidden_texts(text):
         encoded = Form("encoded", _ENCODED, 0.5, plain)
-        yield Passage(where, tuple(segments(fold(plain))), slot, (encoded,))
+        yield Passage(where, tuple(segments(fold(plain))), slot, about, (encoded,))

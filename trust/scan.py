@@ -138,7 +138,7 @@ def _signals(
     if passage.where == "description" and number == 0:
         said -= {"imperative"}  # what a tool does is said in the form of an order
     elif passage.slot:
-        said |= off_topic(said, f"{topic} {words_of(passage.where).lower()}")
+        said |= off_topic(said, f"{topic} {passage.about.lower()}")
         if "off_topic" in said:
             said |= _FILLED
     else:
