@@ -45,8 +45,8 @@ def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
 
     The first is shown at its highest level that fits, before anything else. What the others get is
     the knapsack of greatest worth, found exactly by dynamic programming over at most `_CELLS`
-    steps of tokens, costs rounded up. Taking steps by worth per token is a fifth of the time, but
-    leaves a tool at its signature where the whole of it would have fitted instead of two others.
+    steps of tokens, costs rounded up. Taking steps by worth per token is quicker, but leaves a tool
+    at its signature where the whole of it would have fitted and been worth more than two others.
 
     Args:
         candidates: in rank order; no two with the same id.
