@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ Scores = NDArray[np.float64]
 # What a server's best tool lends to the others of its server: steps of one job tend to live
 # together. More where the request has several parts.
 _COHESION, _COHESION_OF_PARTS = 0.2, 0.5
+# What a server called lately lends to its tools that were not, times the weight of the context.
+_LATELY = 0.1
 # A part must be answered at least this well against the whole request to be an intent.
 _SURE = 0.7
 # Spread of a tool's credit, as a share of the best score: how near to the best one a tool must be
@@ -57,6 +59,18 @@ class Board:
             np.int64,
         )
 
+    def after(self, scores: Scores, called: Collection[str], context: float) -> Scores:
+        """Scores once some tools were called, (tools,): the next step is often near the last.
+
+        Args:
+            scores: (tools,).
+            called: ids of the tools called lately.
+            context: how much what went before counts, from 0 to 1.
+        """
+        servers = {tool.server for tool in self.tools if tool.id in called and tool.server}
+        near = [tool.server in servers and tool.id not in called for tool in self.tools]
+        return np.asarray(scores + np.array(near) * (_LATELY * context * scores.max(initial=0)))
+
     def cohesive(self, scores: Scores, *, parts: bool = False) -> Scores:
         """Scores with what the best tool of each one's server lends it, (tools,)."""
         if not len(scores):
@@ -78,7 +92,7 @@ class Board:
         """
         taken: list[int] = []
         tops: set[int] = set()
-        for part in parts:
+        for part in parts if self.tools else ():
             if self.scores[part].max(initial=0.0) < _SURE * whole.max(initial=0.0):
                 continue
             top = int(np.argmax(self._beside(part, whole)))

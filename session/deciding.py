@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..retrieval import Hit, Selection
@@ -14,9 +15,13 @@ class Decided(Protocol):
     @property
     def hits(self) -> tuple[Hit, ...]: ...  # noqa: D102
     @property
+    def fits(self) -> float | None: ...  # noqa: D102
+    @property
     def abstained(self) -> bool: ...  # noqa: D102
     @property
     def reason(self) -> str | None: ...  # noqa: D102
+    @property
+    def cut(self) -> str: ...  # noqa: D102
 
 
 class Decides(Protocol):
@@ -25,9 +30,26 @@ class Decides(Protocol):
     def decide(self, selection: Selection, *, k: int | None = None) -> Decided: ...  # noqa: D102
 
 
-def offered(
-    found: Found, decider: Decides | None, k: int, *, cut: bool = True
-) -> tuple[tuple[Hit, ...], bool, str | None]:
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What is offered out of what was found.
+
+    Args:
+        hits: best first; none when abstaining.
+        abstained: whether nothing fits.
+        reason: why not.
+        fits: probability that any tool serves the request, None where nothing judged it.
+        cut: what decided how many are offered, None where nothing was found.
+    """
+
+    hits: tuple[Hit, ...]
+    abstained: bool
+    reason: str | None = None
+    fits: float | None = None
+    cut: str | None = None
+
+
+def offer(found: Found, decider: Decides | None, k: int, *, cut: bool = True) -> Offer:
     """The tools to offer out of those found.
 
     What was found for the request as a whole is judged. Several intents get the places that each
@@ -38,20 +60,21 @@ def offered(
         decider: says how many tools are needed and whether any fits; `k` of them without one.
         k: tools at most.
         cut: whether the decider says how many tools are offered; else it only abstains.
-
-    Returns:
-        The hits, whether nothing fits, and why not.
     """
     hits = found.merged.hits
-    if decider is None or not hits:
-        return hits[:k], not hits, None if hits else "the search found no tool"
+    if not hits:
+        return Offer((), True, "the search found no tool")
+    first = f"the first {k}; nothing cuts"
+    if decider is None:
+        return Offer(hits[:k], False, cut=first)
     judged = decider.decide(found.judged, k=k)
     if judged.abstained:
-        return (), True, judged.reason
+        return Offer((), True, judged.reason, judged.fits, judged.cut)
     if not cut:
-        return hits[:k], False, None
-    needed = len(judged.hits)
+        return Offer(hits[:k], False, None, judged.fits, first)
+    needed, why = max(1, len(judged.hits)), judged.cut
     if found.intents:
-        parts = (decider.decide(selection, k=k) for selection in found.parts)
+        parts = [decider.decide(selection, k=k) for selection in found.parts]
         needed = max(needed, sum(max(1, len(part.hits)) for part in parts))
-    return hits[: min(k, max(1, needed))], False, None
+        why = f"{needed} for {len(parts)} intents; for the request as one: {why}"
+    return Offer(hits[: min(k, needed)], False, None, judged.fits, why)

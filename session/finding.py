@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -65,6 +65,7 @@ def find(
     tier: str | None,
     k: int,
     context: float | None = None,
+    called: Collection[str] = (),
 ) -> Found:
     """Search for a request alone, with its context, and for its parts, in one batch; merge.
 
@@ -76,6 +77,7 @@ def find(
         tier: name of the tier, or the engine's default.
         k: hits needed.
         context: weight of the search with context; found from both searches when absent.
+        called: ids of the tools called lately.
     """
     start = perf_counter()
     parts = clauses(request)
@@ -98,6 +100,8 @@ def find(
             else context
         )
         whole = (1 - weight) * alone + weight * within
+        if called:
+            whole = board.after(whole, called, weight)
     intents = board.intents(whole, range(first_part, len(queries)))
     ranking = board.shared(whole, intents) if intents else board.cohesive(whole)
     if intents:

@@ -16,7 +16,7 @@ MAX_CLAUSES = 6
 _MAX_CHARS = 1_000
 # Distinct terms a part needs: below that it is the end of its neighbour.
 _LEAST_TERMS = 2
-_MARKS = " \t\r\n,.;:"
+_MARKS = " \n,.;:"
 
 _SENTENCE = re.compile(r"(?<=[.?!;…])\s+|(?<=[。？！；])|\n+|;\s*")
 # Longer forms first. Words that are one letter in one language and an article in another
@@ -52,11 +52,12 @@ def clauses(text: str) -> tuple[str, ...]:
     gather Y and file Z"): other commas set apart mere details. A part that says too little stays
     with its neighbour.
     """
-    if len(text) > _MAX_CHARS:
-        return (text.strip(_MARKS),)
+    bare = _BLANKS.sub(" ", text).strip(_MARKS)
+    if len(bare) > _MAX_CHARS:
+        return (bare,)
     found: list[str] = []
     several = False
-    for sentence in _SENTENCE.split(_BLANKS.sub(" ", text)):
+    for sentence in _SENTENCE.split(bare):
         parts = _joined(_JOINT.split(sentence))
         several = several or len(parts) > 1 or _GOING_ON.match(sentence) is not None
         if len(parts) > 1:
@@ -67,9 +68,9 @@ def clauses(text: str) -> tuple[str, ...]:
             else:
                 found.append(part)
     if not several:
-        return (text.strip(_MARKS),) if found else ()
-    whole = [bare for part in found if (bare := part.strip(_MARKS))]
-    return tuple(whole[:MAX_CLAUSES])
+        return (bare,) if bare else ()
+    trimmed = (part.strip(_MARKS) for part in found)
+    return tuple(part for part in trimmed if part)[:MAX_CLAUSES]
 
 
 def _joined(pieces: list[str]) -> list[str]:

@@ -6,22 +6,23 @@ from collections.abc import Iterable, Mapping
 from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from ..gating import Admission, State, Votes
-from ..retrieval import Hit
 from .active import Active, Budget, Departure
 from .arguments import problems
 from .check import Verdict, unresolved
 from .closing import asks_nothing
 from .conversation import CONTEXT_CHARS, Conversation, Message
-from .deciding import Decides, offered
+from .deciding import Decides, Offer, offer
 from .finding import find
 from .turn import Turn
 
 if TYPE_CHECKING:
     from ..engine import Engine
+    from .events import Recorder
 
 _VERSION = 1
 #: Weight of the search that reads an observation, beside the one for the request alone.
@@ -44,6 +45,8 @@ class Session:
         cut: whether the decider cuts; if not, it only abstains.
         budget: what the active tools may amount to.
         pinned: ids of tools that are active from the first turn on and never evicted.
+        events: is told of every turn and every check.
+        session_id: names the session in events; random when absent.
 
     Raises:
         RequestError: an argument of the wrong type or out of range, or no such tier.
@@ -61,11 +64,15 @@ class Session:
         cut: bool = True,
         budget: Budget | None = None,
         pinned: Iterable[str] = (),
+        events: Recorder | None = None,
+        session_id: str | None = None,
     ) -> None:
         if tier is not None and tier not in engine.tiers:
             raise RequestError(f"tier: no {tier!r}; there are: {', '.join(engine.tiers)}")
         if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
             raise RequestError(f"k: {k!r}; a whole number of tools, at least 1")
+        self.id = uuid4().hex if session_id is None else session_id
+        self._events = events
         self._engine = engine
         self._tier = tier
         self._k = engine.config.k if k is None else k
@@ -75,6 +82,7 @@ class Session:
         self._state = State() if state is None else state
         self._conversation = Conversation()
         self._turn = 0
+        self._called: tuple[str, ...] = ()
         self._active = Active()
         self._lock = RLock()
         self._pinned = tuple(pinned)
@@ -159,7 +167,7 @@ class Session:
             request = self._conversation.request
             if not request:
                 raise RequestError("observe: nothing was asked yet; start with `turn`")
-            self._state = self._engine.after_call(self._state, tool_id)
+            self._mark_called(tool_id)
             seen = text.strip()[:CONTEXT_CHARS]
             within = f"{request}\n{seen}" if seen else request
             return self._taken(within, _OBSERVED, allowed, votes, called=tool_id)
@@ -188,30 +196,26 @@ class Session:
             allowed: ids that may be used, all when absent.
             votes: what servers say of their tools for this turn.
         """
+        start = perf_counter()
         with self._lock:
             admission = self._engine.admission(self._state, allowed=allowed, votes=votes)
-            found = admission.resolve(name)
-            if not isinstance(found, Tool):
-                return unresolved(name, found)
-            if found.id not in self._active:
-                self._active.append([found], self._turn)
-                return Verdict("promoted", name, found)
-            given = {} if arguments is None else arguments
-            if wrong := problems(found.input_schema or {}, given):
-                return Verdict("invalid", name, found, problems=wrong)
-            self._active.append([found], self._turn)
-            self._state = self._engine.after_call(self._state, found.id)
-            return Verdict("passed", name, found)
+            verdict = self._checked(admission, name, arguments)
+            if self._events is not None:
+                took = (perf_counter() - start) * 1e3
+                self._events.call(self.id, self._turn, verdict, ms=took)
+            return verdict
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: everything but the engine, the decider and the budget's cost function."""
         with self._lock:
             return {
                 "version": _VERSION,
+                "id": self.id,
                 "tier": self._tier,
                 "k": self._k,
                 "cut": self._cut,
                 "turn": self._turn,
+                "called": list(self._called),
                 "budget": {"tools": self._budget.tools, "tokens": self._budget.tokens},
                 "state": self._state.to_dict(),
                 "messages": self._conversation.to_dict(),
@@ -227,6 +231,7 @@ class Session:
         *,
         decider: Decides | None = None,
         budget: Budget | None = None,
+        events: Recorder | None = None,
     ) -> Self:
         """A session from its JSON form.
 
@@ -235,6 +240,7 @@ class Session:
             values: what `to_dict` gave.
             decider: as for a new session.
             budget: in place of the saved one, which is without a cost function.
+            events: as for a new session.
 
         Raises:
             RequestError: it is damaged or of another version.
@@ -250,12 +256,15 @@ class Session:
                 k=values["k"],
                 cut=bool(values["cut"]),
                 decider=decider,
+                events=events,
+                session_id=str(values["id"]),
                 budget=budget
                 or Budget(saved["tools"], None if budget is None else saved["tokens"]),
             )
             session._conversation = Conversation.of(values["messages"])
             session._active = Active.from_dict(values["active"])
             session._turn = int(values["turn"])
+            session._called = tuple(map(str, values["called"]))
             session._pinned = tuple(map(str, values["pinned"]))
         except (KeyError, TypeError, ValueError) as error:
             raise RequestError(f"session: damaged: {error!r}") from error
@@ -273,10 +282,9 @@ class Session:
         start = perf_counter()
         admission = self._engine.admission(self._state, allowed=allowed, votes=votes)
         request, found = self._conversation.request, None
-        hits: tuple[Hit, ...] = ()
-        abstained = True
-        reason: str | None = "the user asks for nothing more"
-        if called is not None or not asks_nothing(request, self._conversation.answered):
+        if called is None and asks_nothing(request, self._conversation.answered):
+            offered = Offer((), True, "the user asks for nothing more")
+        else:
             found = find(
                 self._engine,
                 request,
@@ -285,27 +293,55 @@ class Session:
                 tier=self._tier,
                 k=self._k,
                 context=context,
+                called=self._called,
             )
-            hits, abstained, reason = offered(found, self._decider, self._k, cut=self._cut)
+            offered = offer(found, self._decider, self._k, cut=self._cut)
         self._turn += 1
-        left, changed, added = self._settled(admission, [hit.tool for hit in hits], called)
+        if called is None:
+            self._called = ()
+        left, changed, added = self._settled(admission, [hit.tool for hit in offered.hits], called)
         search_ms = found.search_ms if found else 0.0
-        return Turn(
+        turn = Turn(
             number=self._turn,
             queries=found.queries if found else (request,),
             selections=found.selections if found else (),
-            hits=hits,
+            hits=offered.hits,
+            ranked=found.merged.hits if found else (),
+            called=called,
             intents=found.intents if found else (),
             context=found.context if found else 0.0,
             added=added,
             active=self._active.ids,
             left=left,
             changed=changed,
-            abstained=abstained,
-            reason=reason,
+            abstained=offered.abstained,
+            reason=offered.reason,
+            fits=offered.fits,
+            cut=offered.cut,
             tokens=self._tokens(admission.index.catalog),
             timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},
         )
+        if self._events is not None:
+            self._events.turn(self.id, turn)
+        return turn
+
+    def _checked(self, admission: Admission, name: str, arguments: object) -> Verdict:
+        found = admission.resolve(name)
+        if not isinstance(found, Tool):
+            return unresolved(name, found)
+        if found.id not in self._active:
+            self._active.append([found], self._turn)
+            return Verdict("promoted", name, found)
+        given = {} if arguments is None else arguments
+        if wrong := problems(found.input_schema or {}, given):
+            return Verdict("invalid", name, found, problems=wrong)
+        self._active.append([found], self._turn)
+        self._mark_called(found.id)
+        return Verdict("passed", name, found)
+
+    def _mark_called(self, tool_id: str) -> None:
+        self._state = self._engine.after_call(self._state, tool_id)
+        self._called = tuple(dict.fromkeys((*self._called, tool_id)))
 
     def _settled(
         self, admission: Admission, wanted: list[Tool], called: str | None

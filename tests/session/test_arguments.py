@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from functools import reduce
+from time import perf_counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist.session.arguments import MAX_PROBLEMS, problems
+
+_WEATHER = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer", "minimum": 1, "maximum": 10},
+        "unit": {"enum": ["c", "f"]},
+        "tags": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        "code": {"type": "string", "pattern": "^[A-Z]{2}$"},
+        "at": {"anyOf": [{"type": "string"}, {"type": "object", "required": ["lat"]}]},
+        "exact": {"const": True},
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+_DOUBLING = {f"d{at}": {"allOf": [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(40)} | {
+    "d40": {"type": "object"}
+}
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=12,
+)
+_KEYWORDS = st.sampled_from(
+    [
+        "type",
+        "properties",
+        "items",
+        "required",
+        "enum",
+        "anyOf",
+        "$ref",
+        "pattern",
+        "minimum",
+        "not",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"city": "Oslo", "days": 3, "exact": True}, []),
+        ({"days": "3"}, ['/days: expected integer, got "3"', "/city: expected string (required)"]),
+        ({"city": "Oslo", "days": 99}, ["/days: expected at most 10, got 99"]),
+        ({"city": "Oslo", "unit": "k"}, ['/unit: expected one of "c", "f", got "k"']),
+        ({"city": "Oslo", "tags": ["a", 3]}, ["/tags/1: expected string, got 3"]),
+        ({"city": "Oslo", "tags": ["a", "a"]}, ["/tags: expected no item twice"]),
+        ({"city": "Oslo", "code": "no"}, ['/code: expected a text that matches "^[A-Z]{2}$"']),
+        ({"city": "Oslo", "exact": 1}, ["/exact: expected true, got 1"]),
+        ({"city": "Oslo", "ctiy": "x"}, ["did you mean 'city'?"]),
+        ({"city": "Oslo", "at": {}}, ["/at"]),
+        ([], ["arguments: expected an object, got []"]),
+        ("Oslo", ['arguments: expected an object, got "Oslo"']),
+    ],
+)
+def test_problems_say_where_what_was_expected_and_what_came(
+    arguments: Any, told: list[str]
+) -> None:
+    found = [str(problem) for problem in problems(_WEATHER, arguments)]
+    assert len(found) == len(told)
+    assert all(part in one for part, one in zip(told, found, strict=True))
+
+
+def test_few_problems_at_once_and_short_ones() -> None:
+    schema = {"properties": {str(at): {"type": "integer"} for at in range(50)}}
+    found = problems(schema, {str(at): "x" * 1_000 for at in range(50)})
+    assert len(found) == MAX_PROBLEMS
+    assert all(len(str(problem)) < 200 for problem in found)
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        ({"$ref": "#"}, {"a": 1}),
+        ({"$ref": "http://127.0.0.1:9/schema.json"}, {"a": 1}),
+        ({"$ref": "file:///etc/passwd"}, {"a": 1}),
+        ({"$defs": _DOUBLING, "$ref": "#/$defs/d0"}, {"a": 1}),
+        (
+            {"$defs": _DOUBLING, "$ref": "#/$defs/d0", "unevaluatedProperties": False},
+            {"a": 1},
+        ),
+        ({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 5_000 + "b"}),
+        ({"properties": {"a": {"pattern": "(a|a)*b"}}}, {"a": "a" * 199}),
+        ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"x": at} for at in range(6_000)]}),
+        ({"properties": {"a": {"allOf": [{"items": {}}] * 9_000}}}, {"a": list(range(6_000))}),
+        ({"properties": {"a": {"enum": [list(range(900))] * 50}}}, {"a": list(range(899))}),
+        ({"patternProperties": {"^(a+)+$": {}}}, {"a" * 60 + "b": 1}),
+        ({"type": "objekt"}, {"a": 1}),
+        ({"type": 5, "properties": 5, "required": "x"}, {"a": 1}),
+        ({"$schema": "http://nowhere/", "type": "object"}, {"a": 1}),
+    ],
+)
+def test_a_hostile_or_wrong_schema_neither_hangs_nor_raises_nor_blames(
+    schema: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    start = perf_counter()
+    assert problems(schema, arguments) == ()
+    assert perf_counter() - start < 5
+
+
+def test_a_pattern_with_a_few_repetitions_is_tried_in_bounded_time() -> None:
+    start = perf_counter()
+    found = problems({"properties": {"a": {"pattern": "^a*a*a*$"}}}, {"a": "a" * 199 + "b"})
+    assert len(found) == 1
+    assert perf_counter() - start < 2
+
+
+def test_arguments_without_end_are_not_read() -> None:
+    deep = reduce(lambda inner, _: [inner], range(900), [])
+    assert problems({}, {"a": deep})[0].got == "more"
+    assert problems({}, {"a": [0] * 30_000})[0].got == "more"
+
+
+def test_an_old_draft_is_read_as_such() -> None:
+    draft = "http://json-schema.org/draft-04/schema#"
+    schema = {"$schema": draft, "properties": {"a": {"maximum": 3, "exclusiveMaximum": True}}}
+    assert len(problems(schema, {"a": 3})) == 1
+    assert problems(schema, {"a": 2}) == ()
+
+
+@given(st.dictionaries(_KEYWORDS, _JSON), st.dictionaries(st.text(), _JSON))
+@settings(max_examples=50)
+def test_any_schema_and_any_arguments_give_an_answer(
+    schema: dict[str, Any], arguments: dict[str, Any]
+) -> None:
+    assert len(problems(schema, arguments)) <= MAX_PROBLEMS

@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from shortlist import Engine, Tool
+from shortlist.errors import RequestError, UnknownToolError
+from shortlist.gating import Rule, State, milestone, requires_scope
+from shortlist.session import Budget, Session
+
+_REQUESTS = (
+    "list the mail messages",
+    "delete a folder",
+    "what is the weather forecast",
+    "share this song and then create a reminder",
+    "and for the storm?",
+    "yes, do that",
+    "search documents; read the playlist",
+    "thanks!",
+    "qqq zzz",
+)
+
+
+def test_turns_append_and_earlier_tools_stay(engine: Engine) -> None:
+    session = Session(engine, k=3)
+    first = session.turn("list mail messages")
+    second = session.turn("share a song from the playlist")
+    assert first.active == first.added == first.ids
+    assert second.active == first.active + second.added
+    third = session.turn("list mail messages")
+    assert third.active == second.active + third.added
+    assert set(first.ids) <= set(third.ids)
+
+
+def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
+    fresh_engine: Callable[..., Engine],
+) -> None:
+    engine = fresh_engine(
+        Rule(requires_scope("delete"), tools=["*/delete_*"]),
+        Rule(requires_scope("share"), server="music"),
+    )
+    rng = random.Random(7)
+    session = Session(engine, k=4, budget=Budget(tools=15))
+    active: tuple[str, ...] = ()
+    evictions = 0
+    for _ in range(1_000):
+        scopes = frozenset(scope for scope in ("delete", "share") if rng.random() < 0.5)
+        session.state = State(scopes=scopes, called=session.state.called)
+        allowed = None
+        if rng.random() < 0.2:
+            allowed = rng.sample([tool.id for tool in engine.catalog], 30)
+        roll = rng.random()
+        if roll < 0.75 or not active:
+            turn = session.turn(rng.choice(_REQUESTS), allowed=allowed)
+        else:
+            turn = session.observe(rng.choice(active), rng.choice(_REQUESTS), allowed=allowed)
+        session.answered("Here it is.")
+        gone = set(turn.evicted)
+        kept = tuple(tool_id for tool_id in active if tool_id not in gone)
+        assert turn.active[: len(kept)] == kept
+        assert turn.active == kept + turn.added
+        admission = engine.admission(session.state, allowed=allowed)
+        offered = {*turn.active, *turn.ids, *(hit.id for hit in turn.ranked)}
+        assert all(admission.admits(tool_id) for tool_id in offered)
+        assert len(turn.active) <= 15
+        evictions += any(one.kind == "budget" for one in turn.left)
+        active = turn.active
+        if rng.random() < 0.1:
+            name = rng.choice([tool.id for tool in engine.catalog])
+            session.check(name, {}, allowed=allowed)
+            assert session.active[: len(active)] == active
+            assert admission.admits(name) or name not in session.active[len(active) :]
+            active = session.active
+    assert evictions > 5
+
+
+def test_a_follow_up_finds_what_the_turn_before_was_about(engine: Engine) -> None:
+    session = Session(engine, k=5)
+    session.turn("What is the weather forecast for Porto?")
+    session.answered("18 degrees.")
+    turn = session.turn("and for Braga?")
+    assert turn.context > 0.5
+    assert "weather/read_forecast" in turn.ids
+
+
+def test_a_request_of_its_own_is_not_drowned_by_what_was_said(engine: Engine) -> None:
+    session = Session(engine, k=5)
+    session.turn("What is the weather forecast for Porto?")
+    session.answered("18 degrees and no storm.")
+    asked = "create a playlist with a song for running, share the playlist with Ann and Bob"
+    assert session.turn(asked).ids[0] == Session(engine, k=5).turn(asked).ids[0]
+
+
+def test_a_whole_conversation_stands_in_for_what_is_remembered(engine: Engine) -> None:
+    messages = [
+        {"role": "user", "content": "What is the weather forecast for Porto?"},
+        {"role": "assistant", "content": "18 degrees."},
+        {"role": "user", "content": "and for Braga?"},
+    ]
+    told = Session(engine, k=5)
+    told.turn("list mail messages")
+    step = Session(engine, k=5)
+    step.turn(messages[0]["content"])
+    step.answered(messages[1]["content"])
+    assert told.turn(messages).ids == step.turn("and for Braga?").ids
+
+
+def test_a_single_turn_is_searched_as_the_engine_searches(engine: Engine) -> None:
+    for text in ("list mail messages", "the storm", "mail/delete_draft", "share_song"):
+        assert Session(engine, k=1).turn(text).ids == engine.search(text, k=1).ids
+
+
+def test_every_intent_gets_its_tools(engine: Engine) -> None:
+    turn = Session(engine, k=4).turn("list the mail messages and then share the song playlist")
+    assert len(turn.intents) == 2
+    assert {"mail", "music"} <= {hit.tool.server for hit in turn.hits}
+
+
+def test_a_turn_that_closes_abstains_and_keeps_what_is_active(engine: Engine) -> None:
+    session = Session(engine, k=3)
+    first = session.turn("list mail messages")
+    session.answered("There are three.")
+    turn = session.turn("great, thanks!")
+    assert (turn.abstained, turn.ids, turn.active) == (True, (), first.active)
+    assert turn.reason
+
+
+def test_a_request_that_nothing_matches_abstains(engine: Engine) -> None:
+    turn = Session(engine).turn("qqq zzz")
+    assert (turn.abstained, turn.hits) == (True, ())
+
+
+def test_an_observation_searches_again_and_counts_as_a_call(engine: Engine) -> None:
+    session = Session(engine, k=3)
+    first = session.turn("list the new messages")
+    turn = session.observe("mail/list_message", "Two reminders for an event are attached.")
+    assert session.state.called == ("mail/list_message",)
+    assert turn.called == "mail/list_message"
+    found = [hit.tool.server for hit in turn.ranked]
+    before = [hit.tool.server for hit in first.ranked]
+    assert found.index("calendar") < before.index("calendar")
+
+
+def test_tools_near_those_called_lately_come_first_in_a_follow_up(engine: Engine) -> None:
+    session = Session(engine, k=4)
+    session.turn("list my event")
+    session.check("calendar/read_event")
+    assert session.check("calendar/read_event", {"id": "1"}).passed
+    session.answered("An event, a message, a song, a folder.")
+    servers = [hit.tool.server for hit in session.turn("delete it").hits]
+    assert servers[0] == "calendar"
+
+
+def test_a_rule_that_needs_a_milestone_follows_the_state(
+    fresh_engine: Callable[..., Engine],
+) -> None:
+    engine = fresh_engine(Rule(milestone("confirmed"), tools=["mail/*"]))
+    session = Session(engine, k=5)
+    assert not any(hit.tool.server == "mail" for hit in session.turn("list mail messages").hits)
+    session.state = session.state.reached("confirmed")
+    assert session.turn("list mail messages").hits[0].tool.server == "mail"
+
+
+def test_a_tool_that_is_held_back_later_leaves_with_the_reason(gated: Engine) -> None:
+    session = Session(gated, state=State(scopes=frozenset({"delete"})), k=3)
+    assert "mail/delete_message" in session.turn("delete mail message").active
+    session.state = State()
+    turn = session.turn("list the folders")
+    (departure,) = (one for one in turn.left if one.tool_id == "mail/delete_message")
+    assert departure.kind == "scope"
+    assert "mail/delete_message" not in turn.active
+
+
+def test_a_catalog_update_takes_tools_away_and_notes_changes(
+    fresh_engine: Callable[..., Engine], tools: list[Tool]
+) -> None:
+    engine = fresh_engine()
+    session = Session(engine, k=12)
+    first = session.turn("mail message draft")
+    gone, changed = first.active[0], first.active[1]
+    engine.update(
+        Tool(one.name, one.server, one.description + " now") if one.id == changed else one
+        for one in tools
+        if one.id != gone
+    )
+    turn = session.turn("mail message draft")
+    assert [(one.tool_id, one.kind) for one in turn.left] == [(gone, "vanished")]
+    assert turn.changed == (changed,)
+    assert turn.active[0] == changed
+    assert session.turn("mail message draft").changed == ()
+    assert session.check(gone).status == "unknown"
+
+
+def test_pinned_tools_are_there_from_the_first_turn_and_stay(engine: Engine) -> None:
+    session = Session(engine, k=4, budget=Budget(tools=6), pinned=["music/share_song"])
+    rng = random.Random(1)
+    for _ in range(40):
+        assert session.turn(rng.choice(_REQUESTS)).active[0] == "music/share_song"
+    with pytest.raises(UnknownToolError, match="music/share_song"):
+        Session(engine, pinned=["music/share_songs"])
+
+
+def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
+    session = Session(engine, k=3, budget=Budget(tools=9))
+    session.turn("list mail messages")
+    session.answered("Three.")
+    session.check("mail/list_message", {"id": "1"})
+    saved = json.loads(json.dumps(session.to_dict()))
+    assert len(json.dumps(saved)) < 2_000
+    again = Session.from_dict(engine, saved)
+    assert again.to_dict() == saved
+    for text in ("and the drafts?", "share a song", "delete a folder"):
+        mine, other = session.turn(text), again.turn(text)
+        assert (mine.ids, mine.active, mine.left) == (other.ids, other.active, other.left)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"version": 2},
+        {"active": [{"id": 3}]},
+        {"active": 3},
+        {"turn": "x"},
+        {"state": {"scope": []}},
+        {"budget": {}},
+        {"messages": "x"},
+        {"tier": "none"},
+        {"k": 0},
+    ],
+)
+def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) -> None:
+    saved = Session(engine).to_dict() | damage
+    with pytest.raises(RequestError):
+        Session.from_dict(engine, saved)
+    for key in damage:
+        del saved[key]
+    with pytest.raises(RequestError):
+        Session.from_dict(engine, saved)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"tier": "none"}, {"k": 0}, {"k": True}, {"k": "3"}, {"state": 3}]
+)
+def test_wrong_arguments_are_refused(engine: Engine, wrong: dict[str, Any]) -> None:
+    with pytest.raises(RequestError):
+        Session(engine, **wrong).turn("list mail")
+
+
+def test_a_turn_without_words_is_refused(engine: Engine) -> None:
+    session = Session(engine)
+    for messages in ("", "  ", [], [{"role": "assistant", "content": "hi"}]):
+        with pytest.raises(RequestError, match="messages"):
+            session.turn(messages)
+    with pytest.raises(RequestError, match="asked"):
+        session.observe("mail/list_message", "x")
+    assert session.turn("list mail").number == 1
+
+
+def test_threads_share_a_session(engine: Engine) -> None:
+    session = Session(engine, k=4, budget=Budget(tools=200))
+    before = engine.catalog.fingerprint
+
+    def act(seed: int) -> list[tuple[str, ...]]:
+        rng, seen = random.Random(seed), []
+        for _ in range(15):
+            seen.append(session.turn(rng.choice(_REQUESTS)).active)
+            session.check(rng.choice(["music/share_song", "files/read_folder"]), {"id": "1"})
+            session.answered("Done.")
+            json.dumps(session.to_dict())
+        return seen
+
+    with ThreadPoolExecutor(4) as pool:
+        orders = [active for seen in pool.map(act, range(4)) for active in seen]
+    final = session.active
+    assert all(final[: len(active)] == active for active in orders)
+    assert session.turn("list mail").number == 61
+    assert engine.catalog.fingerprint == before
+
+
+class _Decision:
+    def __init__(self, hits: Any, abstained: bool = False) -> None:
+        self.hits, self.abstained = hits, abstained
+        self.fits, self.cut = 0.25, "as told"
+        self.reason = "nothing fits" if abstained else None
+
+
+class _Decider:
+    def __init__(self, keep: int, abstain: bool = False) -> None:
+        self.keep, self.abstain = keep, abstain
+
+    def decide(self, selection: Any, *, k: int | None = None) -> Any:
+        return _Decision(() if self.abstain else selection.hits[: self.keep][:k], self.abstain)
+
+
+def test_a_decider_cuts_and_gives_every_intent_its_share(engine: Engine) -> None:
+    one = Session(engine, k=10, decider=_Decider(2)).turn("list the mail messages")
+    assert (len(one.hits), one.fits, one.cut) == (2, 0.25, "as told")
+    assert len(one.ranked) > 2
+    two = Session(engine, k=10, decider=_Decider(2)).turn(
+        "list the mail messages and then share the song playlist"
+    )
+    assert len(two.hits) == 4
+    uncut = Session(engine, k=10, decider=_Decider(2), cut=False).turn("list the mail messages")
+    assert len(uncut.hits) == 10
+
+
+def test_a_decider_abstains_and_nothing_becomes_active(engine: Engine) -> None:
+    turn = Session(engine, decider=_Decider(3, abstain=True)).turn("list the mail messages")
+    assert (turn.abstained, turn.reason, turn.active) == (True, "nothing fits", ())
