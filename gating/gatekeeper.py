@@ -38,13 +38,16 @@ class Gatekeeper:
         """The gate compiled for a catalog version, once; what is wrong with it is logged."""
         with self._lock:
             compiled = self._compiled.get(index)
-            if compiled is None:
-                compiled = CompiledGate(self.gate, index.tools, index.rows)
-                self._compiled[index] = compiled
-                self._problems[index] = rule_problems(self.gate) + catalog_problems(compiled)
-                for problem in self._problems[index]:
-                    _LOG.warning("gate: %s", problem)
-            return compiled
+        if compiled is None:
+            # Not under the lock: requests to the version before must not wait for this one.
+            compiled = CompiledGate(self.gate, index.tools, index.rows)
+            problems = rule_problems(self.gate) + catalog_problems(compiled)
+            for problem in problems:
+                _LOG.warning("gate: %s", problem)
+            with self._lock:
+                compiled = self._compiled.setdefault(index, compiled)
+                self._problems[index] = problems
+        return compiled
 
     def problems(self, index: Index) -> tuple[Problem, ...]:
         """What is wrong with the rules over a catalog version."""

@@ -80,6 +80,11 @@ class HeldBack(Sequence[Refusal]):
     def __iter__(self) -> Iterator[Refusal]:
         return map(self._refused, self._rows)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Copied and sent elsewhere as what it says, without the index it says it from.
+        refusals = tuple(self)
+        return _told, (refusals, [refusals.index(one) for one in self.nearest()])
+
     def __repr__(self) -> str:
         return f"HeldBack({len(self)} tools)"
 
@@ -99,3 +104,7 @@ class HeldBack(Sequence[Refusal]):
         if self._refuse is None:
             raise IndexError(row)
         return self._refuse(int(row))
+
+
+def _told(refusals: Sequence[Refusal], nearest: Sequence[int]) -> HeldBack:
+    return HeldBack(range(len(refusals)), refusals.__getitem__, lambda count: nearest[:count])

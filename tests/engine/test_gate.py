@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -129,11 +131,31 @@ class TestDenied:
         assert list(found.held_back) == []
         assert found.held_back.to_dict() == {"count": 0, "nearest": []}
 
+    def test_an_answer_copied_elsewhere_says_the_same(self, sixty: Engine, tier: str) -> None:
+        found = sixty.search("create an issue", tier=tier, allowed=IDS[:50])
+        for same in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+            assert same == found
+            assert same.to_dict() == found.to_dict()
+            assert list(same.held_back) == list(found.held_back)
+        assert pickle.loads(pickle.dumps(sixty.search("x", tier=tier))).held_back.nearest() == ()
+
     def test_if_all_are_denied_nothing_is_found(self, sixty: Engine, tier: str) -> None:
         found = gated_over(sixty, set(IDS)).search("create an issue", tier=tier)
         assert found.ids == ()
         assert len(found.held_back) == 60
         assert found.to_dict()["held_back"]["count"] == 60
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_what_is_denied_takes_no_place_among_the_candidates(tier: str) -> None:
+    """Many more tools are denied than a retriever proposes or a reranker reads."""
+    tools = [Tool(f"create_issue_{n}", "crowd", "Create an issue") for n in range(300)]
+    tools += [Tool(f"issue_maker_{n}", "few", "Create a new issue of a kind") for n in range(15)]
+    engine = cheap_engine(tools)
+    engine.quarantine({tool.id: "crowd" for tool in tools[:300]})
+    found = engine.search("create an issue", tier=tier, k=12)
+    assert len(found) == 12
+    assert {hit.tool.server for hit in found} == {"few"}
 
 
 def gated_over(engine: Engine, denied: set[str]) -> Engine:

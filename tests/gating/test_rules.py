@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import logging
-import random
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,14 +14,12 @@ from hypothesis import strategies as st
 from shortlist import Catalog, Config, Engine, Tool
 from shortlist.errors import ConfigError
 from shortlist.gating import (
-    Condition,
     Gate,
     Provides,
     Rule,
     State,
     after,
     all_of,
-    annotation,
     any_of,
     fact,
     milestone,
@@ -32,16 +27,12 @@ from shortlist.gating import (
     predicate,
     requires_scope,
 )
-from shortlist.gating.compiled import CompiledGate
-from shortlist.gating.condition import AllOf, Annotation, AnyOf, Fact, Not
 from shortlist.gating.declaration import read_gate
 from shortlist.gating.hints import DEFAULTS, hints
 from shortlist.gating.matcher import Matcher
-from shortlist.gating.problem import catalog_problems
-from shortlist.gating.satisfiable import satisfiable, simple
 from shortlist.retrieval.index import rows_of
 
-from .conftest import admission_of, make_engine, small_catalog
+from .conftest import make_engine, small_catalog
 
 TOOLS = rows_of(Catalog(small_catalog()))
 SCOPE = requires_scope("s")
@@ -268,163 +259,6 @@ class TestDeclared:
             Gate(["x"])  # type: ignore[list-item]
         with pytest.raises(ConfigError, match="scopes: a list of names"):
             Gate([], scopes="admin")
-
-
-class TestProblems:
-    @pytest.mark.parametrize(
-        ("rules", "kind", "severity", "reason"),
-        [
-            (
-                [Rule(SCOPE, tools="nowhere/*", name="r")],
-                "concerns_nothing",
-                "warning",
-                "concerns no tool",
-            ),
-            (
-                [Rule(after("nowhere/*"), tools="web/*", name="r")],
-                "after_nothing",
-                "warning",
-                "waits for a call of 'nowhere/*', which means no tool",
-            ),
-            (
-                [
-                    Rule(milestone("m"), tools="web/*", name="r"),
-                    Rule(not_(milestone("m")), server="web", name="q"),
-                ],
-                "conflict",
-                "error",
-                "with 'q' it can never hold, for 'web/fetch'",
-            ),
-            (
-                [Rule(after("web/fetch"), tools="web/fetch", name="r")],
-                "cycle",
-                "error",
-                "'web/fetch' -> 'web/fetch'",
-            ),
-            (
-                [
-                    Rule(after("clock"), tools="search_*", name="r"),
-                    Rule(all_of(SCOPE, after("my-shell")), tools="clock"),
-                    Rule(any_of(after("slack/search_*"), after("github/search_*")), tools="run"),
-                ],
-                "cycle",
-                "error",
-                "'clock' -> 'my-shell' -> 'slack/search_messages' -> 'clock'",
-            ),
-        ],
-    )  # fmt: skip
-    def test_each_is_reported_when_the_rules_meet_the_catalog(
-        self,
-        rules: list[Rule],
-        kind: str,
-        severity: str,
-        reason: str,
-        caplog: pytest.LogCaptureFixture,
-    ) -> None:
-        with caplog.at_level(logging.WARNING, "shortlist"):
-            engine = make_engine(*rules)
-        [problem] = engine.problems
-        assert (problem.kind, problem.severity, problem.rule) == (kind, severity, "r")
-        assert reason in problem.reason
-        assert problem.to_dict()["reason"] == problem.reason
-        assert [record.getMessage() for record in caplog.records] == [f"gate: {problem}"]
-
-    def test_problems_of_any_catalog_refuse_the_config(self) -> None:
-        with pytest.raises(ConfigError, match="'r': no scope 's'; there are: none"):
-            make_engine(Rule(SCOPE, name="r"), scopes=[])
-        with pytest.raises(ConfigError, match="no scope 't'; there are: s"):
-            make_engine(Rule(tools="x", provides=Provides(scopes=("t",))), scopes=["s"])
-        with pytest.raises(ConfigError, match="can never hold"):
-            make_engine(Rule(all_of(SCOPE, not_(SCOPE))))
-
-    @pytest.mark.parametrize(
-        "rules",
-        [
-            [],
-            [Rule(SCOPE)],
-            [Rule(after("search_*"), tools="delete_*"), Rule(after("get_*"), tools="search_*")],
-            [Rule(any_of(after("clock"), SCOPE), tools="clock")],
-            [Rule(not_(after("clock")), tools="clock")],
-            [Rule(annotation("readOnlyHint"))],
-            [Rule(any_of(annotation("readOnlyHint"), after("get_*")), server="github")],
-            [Rule(milestone("m"), tools="clock"), Rule(fact("f"), tools="clock")],
-        ],
-    )
-    def test_rules_that_are_well(self, rules: list[Rule]) -> None:
-        assert make_engine(*rules).problems == ()
-
-    def test_an_update_of_the_catalog_is_checked_anew(self) -> None:
-        engine = make_engine(Rule(after("late/*"), tools="clock"))
-        assert [problem.kind for problem in engine.problems] == ["after_nothing"]
-        engine.update([*small_catalog(), Tool("start", "late")])
-        assert engine.problems == ()
-
-    @pytest.mark.parametrize("seed", range(20))
-    def test_a_tool_without_a_problem_can_be_reached(self, seed: int) -> None:
-        """Calls what is admitted until that admits no more; only a cycle leaves anything shut."""
-        chance = random.Random(seed)
-        names = [tool.id for tool in TOOLS]
-        rules = [
-            Rule(after(chance.choice(names)), tools=chance.choice(names), name=str(number))
-            for number in range(8)
-        ]
-        state = State()
-        for _ in names:
-            admission = admission_of(*rules, state=state)
-            for tool_id in filter(admission.admits, names):
-                state = state.after_call(tool_id)
-        shut = len(admission_of(*rules, state=state).refusals)
-        problems = catalog_problems(CompiledGate(Gate(rules), TOOLS, admission.index.rows))
-        assert bool(shut) == any(problem.kind == "cycle" for problem in problems)
-
-
-ATOMS = st.one_of(
-    st.sampled_from("ab").map(requires_scope),
-    st.builds(fact, st.just("f"), st.sampled_from([None, 1, True, False])),
-    st.builds(annotation, st.just("readOnlyHint"), st.booleans()),
-)
-FORMULAS = st.recursive(
-    ATOMS,
-    lambda inner: (
-        st.lists(inner, min_size=2, max_size=3).map(lambda parts: all_of(*parts))
-        | st.lists(inner, min_size=2, max_size=3).map(lambda parts: any_of(*parts))
-        | inner.map(not_)
-    ),
-    max_leaves=7,
-)
-
-
-@settings(deadline=None, max_examples=300)
-@given(FORMULAS)
-def test_a_condition_can_hold_if_some_state_and_tool_make_it(condition: Condition) -> None:
-    def holds(one: Condition, scopes: set[str], known: Any, read_only: bool) -> bool:
-        match one:
-            case AllOf():
-                return all(holds(part, scopes, known, read_only) for part in one.parts)
-            case AnyOf():
-                return any(holds(part, scopes, known, read_only) for part in one.parts)
-            case Not():
-                return not holds(one.part, scopes, known, read_only)
-            case Fact():
-                if one.equals is None:
-                    return known is not None and known is not False
-                return known is not None and json.dumps(known) == json.dumps(one.equals)
-            case Annotation():
-                return one.value is read_only
-        return one.name in scopes  # type: ignore[attr-defined]
-
-    cases = itertools.product(
-        [set(), {"a"}, {"b"}, {"a", "b"}], [None, 1, True, False, "else"], [True, False]
-    )
-    assert satisfiable(condition) == any(holds(condition, *case) for case in cases)
-
-
-def test_a_condition_too_large_to_decide_counts_as_possible() -> None:
-    pairs = [any_of(requires_scope(f"a{n}"), requires_scope(f"b{n}")) for n in range(40)]
-    never = all_of(requires_scope("z"), not_(requires_scope("z")))
-    assert len(list(simple(all_of(*pairs)))) == 80
-    assert satisfiable(all_of(*pairs, never))
-    assert not satisfiable(all_of(never, *pairs))
 
 
 def test_the_state_after_a_call_has_the_milestones_that_rules_say_it_reaches() -> None:
