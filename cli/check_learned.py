@@ -21,7 +21,7 @@ def check_learned(index: Path) -> Check:
     facts = learned.to_dict()
     line = f"in force, from {counted(facts['events'], 'event')}"
     details = (
-        f"{counted(facts['moved'], 'tool')} moved towards the requests they served",
+        f"tools moved towards the requests they served: {facts['moved']:,}",
         f"lexical factor {facts['lexical']:g}",
         f"`shortlist learn --forget --index {index}` takes it back",
     )

@@ -80,7 +80,7 @@ HARM: Final[dict[str, str]] = {
     ),
     "tamper": (
         r"\b(?:alter(?:ed|s)?|falsif(?:y|ied)|tamper(?:ed)?|leave out|(?:increas|decreas|reduc|"
-        r"adjust|scal|shift|rais|lower|multipl)\w+ by (?:a |\d|ten|half|one|two)|substitut(?:e|"
+        r"adjust|scal|shift|rais|lower|multipl)\w+ by (?:\d|ten|half|one|two)|substitut(?:e|"
         r"ed)|inflate[sd]?|(?:to|must|shall|should) be (?:presented|reported|described|"
         r"shown) as|multipl(?:y|ied) by|rewritten|ten times|hidden text|always drop|"
         r"skew(?:ed)?)\b|\bswap the\b|\breplace (?:the|any|all|"
