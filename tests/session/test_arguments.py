@@ -130,8 +130,8 @@ def test_an_old_draft_is_read_as_such() -> None:
     assert problems(schema, {"a": 2}) == ()
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.dictionaries(_KEYWORDS, _JSON), st.dictionaries(st.text(), _JSON))
-@settings(max_examples=50)
 def test_any_schema_and_any_arguments_give_an_answer(
     schema: dict[str, Any], arguments: dict[str, Any]
 ) -> None:

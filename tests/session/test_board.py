@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Hit, Selection, Tool
@@ -65,6 +65,7 @@ def test_every_intent_gets_its_tool_near_the_top() -> None:
     assert "play" not in best(board, board.scores[0], 12)
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-5, 50), min_size=1), min_size=3

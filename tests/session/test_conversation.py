@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import RequestError
@@ -57,6 +57,7 @@ def test_what_follows_the_last_user_turn_is_not_its_context() -> None:
     assert said("Mail Ann", "Sent.").in_context == "Mail Ann"
 
 
+@settings(deadline=None)
 @given(_MESSAGES)
 def test_memory_is_bounded_and_survives_its_json_form(messages: list[Message]) -> None:
     conversation = Conversation().extended(messages)
@@ -85,6 +86,7 @@ def test_short_turns_that_gain_from_context_lean_on_it_and_full_ones_do_not() ->
     assert follow_up > 0.5 > 0.1 > standalone >= 0
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300), st.floats(-50, 50), st.floats(-50, 50))
 def test_the_weight_of_context_is_bounded(request: str, alone: float, within: float) -> None:
     assert 0 <= context_weight(request, alone, within) <= 0.6

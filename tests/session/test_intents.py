@@ -3,7 +3,7 @@ from __future__ import annotations
 from time import perf_counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.session.intents import MAX_CLAUSES, clauses
@@ -49,6 +49,7 @@ def test_boundaries(text: str, parts: tuple[str, ...] | None) -> None:
         assert found == parts
 
 
+@settings(deadline=None)
 @given(st.text(max_size=400))
 def test_any_text_gives_few_parts_made_of_its_own_words(text: str) -> None:
     found = clauses(text)
