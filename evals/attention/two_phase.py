@@ -1,0 +1,137 @@
+"""The arm that is measured: a session that finds, and a prompt that shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...gating import State
+from ...loaders import Detail, Prompt
+from ...loaders.ladder import Rung
+from ...session import Session
+from .arm import Running, Shown
+from .tasks import Script, Turn
+
+if TYPE_CHECKING:
+    from ...engine import Engine
+    from ...loaders import EntryWriter, PoolWriter, SchemaLoader
+    from ...session.deciding import Decides
+
+FORMAT = "anthropic_call_tool"
+"""One stable tool; definitions travel in messages, so that nothing before them moves."""
+CALLABLE = Detail.SIGNATURE
+"""The least detail at which a tool's arguments are there."""
+_STANDING = 2
+"""Segments of the format that stand before the conversation: the one tool and the pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the two phases are set to.
+
+    Args:
+        tier: that searches; the engine's default when absent.
+        k: tools found per turn; the engine's number when absent.
+        decider: cuts and abstains; none by default, as in a Session.
+        schema_budget: tokens of phase 2.
+        check: whether a call of a tool that is visible and not offered promotes it.
+        preconditions: whether sessions run with their accounts' scopes under the engine's rules.
+    """
+
+    tier: str | None = None
+    k: int | None = None
+    decider: Decides | None = None
+    schema_budget: int = 4_000
+    check: bool = True
+    preconditions: bool = False
+
+
+class TwoPhase:
+    """Phase 1 in the prefix, phase 2 behind it, one stable tool that calls any other.
+
+    Args:
+        engine: searched.
+        settings: of the session and the prompt.
+        pools: writes phase 1; shared, so that it is written once per catalog and budget.
+        schemas: loads phase 2; shared.
+        entries: writes tools; shared.
+        withheld: ids of the tools the engine has in quarantine.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        *,
+        pools: PoolWriter,
+        schemas: SchemaLoader,
+        entries: EntryWriter,
+        withheld: frozenset[str] = frozenset(),
+    ) -> None:
+        self.engine = engine
+        self.settings = settings
+        self.schemas = schemas
+        self.entries = entries
+        self.pools = pools
+        self.withheld = withheld
+        pool = pools.write(engine.catalog, withheld=withheld)
+        named = {server for server, rung in pool.rungs.items() if rung >= Rung.NAMES}
+        self.visible = frozenset(
+            tool.id
+            for tool in engine.catalog
+            if (tool.server or "") in named and tool.id not in withheld
+        )
+
+    def begin(self, script: Script) -> Running:
+        """A session and a prompt of their own."""
+        return _Running(self, script)
+
+
+class _Running:
+    def __init__(self, arm: TwoPhase, script: Script) -> None:
+        settings = arm.settings
+        self._arm = arm
+        self._session = Session(
+            arm.engine,
+            tier=settings.tier,
+            k=settings.k,
+            decider=settings.decider,
+            state=State(scopes=frozenset(script.scopes)) if settings.preconditions else None,
+        )
+        self._prompt = Prompt(
+            arm.engine.catalog,
+            format=FORMAT,
+            pool=arm.pools,
+            schemas=arm.schemas,
+            entries=arm.entries,
+            schema_budget=settings.schema_budget,
+            pass_through_share=0.0,
+            withheld=arm.withheld,
+        )
+        self._offered: frozenset[str] = frozenset()
+
+    def show(self, turn: Turn) -> Shown:
+        """What the session finds, as far as the prompt has room."""
+        found = self._session.turn(turn.user)
+        scores = {hit.id: 1.0 / hit.rank for hit in found.hits}
+        prompt = self._prompt.turn(found.active, scores)
+        self._offered = frozenset(
+            tool_id for tool_id, detail in prompt.details.items() if detail >= CALLABLE
+        )
+        segments = prompt.rendered.segments
+        return Shown(
+            segments[:_STANDING],
+            segments[_STANDING:],
+            (),
+            self._offered,
+            self._arm.visible | prompt.details.keys(),
+        )
+
+    def done(self, turn: Turn) -> None:
+        """What was offered is called; what was only visible is asked for and promoted."""
+        for tool_id in turn.needed:
+            if tool_id in self._offered:
+                self._session.state = self._arm.engine.after_call(self._session.state, tool_id)
+            elif self._arm.settings.check and tool_id in self._arm.visible:
+                self._session.check(tool_id)
+        self._session.answered(turn.assistant)
