@@ -1,0 +1,190 @@
+"""`shortlist calibrate`: when to offer nothing and where to cut, fitted to one's own requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .console import counted, note, plain_table, progress, show, write_json
+from .options import ConfigOption, IndexOption, JsonOption, ToolsOption
+from .source import open_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.table import Table
+
+    from ..engine import Engine
+    from ..gating.decision.own import Asked, Calibration
+    from ..gating.decision.report import Report
+    from ..models import Encoder
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("calibrate")(calibrate)
+
+
+def calibrate(
+    queries: Annotated[
+        Path,
+        typer.Argument(help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.'),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the gates go.")],
+    index: IndexOption = None,
+    tools: ToolsOption = None,
+    no_tool: Annotated[
+        Path | None,
+        typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool serves."),
+    ] = None,
+    alpha: Annotated[
+        float, typer.Option(min=0.001, max=0.5, help="Rate of right tools the cut may miss.")
+    ] = 0.05,
+    lost: Annotated[
+        float,
+        typer.Option(min=0.0, max=0.5, help="Rate of served requests that may be turned away."),
+    ] = 0.02,
+    tier: Annotated[
+        list[str] | None,
+        typer.Option("--tier", help="Tier to calibrate; repeatable. All by default."),
+    ] = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit probabilities and cuts to your own requests; name the file as `decision` in the config.
+
+    The figures are of requests held out in turn, one fifth at a time.
+    """
+    from ..gating.decision import Decider
+    from ..gating.decision.own import calibrate as fitted
+
+    engine = open_engine(index, tools, config, None)
+    names = list(dict.fromkeys(tier or engine.tiers))
+    for name in names:
+        if name not in engine.tiers:
+            raise typer.BadParameter(f"--tier {name!r}: there are {', '.join(engine.tiers)}")
+    requests = _requests(engine, [queries] if no_tool is None else [queries, no_tool])
+    with _searches(len(names) * len(requests)) as advance:
+        found = fitted(
+            engine,
+            requests,
+            names,
+            encoder=_encoder(engine),
+            base=Decider.bundled(),
+            alpha=alpha,
+            lost=lost,
+            progress=advance,
+        )
+    found.decider.save(out)
+    if as_json:
+        write_json(_held(found))
+    else:
+        _tell(found, out)
+
+
+def _requests(engine: Engine, files: Sequence[Path]) -> list[Asked]:
+    from ..evals.dataset import read_queries
+    from ..gating.decision.own import Asked
+
+    read = read_queries(files, engine.catalog)
+    for row in read.malformed:
+        note(f"note: {row}")
+    return [Asked(query.text, query.relevant) for query in read.queries]
+
+
+def _encoder(engine: Engine) -> Encoder | None:
+    """The engine's encoder, where a tier uses one."""
+    from ..models import load_encoder
+
+    settings = engine.config
+    if all("dense" not in tier.retrievers for tier in settings.tiers.values()):
+        return None
+    return load_encoder(settings.encoder, threads=settings.threads)
+
+
+@contextmanager
+def _searches(total: int) -> Iterator[Callable[[int], None]]:
+    done = 0
+    with progress("asking") as bar:
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            bar(done, total)
+
+        yield advance
+
+
+def _held(found: Calibration) -> dict[str, object]:
+    return {
+        "asked_without_servers": found.without,
+        "tiers": {
+            tier: {
+                "start": found.start[tier],
+                "abstain_below": found.decider.gates[tier].abstain_below,
+                "keep_from": found.decider.gates[tier].keep_from,
+                "alpha": found.decider.gates[tier].alpha,
+                "theta": found.decider.gates[tier].theta,
+                **report.to_dict(),
+            }
+            for tier, report in found.reports.items()
+        },
+    }
+
+
+def _tell(found: Calibration, out: Path) -> None:
+    show("", "held-out requests; per cent, tools a request", _table(found))
+    for tier, report in found.reports.items():
+        if report.sweep:
+            show("", f"{tier}: the published rule, one cosine for all", _sweep(report))
+    for tier, gate in found.decider.gates.items():
+        if gate.alpha is None:
+            reach = found.reports[tier].reach
+            note(
+                f"note: {tier}: no cut keeps the promise, everything is offered: the search finds "
+                f"{reach:.1%} of the right tools, or the requests are too few for this --alpha"
+            )
+    note(
+        f"{out}: {counted(len(found.reports), 'tier')}; "
+        f"{counted(found.without, 'request')} asked again without the servers that serve them"
+    )
+
+
+def _table(found: Calibration) -> Table:
+    numbers = ("served", "in 10", "kept", "tools", "lost", "unserved", "abstained", "rightly")
+    table = plain_table("tier", "from", *numbers, right=set(numbers))
+    for tier, report in found.reports.items():
+        table.add_row(tier, found.start[tier], *_figures(report))
+    return table
+
+
+def _figures(report: Report) -> tuple[str, ...]:
+    return (
+        f"{report.served:,}",
+        _percent(report.found),
+        _percent(report.kept),
+        f"{report.offered:.2f}",
+        _percent(report.lost),
+        f"{report.unserved:,}",
+        _percent(report.abstained),
+        _percent(report.right),
+    )
+
+
+def _sweep(report: Report) -> Table:
+    numbers = ("theta", "precision", "recall", "F1", "tools")
+    table = plain_table(*numbers, right=set(numbers))
+    best = max(report.sweep, key=lambda row: row.f1)
+    for row in report.sweep:
+        cells = (_percent(row.precision), _percent(row.recall), _percent(row.f1))
+        mark = " best" if row == best else ""
+        table.add_row(f"{row.theta:.2f}", *cells, f"{row.offered:.2f}{mark}")
+    return table
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"

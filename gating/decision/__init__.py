@@ -1,0 +1,8 @@
+"""How sure an answer is: probabilities, a cut that keeps a promise, and when to offer nothing."""
+
+from __future__ import annotations
+
+from .decider import Decider, Decision, Judged
+from .tier import TierGate
+
+__all__ = ["Decider", "Decision", "Judged", "TierGate"]

@@ -1,0 +1,222 @@
+"""From an answer to a decision: which of its tools to offer, or none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ConfigError
+from ...retrieval.selection import Hit, Selection
+from .measurements import DEPTH, measure
+from .network import Network
+from .tier import TierGate
+
+BUNDLED = Path(__file__).parent / "bundled.json"
+_FORMAT = 1
+#: Stages whose word is final: the request is the tool's name, or its server takes the turn.
+_FINAL = frozenset({"exact", "claim"})
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A tool and how probable it is to be right; None where its tier has no gate."""
+
+    hit: Hit
+    probability: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to offer.
+
+    Args:
+        hits: the tools to offer, best first; none when abstaining.
+        judged: every tool of the answer, offered or not, in order.
+        fits: probability that any tool serves the request, None where its tier has no gate.
+        abstained: whether nothing fits.
+        reason: why nothing is offered, or why nothing could be judged; else None.
+        cut: what decided how many are offered, in a sentence.
+    """
+
+    hits: tuple[Hit, ...]
+    judged: tuple[Judged, ...]
+    fits: float | None
+    abstained: bool
+    reason: str | None
+    cut: str
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the tools to offer, best first."""
+        return tuple(hit.id for hit in self.hits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "ids": list(self.ids),
+            "abstained": self.abstained,
+            "fits": _short(self.fits),
+            "reason": self.reason,
+            "cut": self.cut,
+            "judged": [
+                {"id": one.hit.id, "probability": _short(one.probability)} for one in self.judged
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decider:
+    """Judges answers, tier by tier.
+
+    Args:
+        gates: tier name to its gate.
+        wording: log-odds, from a request's vector, that it asks for a tool at all; None if unknown.
+        encoder: fingerprint of the encoder whose cosines and vectors are read, None if none's are.
+        unfit: tier name to why its gate was left out.
+        origin: what the gates were fitted on, for the record.
+    """
+
+    gates: Mapping[str, TierGate] = field(default_factory=dict)
+    wording: Network | None = None
+    encoder: str | None = None
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def bundled(cls) -> Self:
+        """The gates that come with the package, for the bundled encoder and the built-in tiers."""
+        return cls.load(BUNDLED)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Gates from a file that `save` or `shortlist calibrate` wrote.
+
+        Raises:
+            ConfigError: it cannot be read or is of another form.
+        """
+        try:
+            saved = json.loads(Path(path).read_text(encoding="utf-8"))
+            if saved["format"] != _FORMAT:
+                raise ConfigError(
+                    f"{path}: calibration of format {saved['format']!r}, not {_FORMAT}; "
+                    "make it again with `shortlist calibrate`"
+                )
+            gates = {tier: TierGate.from_dict(gate) for tier, gate in saved["tiers"].items()}
+            wording = None if saved["wording"] is None else Network.from_dict(saved["wording"])
+            return cls(gates, wording, saved["encoder"], {}, saved["origin"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ConfigError(
+                f"{path}: cannot be read as a calibration ({error!r}); "
+                "`shortlist calibrate` writes one"
+            ) from error
+
+    def save(self, path: str | Path) -> None:
+        """Write the gates as JSON.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        held = {
+            "format": _FORMAT,
+            "origin": dict(self.origin),
+            "encoder": self.encoder,
+            "wording": None if self.wording is None else self.wording.to_dict(),
+            "tiers": {tier: gate.to_dict() for tier, gate in self.gates.items()},
+        }
+        Path(path).write_text(json.dumps(held) + "\n", encoding="utf-8")
+
+    def for_encoder(self, fingerprint: str | None) -> Self:
+        """The gates that fit an encoder; tiers whose scores mean something else have none.
+
+        Args:
+            fingerprint: of the encoder, None where the engine has none.
+        """
+        if fingerprint == self.encoder:
+            return self
+        unfit = {
+            tier: f"the gate of tier {tier!r} was fitted to another encoder; "
+            "`shortlist calibrate` fits one to this"
+            for tier, gate in self.gates.items()
+            if gate.dense
+        }
+        gates = {tier: gate for tier, gate in self.gates.items() if tier not in unfit}
+        return type(self)(gates, None, None, {**self.unfit, **unfit}, self.origin)
+
+    def decide(
+        self,
+        selection: Selection,
+        *,
+        k: int | None = None,
+        vector: NDArray[np.float32] | None = None,
+    ) -> Decision:
+        """Which of an answer's tools to offer.
+
+        Args:
+            selection: the answer, of `measurements.DEPTH` hits at best: with fewer there is less to
+                choose from, and less to compare the best with.
+            k: tools to offer at most; all that pass the cut when absent.
+            vector: the encoded request, shape (dim,), by which its wording is judged.
+        """
+        hits = selection.hits
+        gate = self.gates.get(selection.tier)
+        if not hits:
+            return Decision((), (), None, True, "the search found no tool", "nothing to cut")
+        if gate is None:
+            why = self.unfit.get(selection.tier, f"tier {selection.tier!r} has no gate")
+            judged = tuple(Judged(hit, None) for hit in hits)
+            return Decision(hits[:k], judged, None, False, why, _first(hits, k))
+        measured = measure(selection.query, hits[:DEPTH])
+        known = vector is not None and self.wording is not None
+        wording = float(self.wording(vector)) if known else None  # type: ignore[misc, arg-type]
+        fits = gate.fitting(measured, wording)
+        right = gate.rightness(measured).tolist()
+        final = [not _FINAL.isdisjoint(hit.stages) for hit in hits]
+        judged = tuple(
+            Judged(hit, 1.0 if named else probability)
+            for hit, named, probability in zip(hits, final, right, strict=False)
+        )
+        if fits < gate.abstain_below and not any(final):
+            reason = (
+                f"no tool fits: the probability that any does is {fits:.3f}, and below "
+                f"{gate.abstain_below:.3f} none is offered"
+            )
+            return Decision((), judged, fits, True, reason, "nothing is offered")
+        offered = [one.hit for one in judged if (one.probability or 0.0) >= gate.keep_from]
+        if not offered:
+            best = max(judged, key=lambda one: one.probability or 0.0)
+            return Decision((best.hit,), judged, fits, False, None, _best(best, gate))
+        return Decision(tuple(offered[:k]), judged, fits, False, None, _cut(gate, offered, hits, k))
+
+
+def _short(probability: float | None) -> float | None:
+    return None if probability is None else round(probability, 4)
+
+
+def _first(hits: tuple[Hit, ...], k: int | None) -> str:
+    return f"the first {len(hits[:k])} of {len(hits)}; nothing is judged"
+
+
+def _best(best: Judged, gate: TierGate) -> str:
+    return (
+        f"only the best: its probability of being right is {best.probability:.3f}, and all are "
+        f"below {gate.keep_from:.3f}"
+    )
+
+
+def _cut(gate: TierGate, offered: list[Hit], hits: tuple[Hit, ...], k: int | None) -> str:
+    promise = (
+        "no cut keeps a promise here"
+        if gate.alpha is None
+        else f"which keeps {1 - gate.alpha:.0%} of right tools"
+    )
+    bound = f"; k allows {k}" if k is not None and len(offered) > k else ""
+    return (
+        f"{len(offered)} of {len(hits)} have a probability of at least {gate.keep_from:.3f}, "
+        f"{promise}{bound}"
+    )

@@ -1,0 +1,81 @@
+"""Labelled answers: what gates are fitted to and measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...retrieval.selection import Selection
+from .measurements import DEPTH, Measurements, measure
+from .tier import TierGate
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An answer and what would have been right.
+
+    Args:
+        measured: of the answer.
+        right: whether each hit serves the request, shape (n,).
+        due: how many tools serve it; 0 when none does.
+        wording: log-odds, by its vector, that it asks for a tool; None if there is no vector.
+        cosines: of the hits, shape (n,), or None where the tier has no dense stage.
+        group: examples of one request share it, so that they are never on both sides of a split.
+    """
+
+    measured: Measurements
+    right: NDArray[np.bool_]
+    due: int
+    wording: float | None
+    cosines: NDArray[np.float64] | None
+    group: int
+
+    @classmethod
+    def of(
+        cls,
+        selection: Selection,
+        relevant: Collection[str],
+        *,
+        wording: float | None = None,
+        group: int = 0,
+    ) -> Self:
+        """Measure an answer.
+
+        Args:
+            selection: of `DEPTH` hits at best.
+            relevant: ids of the tools that serve the request.
+            wording: log-odds, by its vector, that it asks for a tool.
+            group: see the class.
+        """
+        hits = selection.hits[:DEPTH]
+        places = [hit.stages.get("dense") for hit in hits]
+        dense = any(place is not None for place in places)
+        return cls(
+            measured=measure(selection.query, hits),
+            right=np.array([hit.id in relevant for hit in hits], np.bool_),
+            due=len(relevant),
+            wording=wording,
+            cosines=np.array([place.score if place else -1.0 for place in places])
+            if dense
+            else None,
+            group=group,
+        )
+
+    @property
+    def served(self) -> bool:
+        """Whether any tool serves the request."""
+        return self.due > 0
+
+
+def right_scores(gate: TierGate, examples: Sequence[Example]) -> list[NDArray[np.float64]]:
+    """For each served example the probabilities of its right tools, -inf for one not found."""
+    scores = []
+    for one in examples:
+        if one.served:
+            found = gate.rightness(one.measured)[one.right]
+            scores.append(np.concatenate([found, np.full(one.due - len(found), -np.inf)]))
+    return scores
