@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ from .options import (
     TierOption,
     ToolsOption,
 )
+from .recorded import explain_recorded
 from .search import score_text
 from .source import open_engine, tell_unknown
 from .state import CalledOption, FactOption, MilestoneOption, ScopeOption, read_state, unlocking
@@ -30,8 +32,8 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    query: Annotated[str, typer.Argument(help="The request, in any words.")],
-    tool: Annotated[str, typer.Argument(help="Id of the tool, as server/name.")],
+    query: Annotated[str | None, typer.Argument(help="The request, in any words.")] = None,
+    tool: Annotated[str | None, typer.Argument(help="Id of the tool, as server/name.")] = None,
     index: IndexOption = None,
     tools: ToolsOption = None,
     config: ConfigOption = None,
@@ -42,9 +44,30 @@ def explain(
     called: CalledOption = None,
     milestone: MilestoneOption = None,
     fact: FactOption = None,
+    event: Annotated[
+        Path | None,
+        typer.Option(
+            "--event",
+            metavar="FILE",
+            help="Events of a session, in place of a request and a tool: what a turn decided.",
+        ),
+    ] = None,
+    turn: Annotated[
+        str | None,
+        typer.Option("--turn", metavar="ID", help="With --event: which turn, the last if not."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show where each stage places one tool for a request, and why it is offered or is not."""
+    if event is not None:
+        if query is not None:
+            raise typer.BadParameter("--event: takes the place of a request and a tool")
+        explain_recorded(event, turn, as_json=as_json)
+        return
+    if query is None or tool is None:
+        raise typer.BadParameter("a request and a tool, or --event with a file")
+    if turn is not None:
+        raise typer.BadParameter("--turn: goes with --event")
     engine = open_engine(index, tools, config, tier)
     tell_unknown(engine, allow)
     state = read_state(scope, called, milestone, fact)

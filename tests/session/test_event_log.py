@@ -1,0 +1,115 @@
+"""Events in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from shortlist.errors import EventError
+from shortlist.session import Session
+from shortlist.session.event_log import JsonLines, read_events
+from shortlist.session.events import Recorder
+
+
+def test_what_is_written_is_read_back(engine, tmp_path):
+    told = []
+    with JsonLines(tmp_path / "events.jsonl") as log:
+        session = Session(engine, events=Recorder(log, lambda event: told.append(event.to_dict())))
+        session.turn("list my messages – now, \ud800 and £")
+        session.check("mail/list_message", {"id": "1"})
+    assert list(read_events(tmp_path / "events.jsonl")) == told
+
+
+def test_a_log_is_appended_to(engine, tmp_path):
+    path = tmp_path / "events.jsonl"
+    for _ in range(2):
+        with JsonLines(path) as log:
+            Session(engine, events=Recorder(log)).turn("list my messages")
+    first, second = read_events(path)
+    assert first["session"] != second["session"]
+
+
+def test_threads_do_not_mix_their_lines(engine, tmp_path):
+    path = tmp_path / "events.jsonl"
+    with JsonLines(path) as log:
+        recorder = Recorder(log)
+
+        def talk(number: int) -> None:
+            session = Session(engine, k=20, events=recorder, session_id=str(number))
+            for _ in range(5):
+                session.turn("list my messages")
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(talk, range(16)))
+    rows = list(read_events(path))
+    assert recorder.failures == (0,)
+    turns = [(row["session"], row["turn"]) for row in rows]
+    assert sorted(turns) == sorted((str(n), turn) for n in range(16) for turn in range(1, 6))
+    for number in map(str, range(16)):
+        assert [turn for session, turn in turns if session == number] == [1, 2, 3, 4, 5]
+
+
+def test_each_event_is_one_write(engine, tmp_path, monkeypatch):
+    written = []
+    real = os.write
+    with JsonLines(tmp_path / "events.jsonl") as log:
+        session = Session(engine, events=Recorder(log))
+        monkeypatch.setattr(
+            os, "write", lambda file, data: written.append(data) or real(file, data)
+        )
+        session.turn("list my messages")
+        monkeypatch.undo()
+    assert len(written) == 1
+    assert json.loads(written[0])["turn"] == 1
+
+
+def test_a_full_disk_is_a_failure_of_the_log_alone(engine, tmp_path, monkeypatch):
+    with JsonLines(tmp_path / "events.jsonl") as log:
+        recorder = Recorder(log)
+        session = Session(engine, events=recorder)
+        monkeypatch.setattr(os, "write", lambda file, data: 3)
+        assert session.turn("list my messages").hits
+        monkeypatch.undo()
+    assert recorder.failures == (1,)
+
+
+def test_a_closed_log_takes_nothing(engine, tmp_path):
+    log = JsonLines(tmp_path / "events.jsonl")
+    log.close()
+    log.close()
+    recorder = Recorder(log)
+    Session(engine, events=recorder).turn("list my messages")
+    assert recorder.failures == (1,)
+    assert (tmp_path / "events.jsonl").read_bytes() == b""
+
+
+def test_what_a_crash_left_spoils_no_other_event(engine, tmp_path):
+    path = tmp_path / "events.jsonl"
+    path.write_text('{"kind":"turn","turn_id":"a/1"}\n{"kind":"tu')
+    with JsonLines(path) as log:
+        Session(engine, events=Recorder(log)).turn("list my messages")
+    first, broken, last = read_events(path)
+    assert first["turn_id"] == "a/1"
+    assert isinstance(broken, EventError)
+    assert "events.jsonl:2" in str(broken)
+    assert last["turn"] == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["7", "[]", "{}", '{"kind":"turn"}', "{", "[" * 100_000, "\0", "é"]
+)
+def test_a_line_that_is_no_event_is_told(tmp_path, line):
+    path = tmp_path / "events.jsonl"
+    path.write_text(f"{line}\n", encoding="latin-1")
+    (broken,) = read_events(path)
+    assert isinstance(broken, EventError)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(EventError, match="cannot be read"):
+        list(read_events(tmp_path / "none.jsonl"))
+    with pytest.raises(EventError, match="cannot be opened"):
+        JsonLines(tmp_path / "none" / "events.jsonl")
