@@ -168,8 +168,8 @@ def _tell(catalog: Catalog, out: Path, failures: dict[str, str], as_json: bool) 
 
 def _lengths(catalog: Catalog, summaries: Any) -> dict[str, float]:
     """Mean cl100k tokens of the summary, the description and the full definition."""
+    from ..loaders.detail import definition_text
     from ..models import TokenCounter
-    from .token_tax import definition_text
 
     count = TokenCounter().count
     number = max(1, len(catalog))

@@ -68,6 +68,11 @@ class Placer:
         told = sum(any(entry.tool is None for entry in batch) for batch in layout.batches)
         return layout.tokens + told * self._heading
 
+    def write(self, tool: Tool, detail: Detail) -> Entry:
+        """A tool at a level of detail."""
+        summary = "" if detail is Detail.FULL else self._summaries.of(tool)
+        return self._entries.write(tool, detail, summary)
+
     def place(self, layout: Layout, wanted: Mapping[str, Wanted], *, stale: bool) -> Placement:
         """The layout that offers these tools.
 
@@ -106,13 +111,13 @@ class Placer:
     def _packed(self, ranked: Sequence[Wanted], room: int) -> Batch:
         """Tools in rank order, each at the best level there is room for."""
         if all(one.loaded for one in ranked):
-            full = tuple(self._write(one, Detail.FULL) for one in ranked)
+            full = tuple(self.write(one.tool, Detail.FULL) for one in ranked)
             if sum(entry.tokens for entry in full) <= room:
                 return full
         candidates = [Candidate(one.tool.id, one.score, self._costs(one)) for one in ranked]
         details = pack(candidates, room)
         return tuple(
-            self._write(one, details[one.tool.id]) for one in ranked if one.tool.id in details
+            self.write(one.tool, details[one.tool.id]) for one in ranked if one.tool.id in details
         )
 
     def _shown_well(self, fresh: Sequence[Wanted], batch: Collection[Entry]) -> bool:
@@ -123,12 +128,8 @@ class Placer:
             return False
         if not fresh[0].loaded or shown[fresh[0].tool.id] is Detail.FULL:
             return True
-        return self._write(fresh[0], Detail.FULL).tokens > self._budget - self._heading
+        return self.write(fresh[0].tool, Detail.FULL).tokens > self._budget - self._heading
 
     def _costs(self, one: Wanted) -> dict[Detail, int]:
         levels = Detail if one.loaded else _WITHOUT_SCHEMA
-        return {level: self._write(one, level).tokens for level in levels}
-
-    def _write(self, one: Wanted, detail: Detail) -> Entry:
-        summary = "" if detail is Detail.FULL else self._summaries.of(one.tool)
-        return self._entries.write(one.tool, detail, summary)
+        return {level: self.write(one.tool, level).tokens for level in levels}

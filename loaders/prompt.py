@@ -121,15 +121,13 @@ class Prompt:
         self._placer = Placer(self._entries, self._pool.summaries, schema_budget, heading)
         self._operator = operator
         self._own = tuple(resident)
-        self._asked: frozenset[str] = frozenset()
         self._missing: dict[str, Missing] = {}
         self._stale = False
         self._withheld = frozenset(withheld)
         self.catalog = catalog
         limit = int(context_tokens * pass_through_share)
         self.passes_through = _costs_at_most(self._shown(), limit, self._counter)
-        self._layout = self._prefix()
-        self._before = self._renderer.render(self._layout)
+        self._settle(self._prefix(), frozenset())
         self._phase1_tokens = self._count_prefix()
 
     def update(self, catalog: Catalog, *, withheld: Iterable[str] = ()) -> None:
@@ -142,14 +140,13 @@ class Prompt:
             catalog: the newer version.
             withheld: ids that are neither shown nor promoted now.
         """
-        was, promoted = self.catalog, tuple(self._layout.promoted)
         batches = self._layout.batches
         self.catalog, self._withheld = catalog, frozenset(withheld)
-        self._stale = self._stale or not all(
-            entry.tool_id in catalog
-            and entry.tool_id not in self._withheld
-            and catalog.get(entry.tool_id).fingerprint == was.get(entry.tool_id).fingerprint
-            for entry in promoted
+        self._stale = not all(
+            name in catalog
+            and name not in self._withheld
+            and catalog.get(name).fingerprint == fingerprint
+            for name, fingerprint in self._shown_as.items()
         )
         self._missing.clear()
         self._layout = replace(self._prefix(), batches=batches)
@@ -192,6 +189,56 @@ class Prompt:
                 return entry.tool_id
         raise UnknownToolError(name)
 
+    def to_dict(self) -> dict[str, Any]:
+        """What `resume` goes on from, as JSON: which tools stand where, at which level."""
+        return {
+            "passes_through": self.passes_through,
+            "asked": sorted(self._asked),
+            "batches": [
+                [[name, self._shown_as[name], detail.name] for name, detail, *_ in batch]
+                for batch in self._layout.batches
+            ],
+        }
+
+    def resume(self, saved: Mapping[str, Any]) -> None:
+        """Go on where another prompt of the same session was, byte for byte.
+
+        If a tool has changed since, or its definition cannot be had, the suffix is laid out anew in
+        the next turn. Blocks for at most the schema loader's timeout.
+
+        Args:
+            saved: as `to_dict` gave it.
+
+        Raises:
+            RequestError: it is nothing of the kind.
+        """
+        try:
+            batches = [
+                [(str(name), str(fingerprint), Detail[level]) for name, fingerprint, level in batch]
+                for batch in saved["batches"]
+            ]
+            asked, passes = frozenset(map(str, saved["asked"])), bool(saved["passes_through"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise RequestError(f"not a saved prompt: {type(error).__name__}: {error}") from error
+        tools = self._known([name for batch in batches for name, _, _ in batch])
+        loaded = self._schemas.load(list(tools.values())).tools
+        self.passes_through = passes
+        layout = self._prefix()
+        self._stale = not all(
+            name in tools
+            and tools[name].fingerprint == fingerprint
+            and (name in loaded or detail < Detail.SIGNATURE)
+            for batch in batches
+            for name, fingerprint, detail in batch
+        )
+        for batch in () if self._stale else batches:
+            layout = layout.promote(
+                self._placer.write(loaded.get(name, tools[name]), detail)
+                for name, _, detail in batch
+            )
+        self._settle(layout, asked)
+        self._phase1_tokens = self._count_prefix()
+
     def cost(self, tool: Tool) -> int:
         """Tokens that a tool takes in this prompt when it is shown in full.
 
@@ -219,24 +266,31 @@ class Prompt:
             for rank, (name, tool) in enumerate(tools.items(), 1)
         }
         placement = self._placer.place(self._layout, wanted, stale=self._stale)
-        known = 0 if placement.rebuilt else len(self._before.messages)
-        self._layout, self._stale = placement.layout, False
-        self._asked = frozenset(active)
-        rendered = self._renderer.render(self._layout)
-        changed = _changed_bytes(self._before.segments, rendered.segments)
-        self._before = rendered
+        known = 0 if placement.rebuilt else len(self._rendered.messages)
+        before, self._stale = self._rendered, False
+        self._settle(placement.layout, frozenset(active))
+        rendered = self._rendered
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
         return PromptTurn(
             rendered=rendered,
             appended=tuple(message for batch in rendered.messages[known:] for message in batch),
             phase1_tokens=self._phase1_tokens,
             phase2_tokens=self._placer.tokens(self._layout),
-            changed_bytes=changed,
+            changed_bytes=_changed_bytes(before.segments, rendered.segments),
             details=details,
             missing=self._told_missing(tools, active),
             left_out=tuple(name for name in tools if name not in details),
             rebuilt=placement.rebuilt,
         )
+
+    def _settle(self, layout: Layout, asked: frozenset[str]) -> None:
+        """Take over a layout of the present catalog."""
+        self._layout: Layout = layout
+        self._asked: frozenset[str] = asked
+        self._rendered = self._renderer.render(layout)
+        self._shown_as: dict[str, str] = {
+            entry.tool_id: self.catalog.get(entry.tool_id).fingerprint for entry in layout.promoted
+        }
 
     def _known(self, active: Sequence[str]) -> dict[str, Tool]:
         """The tools to promote, in order; in a catalog that passes through there are none."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 
@@ -240,6 +241,54 @@ def test_what_a_tool_costs_is_what_it_adds(demo):
         alone = prompt.turn([one.id]).phase2_tokens
         heading = 0 if style in ("openai", "anthropic", "anthropic_search") else 3
         assert prompt.cost(one) + heading == alone
+
+
+class TestResume:
+    def saved(self, demo, style):
+        prompt = Prompt(demo, format=style, schema_budget=2_000)
+        ids = [tool.id for tool in demo]
+        prompt.turn(ids[:3])
+        prompt.turn(ids[:6])
+        return json.loads(json.dumps(prompt.to_dict())), prompt, ids
+
+    @pytest.mark.parametrize("style", FORMATS)
+    def test_the_session_goes_on_byte_for_byte(self, demo, style):
+        saved, prompt, ids = self.saved(demo, style)
+        other = Prompt(demo, format=style, schema_budget=2_000)
+        other.resume(saved)
+        assert other.to_dict() == saved
+        assert other.turn(ids[:7]) == prompt.turn(ids[:7])
+
+    def test_a_tool_that_changed_meanwhile_has_the_suffix_laid_out_anew(self, demo):
+        saved, _, ids = self.saved(demo, "text")
+        changed = demo.remove(ids[:1]).add([Tool("list_pull_requests", "github", "Other.")])
+        other = Prompt(changed)
+        other.resume(saved)
+        turn = other.turn(ids[:6])
+        assert turn.rebuilt
+        assert "Other." in "".join(turn.rendered.segments[1:])
+
+    def test_passing_through_is_not_decided_again(self, demo):
+        small = Prompt(Catalog(list(demo)[:2]))
+        large = Prompt(demo)
+        large.resume(small.to_dict())
+        assert large.passes_through
+        assert large.turn([]).phase1_tokens > 40_000
+
+    @pytest.mark.parametrize(
+        "saved", [{}, {"batches": 3}, {"batches": [[["a"]]], "asked": [], "passes_through": 0}]
+    )
+    def test_anything_else_is_refused(self, demo, saved):
+        with pytest.raises(RequestError, match="not a saved prompt"):
+            Prompt(demo).resume(saved)
+
+
+def test_a_catalog_may_change_twice_between_turns(demo):
+    prompt = Prompt(demo)
+    prompt.turn(["web/fetch_page"])
+    prompt.update(demo.remove(["web/fetch_page"]))
+    prompt.update(demo)
+    assert not prompt.turn(["web/fetch_page"]).rebuilt
 
 
 def test_the_model_calls_by_the_providers_name(demo):
