@@ -1,0 +1,30 @@
+"""What docs/trust.md says, run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import shortlist
+from shortlist.cli.trust import trust
+from shortlist.trust import HELD_FROM
+from shortlist.trust.scan import WINDOW
+
+PAGE = (Path(shortlist.__file__).parent / "docs" / "trust.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    [block] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(compile(block, "trust.md", "exec"), {})  # the project's own page
+
+
+def test_the_commands_are_those_there_are():
+    named = re.findall(r"`shortlist trust (\w+)", PAGE)
+    assert named == [command.callback.__name__ for command in trust.registered_commands]
+
+
+def test_the_numbers_are_those_of_the_code():
+    assert f"weigh {HELD_FROM} or more" in PAGE
+    assert WINDOW == 4
+    assert "within four sentences" in PAGE.replace("\n", " ")
