@@ -120,13 +120,19 @@ class OpenTelemetry:
         }
         start = perf_counter()
         with self._tracer.start_as_current_span(
-            f"execute_tool {tool_id}", attributes=attributes, record_exception=False
+            f"execute_tool {tool_id}",
+            attributes=attributes,
+            # The text of an exception may quote arguments: its type is told, below.
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
             try:
                 yield
             except BaseException as error:
-                measured["error.type"] = type(error).__qualname__
-                span.set_attribute("error.type", type(error).__qualname__)
+                kind = type(error).__qualname__
+                measured["error.type"] = kind
+                span.set_attribute("error.type", kind)
+                span.set_status(self._trace.StatusCode.ERROR, kind)
                 raise
             finally:
                 self._tool_seconds.record(perf_counter() - start, measured)
