@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import Catalog, Tool
@@ -75,9 +76,8 @@ class Prompt:
         catalog: one version; `update` takes a newer one.
         format: a name of `FORMATS`, or a renderer.
         operator: text that comes first.
-        pool: writes phase 1; share it between prompts.
-        schemas: loads phase 2; share it between prompts.
-        entries: writes tools in the format; share it between prompts of one format.
+        pool: writes phase 1; by default one that all prompts of the process share.
+        schemas: loads phase 2, from the catalog itself by default.
         schema_budget: tokens of all promoted tools together.
         context_tokens: of the model.
         pass_through_share: of the context; 0 never passes a catalog through.
@@ -92,6 +92,11 @@ class Prompt:
         RequestError: no such format, or a number out of range.
     """
 
+    _layout: Layout
+    _rendered: Rendered
+    _asked: frozenset[str]
+    _shown_as: dict[str, str]  # fingerprints
+
     def __init__(
         self,
         catalog: Catalog,
@@ -100,7 +105,6 @@ class Prompt:
         operator: str = "",
         pool: PoolWriter | None = None,
         schemas: SchemaLoader | None = None,
-        entries: EntryWriter | None = None,
         schema_budget: int = SCHEMA_BUDGET,
         context_tokens: int = CONTEXT_TOKENS,
         pass_through_share: float = PASS_THROUGH_SHARE,
@@ -113,10 +117,14 @@ class Prompt:
                 "pass_through_share must be from 0 to 1"
             )
         self._counter = bundled_counter()
-        self._renderer = renderer_for(format) if isinstance(format, str) else format
-        self._pool = pool or PoolWriter(counter=self._counter)
+        if isinstance(format, str):
+            self._entries = _shared_entries(format)
+            self._renderer = renderer_for(format)
+        else:
+            self._entries = EntryWriter(format, self._counter)
+            self._renderer = format
+        self._pool = pool or _shared_pool()
         self._schemas = schemas or SchemaLoader()
-        self._entries = entries or EntryWriter(self._renderer, self._counter)
         heading = self._counter.count(HEADING)
         self._placer = Placer(self._entries, self._pool.summaries, schema_budget, heading)
         self._operator = operator
@@ -285,10 +293,9 @@ class Prompt:
 
     def _settle(self, layout: Layout, asked: frozenset[str]) -> None:
         """Take over a layout of the present catalog."""
-        self._layout: Layout = layout
-        self._asked: frozenset[str] = asked
+        self._layout, self._asked = layout, asked
         self._rendered = self._renderer.render(layout)
-        self._shown_as: dict[str, str] = {
+        self._shown_as = {
             entry.tool_id: self.catalog.get(entry.tool_id).fingerprint for entry in layout.promoted
         }
 
@@ -340,6 +347,17 @@ class Prompt:
 def _below(least: float, rank: int) -> float:
     """A score for a tool that has none: less than the least, and the less the later it comes."""
     return least * _RANKS / (_RANKS + rank) if least > 0 else least - rank
+
+
+@cache
+def _shared_pool() -> PoolWriter:
+    return PoolWriter()
+
+
+@cache
+def _shared_entries(format: str) -> EntryWriter:  # noqa: A002 - the field's word
+    """One writer per format, so that a session does not count again what another has counted."""
+    return EntryWriter(renderer_for(format), bundled_counter())
 
 
 def _costs_at_most(tools: Iterable[Tool], limit: int, counter: TokenCounter) -> bool:
