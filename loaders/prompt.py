@@ -78,6 +78,7 @@ class Prompt:
         operator: text that comes first.
         pool: writes phase 1; by default one that all prompts of the process share.
         schemas: loads phase 2, from the catalog itself by default.
+        entries: writes tools in this format; for a named format the process shares one.
         schema_budget: tokens of all promoted tools together.
         context_tokens: of the model.
         pass_through_share: of the context; 0 never passes a catalog through.
@@ -105,6 +106,7 @@ class Prompt:
         operator: str = "",
         pool: PoolWriter | None = None,
         schemas: SchemaLoader | None = None,
+        entries: EntryWriter | None = None,
         schema_budget: int = SCHEMA_BUDGET,
         context_tokens: int = CONTEXT_TOKENS,
         pass_through_share: float = PASS_THROUGH_SHARE,
@@ -117,12 +119,9 @@ class Prompt:
                 "pass_through_share must be from 0 to 1"
             )
         self._counter = bundled_counter()
-        if isinstance(format, str):
-            self._entries = _shared_entries(format)
-            self._renderer = renderer_for(format)
-        else:
-            self._entries = EntryWriter(format, self._counter)
-            self._renderer = format
+        self._renderer = renderer_for(format) if isinstance(format, str) else format
+        shared = _shared_entries(format) if isinstance(format, str) else None
+        self._entries = entries or shared or EntryWriter(self._renderer, self._counter)
         self._pool = pool or _shared_pool()
         self._schemas = schemas or SchemaLoader()
         heading = self._counter.count(HEADING)
