@@ -4,16 +4,29 @@ from .active import Budget, Departure
 from .arguments import Problem
 from .check import Verdict
 from .conversation import Conversation, Message
+from .event import CallEvent, Event, PromptEvent, TurnEvent
+from .event_log import JsonLines, read_events
+from .events import EventSink, Recorder
 from .session import Session
+from .telemetry import OpenTelemetry
 from .turn import Turn
 
 __all__ = [
     "Budget",
+    "CallEvent",
     "Conversation",
     "Departure",
+    "Event",
+    "EventSink",
+    "JsonLines",
     "Message",
+    "OpenTelemetry",
     "Problem",
+    "PromptEvent",
+    "Recorder",
     "Session",
     "Turn",
+    "TurnEvent",
     "Verdict",
+    "read_events",
 ]
