@@ -11,7 +11,20 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ShortlistError
-from . import bench, demo, doctor, explain, index, learn, list_tools, search, summarize, tax, trust
+from . import (
+    bench,
+    calibrate,
+    demo,
+    doctor,
+    explain,
+    index,
+    learn,
+    list_tools,
+    search,
+    summarize,
+    tax,
+    trust,
+)
 from . import eval as evaluation
 
 _EXIT_CODES = (
@@ -80,6 +93,7 @@ for command in (
     doctor,
     demo,
     learn,
+    calibrate,
     evaluation,
     bench,
     trust,

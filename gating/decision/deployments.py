@@ -24,7 +24,7 @@ from ...errors import EvaluationError
 _FEWEST, _MOST = 30, 500
 _OF_A_SERVER = (5, 10, 40)
 #: Requests of each kind in a deployment at most.
-_SERVED, _ELSEWHERE, _NO_TOOL = 60, 50, 40
+_SERVED, _ELSEWHERE, _NO_TOOL = 60, 50, 80
 #: Cosine of a request's tool to a tool of the deployment from which that may serve it too.
 _ALIKE = 0.45
 

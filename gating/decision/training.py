@@ -18,10 +18,10 @@ from .tier import Head, TierGate
 
 ALPHA = 0.05
 """Rate of right tools that the cut may miss."""
-LOST = 0.02
+LOST = 0.03
 """Rate of served requests that may be turned away."""
 #: Share of the requests that calibrate what the others fitted.
-_CALIBRATING = 0.3
+_CALIBRATING = 0.2
 #: Hits of an example that the head for tools learns from; deeper ones are nearly all wrong.
 _LEARNED = 10
 #: Of the head for tools: units of a member and passes over its many rows.

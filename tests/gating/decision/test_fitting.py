@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shortlist.errors import RequestError
+from shortlist.gating.decision.conformal import keeping_cut, missed
+from shortlist.gating.decision.examples import right_scores
+from shortlist.gating.decision.logistic import Logistic, sigmoid
+from shortlist.gating.decision.network import Network
+from shortlist.gating.decision.report import measure_fitted, measure_gate
+from shortlist.gating.decision.sweep import THETAS, best_theta, sweep
+from shortlist.gating.decision.tier import TierGate
+from shortlist.gating.decision.training import calibrated, fit_gate
+
+
+def test_logistic_regression_finds_the_odds_it_was_drawn_from():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(20_000, 3))
+    labels = rng.random(20_000) < sigmoid(values @ np.array([1.0, -2.0, 0.0]) + 0.5)
+    fitted = Logistic.fit(values, labels, ridge=1e-3)
+    assert np.allclose(fitted.weights, [1, -2, 0], atol=0.1)
+    assert fitted.offset == pytest.approx(0.5, abs=0.1)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_logistic_regression_survives_classes_that_part_cleanly(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(30, 2)) * 1000
+    labels = values[:, 0] > 0
+    fitted = Logistic.fit(values, labels)
+    assert np.isfinite(fitted.weights).all()
+    assert np.isfinite(fitted(values)).all()
+
+
+def test_a_network_learns_what_no_sum_can():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(4_000, 2)) * [1, 50] + [0, 1_000]
+    labels = (values[:, 0] > 0) == (values[:, 1] > 1_000)
+    fitted = Network.fit(values, labels, decay=1e-4)
+    assert ((fitted(values) > 0) == labels).mean() > 0.9
+    again = Network.fit(values, labels, decay=1e-4)
+    assert np.array_equal(fitted(values), again(values))
+
+
+def test_a_constant_number_does_no_harm():
+    values = np.column_stack([np.linspace(-1, 1, 200), np.full(200, 7.0)])
+    fitted = Network.fit(values, values[:, 0] > 0, epochs=5)
+    assert np.isfinite(fitted(np.array([[0.5, 9e9]]))).all()
+
+
+@pytest.fixture(scope="module")
+def gate(examples) -> TierGate:
+    return fit_gate(examples[:300], dense=True, lost=0.1)
+
+
+def test_what_is_written_is_what_decides(gate, examples):
+    read = TierGate.from_dict(gate.to_dict())
+    for one in examples[300:320]:
+        assert read.fitting(one.measured, one.wording) == pytest.approx(
+            gate.fitting(one.measured, one.wording), abs=1e-3
+        )
+        assert np.allclose(read.rightness(one.measured), gate.rightness(one.measured), atol=1e-3)
+
+
+def test_a_gate_tells_what_it_was_not_fitted_to(gate, examples):
+    report = measure_fitted(examples[300:], gate)
+    assert report.abstained is not None
+    assert report.abstained > 0.85
+    assert report.lost < 0.1
+    assert report.kept > 0.85
+    assert report.offered < 7
+
+
+def test_figures_are_of_requests_held_out(examples):
+    def fit(some):
+        groups.append({one.group for one in some})
+        return calibrated(gate, some)
+
+    groups = []
+    gate = fit_gate(examples[:200], dense=True)
+    report = measure_gate(examples[200:], [], fit)
+    assert report.served == report.unserved == 100
+    everything = {one.group for one in examples[200:]}
+    assert all(seen < everything for seen in groups)
+    assert set.union(*[everything - seen for seen in groups]) == everything
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.10])
+def test_the_fitted_cut_keeps_its_promise_over_repeated_splits(gate, examples, alpha):
+    served = [one for one in examples[300:] if one.served] + [
+        one for one in examples[:300] if one.served
+    ]
+    found = right_scores(gate, served)
+    rng = np.random.default_rng(0)
+    rates = []
+    for _ in range(300):
+        order = rng.permutation(len(found))
+        half = [found[at] for at in order[:100]], [found[at] for at in order[100:]]
+        rates.append(missed(half[1], keeping_cut(half[0], alpha)))
+    assert abs(np.mean(rates) - alpha) <= 0.0101
+
+
+def test_a_promise_that_cannot_be_kept_is_not_made(gate, examples):
+    few = calibrated(gate, examples[:20], alpha=0.01)
+    assert few.alpha is None
+    assert few.keep_from == 0.0
+    assert few.abstain_below == 0.0
+
+
+def test_wording_unknown_is_neither_for_nor_against(gate, examples):
+    one = examples[0]
+    told = [gate.fitting(one.measured, wording) for wording in (-1.0, None, 2.0)]
+    assert told == sorted(told)
+
+
+def test_too_few_of_a_kind_are_refused(examples):
+    with pytest.raises(RequestError, match="that no tool serves"):
+        fit_gate([one for one in examples if one.served], dense=True)
+    with pytest.raises(RequestError, match="nothing to calibrate on"):
+        calibrated(
+            fit_gate(examples[:100], dense=True), [one for one in examples if not one.served]
+        )
+
+
+def test_the_sweep_is_the_published_one(examples):
+    rows = sweep(examples)
+    assert [row.theta for row in rows] == list(THETAS)
+    assert (THETAS[0], THETAS[-1], len(THETAS)) == (0.10, 0.50, 21)
+    offered = [row.offered for row in rows]
+    assert offered == sorted(offered, reverse=True)
+    best = max(row.f1 for row in rows)
+    assert next(row.theta for row in rows if row.f1 == best) == best_theta(examples)
+    assert best_theta([]) is None
