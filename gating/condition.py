@@ -209,7 +209,8 @@ def all_of(*conditions: Condition) -> Condition:
     Raises:
         ConfigError: none is given, or one is no condition.
     """
-    return conditions[0] if len(conditions) == 1 else AllOf(conditions)
+    composed = AllOf(conditions)
+    return conditions[0] if len(conditions) == 1 else composed
 
 
 def any_of(*conditions: Condition) -> Condition:
@@ -218,7 +219,8 @@ def any_of(*conditions: Condition) -> Condition:
     Raises:
         ConfigError: none is given, or one is no condition.
     """
-    return conditions[0] if len(conditions) == 1 else AnyOf(conditions)
+    composed = AnyOf(conditions)
+    return conditions[0] if len(conditions) == 1 else composed
 
 
 def not_(condition: Condition) -> Condition:

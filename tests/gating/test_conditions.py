@@ -220,6 +220,7 @@ def test_an_asynchronous_predicate_permits_nothing() -> None:
         (lambda: predicate("x", "n"), "predicate 'n': 'x' is no function"),  # type: ignore[arg-type]
         (lambda: all_of(), "all_of: holds no condition"),
         (lambda: any_of(), "any_of: holds no condition"),
+        (lambda: any_of("x"), "any_of: 'x' is no condition"),  # type: ignore[arg-type]
         (lambda: not_("x"), "not_: 'x' is no condition"),  # type: ignore[arg-type]
         (lambda: all_of(milestone("a"), "x"), "all_of: 'x' is no condition"),  # type: ignore[arg-type]
     ],
