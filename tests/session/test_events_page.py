@@ -1,0 +1,34 @@
+"""The page about events shows code that runs, and names what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import shortlist
+from shortlist.loaders import Prompt
+from shortlist.session import read_events
+
+_PAGE = Path(shortlist.__file__).parent / "docs" / "events.md"
+
+
+def test_the_page_runs_and_names_every_field(engine, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = _PAGE.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    names: dict[str, Any] = {"engine": engine}
+    for block in blocks:
+        exec(compile(block, "events.md", "exec"), names)
+    recorder = names["recorder"]
+    assert recorder.failures == (0, 0)
+    turn, call = read_events("decisions.jsonl")
+    assert turn["turn_id"] == "42/1"
+    assert call["status"] in ("promoted", "passed")
+    shown = Prompt(engine.catalog).turn(names["turn"].active)
+    recorder.prompt(names["session"].id, 1, shown)
+    rows = list(read_events("decisions.jsonl"))
+    head = {"kind", "turn_id", "session", "turn", "at"}
+    for row in rows:
+        (line,) = re.findall(rf"^\| `{row['kind']}` \| (.*) \|$", page, re.MULTILINE)
+        assert re.findall(r"`(\w+)`", line) == [name for name in row if name not in head]
