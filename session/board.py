@@ -27,13 +27,15 @@ _SPREAD, _WHOLE_CREDIT = 0.1, 2.0
 class Board:
     """Tools found by any of several searches, with each search's score of each.
 
-    A tool that a search did not list counts with the lowest score it did.
+    A tool that a search did not list counts with the lowest score it did; with none, where the
+    list is all that the search found.
 
     Args:
         selections: at least one, of one catalog version and tier.
+        depth: hits each search was asked for.
     """
 
-    def __init__(self, selections: Sequence[Selection]) -> None:
+    def __init__(self, selections: Sequence[Selection], depth: int) -> None:
         places: dict[str, int] = {}
         tools: list[Tool] = []
         for selection in selections:
@@ -45,7 +47,8 @@ class Board:
         self.scores = np.empty((len(selections), len(tools)))
         for row, selection in enumerate(selections):
             scores = self.scores[row]
-            scores.fill(min((hit.score for hit in selection.hits), default=0.0))
+            lowest = min((hit.score for hit in selection.hits), default=0.0)
+            scores.fill(lowest if len(selection.hits) >= depth else min(lowest, 0.0))
             scores[[places[hit.id] for hit in selection.hits]] = [
                 hit.score for hit in selection.hits
             ]
@@ -120,7 +123,7 @@ class Board:
 
 def _spread(scores: Scores) -> Scores:
     top = scores.max(initial=0.0)
-    if top <= 0:
+    if top < np.finfo(np.float32).tiny:
         return np.full(len(scores), 1.0 / max(len(scores), 1))
     grown = np.exp((scores - top) / (_SPREAD * top))
     return np.asarray(grown / grown.sum())

@@ -79,7 +79,7 @@ def find(
         context: weight of the search with context; found from both searches when absent.
         called: ids of the tools called lately.
     """
-    start = perf_counter()
+    start, depth = perf_counter(), max(k, DEPTH)
     parts = clauses(request)
     queries = [request]
     if in_context != request:
@@ -88,9 +88,9 @@ def find(
     if len(parts) > 1:
         queries.extend(parts)
     searching = perf_counter()
-    selections = engine.search_many(queries, tier=tier, k=max(k, DEPTH), admission=admission)
+    selections = engine.search_many(queries, tier=tier, k=depth, admission=admission)
     searched = perf_counter()
-    board = Board(selections)
+    board = Board(selections, depth)
     whole, weight = board.scores[0], 0.0
     if first_part > 1:
         alone, within = board.scores[0], board.scores[1]
@@ -109,7 +109,7 @@ def find(
         ranking[np.argmax(whole)] = 1.0
     main = selections[1] if weight > LEANING else selections[0]
     sources = [main, *(one for one in selections if one is not main)]
-    hits = _hits(board, ranking, whole, sources, selections[0])
+    hits = _hits(board, ranking, whole, sources, selections[0], depth)
     done = perf_counter()
     return Found(
         tuple(queries),
@@ -130,6 +130,7 @@ def _hits(
     whole: Scores,
     sources: Sequence[Selection],
     asked: Selection,
+    most: int,
 ) -> tuple[Hit, ...]:
     """The merged hits; tools that the request names or a server claims stay first."""
     listed: dict[str, Hit] = {}
@@ -138,11 +139,12 @@ def _hits(
             listed.setdefault(hit.id, hit)
     first = [hit.id for hit in asked.hits if any(stage in hit.stages for stage in _FIRST)]
     ids = [tool.id for tool in board.tools]
-    order = sorted(range(len(ids)), key=lambda at: (-ranking[at], ids[at]))
+    credit = ranking.tolist()
+    order = sorted(range(len(ids)), key=lambda at: (-credit[at], ids[at]))
     ordered = list(dict.fromkeys([*first, *(ids[at] for at in order)]))
     hits = []
-    for rank, tool_id in enumerate(ordered, 1):
+    for rank, tool_id in enumerate(ordered[:most], 1):
         hit, place = listed[tool_id], board.places[tool_id]
-        stages = {**hit.stages, STAGE: Placement(rank, float(ranking[place]))}
+        stages = {**hit.stages, STAGE: Placement(rank, credit[place])}
         hits.append(Hit(hit.tool, rank, float(whole[place]), stages))
     return tuple(hits)
