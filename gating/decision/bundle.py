@@ -34,7 +34,7 @@ from .deployments import Deployment, Labelled, Source
 from .examples import Example
 from .measurements import DEPTH
 from .network import Network
-from .training import ALPHA, LOST, fit_gate
+from .training import ALPHA, LOST, balanced, fit_gate
 
 NO_TOOL = Path(models.__file__).parent / "training" / "requests" / "no_tool.jsonl"
 SETS = ("mcp", "mcp_crawl")
@@ -90,7 +90,7 @@ def wording(
         What was fitted to all, and for each request the log-odds of a fit that had not seen it.
     """
     values = vectors.astype(np.float64)
-    share = np.where(asks, 0.5 / asks.mean(), 0.5 / (1 - asks.mean()))
+    share = balanced(asks)
     folds = np.random.default_rng(seed).integers(0, _FOLDS, len(values))
     odds = np.empty(len(values))
     for fold in range(_FOLDS):

@@ -79,7 +79,7 @@ class Network:
             float(np.mean(offsets)),
         )
 
-    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def __call__(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Log-odds, shape (n,) of values (n, m), or () of (m,)."""
         inputs = ((values - self.centre) / self.scale).clip(-6, 6)
         odds: NDArray[np.float64] = np.tanh(inputs @ self.weights + self.biases) @ self.out

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .examples import Example
+from .promise import PromiseRow, promises
 from .sweep import ThetaRow, sweep
 from .tier import TierGate
 
@@ -30,6 +31,8 @@ class Report:
         right: share of abstentions that were right; None without any.
         lost: share of served requests that had a right tool in the first ten and were turned away.
         sweep: what the published rule offers at each threshold.
+        promises: what cuts made on one half of the requests do on the other; only of a gate that
+            none of them was fitted to.
     """
 
     served: int
@@ -42,6 +45,7 @@ class Report:
     right: float | None
     lost: float
     sweep: tuple[ThetaRow, ...]
+    promises: tuple[PromiseRow, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -91,7 +95,8 @@ def measure_gate(
 
 def measure_fitted(examples: Sequence[Example], gate: TierGate) -> Report:
     """Figures of a gate that was fitted to other examples."""
-    return _report([_outcome(gate, one) for one in examples])
+    report = _report([_outcome(gate, one) for one in examples])
+    return replace(report, promises=tuple(promises(gate, examples)))
 
 
 def _outcome(gate: TierGate, one: Example) -> _Outcome:

@@ -60,7 +60,7 @@ def fit_gate(
             raise RequestError(f"too few requests {kind} to fit a gate to")
     plain = Logistic(np.ones(1), 0.0)
     rows, labels = _requests(fitting, dense)
-    fits = Network.fit(rows, labels, share=_balanced(labels), seed=seed)
+    fits = Network.fit(rows, labels, share=balanced(labels), seed=seed)
     rows, labels = _hits(fitting)
     right = Network.fit(rows, labels, hidden=_UNITS, epochs=_PASSES, seed=seed)
     gate = TierGate(Head(fits, plain), Head(right, plain), 0.0, 0.0, alpha, lost, dense, None)
@@ -131,6 +131,7 @@ def _hits(examples: Sequence[Example]) -> tuple[NDArray[np.float64], NDArray[np.
     return rows, np.concatenate([one.right[:_LEARNED] for one in served])
 
 
-def _balanced(labels: NDArray[np.bool_]) -> NDArray[np.float64]:
+def balanced(labels: NDArray[np.bool_]) -> NDArray[np.float64]:
     """What each row counts so that both labels count the same."""
-    return np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
+    share = float(labels.mean())
+    return np.where(labels, 0.5 / share, 0.5 / (1 - share))

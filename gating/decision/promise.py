@@ -1,0 +1,78 @@
+"""Whether a cut keeps its promise, and what it saves: measured on splits it was not made on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .conformal import keeping_cut, missed
+from .examples import Example, right_scores
+from .tier import TierGate
+
+_SPLITS = 200
+_FIXED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseRow:
+    """A cut made on one half of the answered requests and measured on the other.
+
+    Args:
+        alpha: rate of right tools it may miss; None for the cut that keeps as many right tools as
+            the first ten hits hold.
+        missed: rate that it misses, mean over splits.
+        offered: tools a request, mean over splits.
+    """
+
+    alpha: float | None
+    missed: float
+    offered: float
+
+
+def promises(
+    gate: TierGate, examples: Sequence[Example], alphas: Sequence[float] = (0.05, 0.10)
+) -> list[PromiseRow]:
+    """A row for each alpha that can be promised, and one at equal recall.
+
+    Args:
+        gate: fitted to other examples.
+        examples: of its tier; those that it abstains on have no part.
+        alphas: rates of right tools that may be missed.
+    """
+    answered = [
+        one
+        for one in examples
+        if one.served
+        and len(one.right)
+        and gate.fitting(one.measured, one.wording) >= gate.abstain_below
+    ]
+    if len(answered) < 2:
+        return []
+    scores = right_scores(gate, answered)
+    offers = [gate.rightness(one.measured) for one in answered]
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(len(answered)) for _ in range(_SPLITS)]
+    half = len(answered) // 2
+    rows = []
+    for alpha in alphas:
+        measured = []
+        for order in orders:
+            cut = keeping_cut([scores[at] for at in order[:half]], alpha)
+            held = order[half:]
+            rate = missed([scores[at] for at in held], cut)
+            measured.append((cut, rate, _offered([offers[at] for at in held], cut)))
+        cuts, rates, sizes = zip(*measured, strict=True)
+        if not np.isneginf(cuts).any():
+            rows.append(PromiseRow(alpha, float(np.mean(rates)), float(np.mean(sizes))))
+    beyond = float(np.mean([1 - one.right[:_FIXED].sum() / one.due for one in answered]))
+    values = np.unique(np.concatenate(scores))
+    cut = max(value for value in values if missed(scores, value) <= beyond + 1e-9)
+    rows.append(PromiseRow(None, missed(scores, cut), _offered(offers, cut)))
+    return rows
+
+
+def _offered(offers: Sequence[NDArray[np.float64]], cut: float) -> float:
+    return float(np.mean([max(1, int((offer >= cut).sum())) for offer in offers]))
