@@ -43,10 +43,12 @@ class Candidate:
 def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
     """The detail of each tool that fits, in the order given; the costs never exceed the budget.
 
-    The first is shown at its highest level that fits, before anything else. What the others get is
-    the knapsack of greatest worth, found exactly by dynamic programming over at most `_CELLS`
-    steps of tokens, costs rounded up. Taking steps by worth per token is quicker, but leaves a tool
-    at its signature where the whole of it would have fitted and been worth more than two others.
+    The first is shown at its highest level that fits, before anything else. If there is room for
+    all others at a level they can be called with, they all get it, and what is left goes to whole
+    definitions; if there is not, they compete for it. Either is the knapsack of greatest worth,
+    found exactly by dynamic programming over at most `_CELLS` steps of tokens, costs rounded up.
+    Taking steps by worth per token is quicker, but leaves a tool at its signature where the whole
+    of it would have fitted and been worth more than two others.
 
     Args:
         candidates: in rank order; no two with the same id.
@@ -56,6 +58,9 @@ def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
         RequestError: a score that is not finite.
     """
     values = _values([candidate.score for candidate in candidates])
+    best = {candidate.tool_id: max(candidate.costs) for candidate in candidates}
+    if sum(candidate.costs[best[candidate.tool_id]] for candidate in candidates) <= budget:
+        return best
     packed: dict[str, Detail] = {}
     room = max(budget, 0)
     for candidate in candidates[:1]:
@@ -63,7 +68,34 @@ def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
         if fitting:
             packed[candidate.tool_id] = max(fitting)
             room -= candidate.costs[max(fitting)]
-    return packed | _knapsack(candidates[1:], values[1:], room)
+    others, worths = candidates[1:], values[1:]
+    least = {other.tool_id: callable_level(other.costs) for other in others}
+    needed = sum(other.costs[least[other.tool_id]] for other in others)
+    if needed > room:
+        return packed | _knapsack(others, worths, room)
+    raised = [
+        Candidate(
+            other.tool_id,
+            other.score,
+            {
+                level: cost - other.costs[least[other.tool_id]]
+                for level, cost in other.costs.items()
+                if level > least[other.tool_id]
+            },
+        )
+        for other in others
+    ]
+    return packed | least | _knapsack(raised, worths, room - needed)
+
+
+def callable_level(costs: Mapping[Detail, int]) -> Detail:
+    """The cheapest level a tool can be called with, or the highest it has where it has none.
+
+    Args:
+        costs: detail to tokens.
+    """
+    able = [level for level in costs if level >= Detail.SIGNATURE]
+    return min(able, key=lambda level: (costs[level], -level)) if able else max(costs)
 
 
 def _knapsack(

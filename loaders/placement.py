@@ -9,7 +9,7 @@ from ..catalog import Tool
 from .detail import Detail
 from .entry import Entry, EntryWriter
 from .layout import Batch, Layout
-from .packing import Candidate, pack
+from .packing import Candidate, callable_level, pack
 from .summaries import Summaries
 
 REBUILT_SHARE = 0.75
@@ -53,15 +53,23 @@ class Placer:
         summaries: what is said of tools that are not shown in full.
         budget: tokens of a suffix at most.
         heading: tokens that stand before the lines of a batch.
+        turn_budget: tokens that a turn may write, as far as the first tool in full and the others
+            with their signatures do not take more; None for no such bound.
     """
 
     def __init__(
-        self, entries: EntryWriter, summaries: Summaries, budget: int, heading: int
+        self,
+        entries: EntryWriter,
+        summaries: Summaries,
+        budget: int,
+        heading: int,
+        turn_budget: int | None = None,
     ) -> None:
         self._entries = entries
         self._summaries = summaries
         self._budget = budget
         self._heading = heading
+        self._turn_budget = turn_budget
 
     def tokens(self, layout: Layout) -> int:
         """What the suffix of a layout takes, its headings included."""
@@ -110,6 +118,8 @@ class Placer:
 
     def _packed(self, ranked: Sequence[Wanted], room: int) -> Batch:
         """Tools in rank order, each at the best level there is room for."""
+        if self._turn_budget is not None:
+            room = min(room, max(self._turn_budget - self._heading, self._callable(ranked)))
         if all(one.loaded for one in ranked):
             full = tuple(self.write(one.tool, Detail.FULL) for one in ranked)
             if sum(entry.tokens for entry in full) <= room:
@@ -129,6 +139,11 @@ class Placer:
         if not fresh[0].loaded or shown[fresh[0].tool.id] is Detail.FULL:
             return True
         return self.write(fresh[0].tool, Detail.FULL).tokens > self._budget - self._heading
+
+    def _callable(self, ranked: Sequence[Wanted]) -> int:
+        """Tokens of the first in full and of the others at their signatures."""
+        first, *others = (self._costs(one) for one in ranked)
+        return first[max(first)] + sum(costs[callable_level(costs)] for costs in others)
 
     def _costs(self, one: Wanted) -> dict[Detail, int]:
         levels = Detail if one.loaded else _WITHOUT_SCHEMA

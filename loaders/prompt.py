@@ -80,6 +80,9 @@ class Prompt:
         schemas: loads phase 2, from the catalog itself by default.
         entries: writes tools in this format; for a named format the process shares one.
         schema_budget: tokens of all promoted tools together.
+        turn_budget: tokens that a turn may write on top of the first tool in full and the
+            signatures of the others: what is written is not in a provider's cache yet, and costs
+            some ten times what is read from there. None for no such bound.
         context_tokens: of the model.
         pass_through_share: of the context; 0 never passes a catalog through.
         resident: tools of the agent's own that are always there, such as a search tool.
@@ -108,6 +111,7 @@ class Prompt:
         schemas: SchemaLoader | None = None,
         entries: EntryWriter | None = None,
         schema_budget: int = SCHEMA_BUDGET,
+        turn_budget: int | None = None,
         context_tokens: int = CONTEXT_TOKENS,
         pass_through_share: float = PASS_THROUGH_SHARE,
         resident: Sequence[Tool] = (),
@@ -125,7 +129,9 @@ class Prompt:
         self._pool = pool or _shared_pool()
         self._schemas = schemas or SchemaLoader()
         heading = self._counter.count(HEADING)
-        self._placer = Placer(self._entries, self._pool.summaries, schema_budget, heading)
+        self._placer = Placer(
+            self._entries, self._pool.summaries, schema_budget, heading, turn_budget
+        )
         self._operator = operator
         self._own = tuple(resident)
         self._missing: dict[str, Missing] = {}

@@ -44,8 +44,21 @@ def test_with_less_the_first_is_full_and_the_others_can_be_called():
 
 def test_the_better_tool_gets_the_detail():
     listed = [tool("first", 0.9, 400), tool("good", 0.8, 400), tool("poor", 0.1, 400)]
-    assert pack(listed, 400 + 400 + 4)["good"] is Detail.FULL
-    assert pack(listed, 400 + 400 + 4)["poor"] is Detail.NAME
+    assert pack(listed, 400 + 400 + 80)["good"] is Detail.FULL
+    assert pack(listed, 400 + 400 + 80)["poor"] is Detail.SIGNATURE
+
+
+def test_all_can_be_called_before_a_second_one_is_shown_in_full():
+    listed = [tool("first", 0.9, 400), tool("good", 0.8, 400), tool("poor", 0.001, 400)]
+    assert pack(listed, 400 + 400 + 79) == {
+        "first": Detail.FULL, "good": Detail.SIGNATURE, "poor": Detail.SIGNATURE,
+    }  # fmt: skip
+    assert pack(listed, 400 + 80 + 20)["poor"] is Detail.SUMMARY
+
+
+def test_a_definition_that_is_shorter_than_its_signature_is_shown():
+    short = Candidate("short", 0.1, {Detail.SIGNATURE: 30, Detail.FULL: 20})
+    assert pack([tool("first", 1.0, 400), short], 420)["short"] is Detail.FULL
 
 
 def test_a_first_tool_that_does_not_fit_gets_what_does():
@@ -100,8 +113,12 @@ def test_nothing_is_worth_more(data, budget):
         )
 
     first = pack(listed[:1], budget)["t0"]
-    options = [choice for choice in product([None, *Detail], repeat=len(listed))
-               if choice[0] == first and cost_of(choice) <= budget]  # fmt: skip
+    options = [
+        choice
+        for choice in product([None, *Detail], repeat=len(listed))
+        if choice[0] == first and cost_of(choice) <= budget
+    ]
+    able = [choice for choice in options if all(level and level > 1 for level in choice[1:])]
     packed = pack(listed, budget)
     shown = [packed.get(c.tool_id) for c in listed]
-    assert worth(shown) == pytest.approx(max(map(worth, options)))
+    assert worth(shown) == pytest.approx(max(map(worth, able or options)))

@@ -120,11 +120,31 @@ def test_a_suffix_that_is_full_stays_as_it_is(demo):
     assert again.left_out == first.left_out
 
 
+def test_a_turn_writes_no_more_than_it_may_unless_tools_could_not_be_called(demo, counter):
+    ids = [tool.id for tool in demo]
+    bounded = Prompt(demo, turn_budget=800, schema_budget=9_000)
+    spent, active = 0, []
+    for start in range(0, 25, 5):
+        fresh = ids[start : start + 5]
+        active += fresh
+        turn = bounded.turn(active)
+        assert turn.details[fresh[0]] is Detail.FULL
+        assert all(turn.details[name] >= Detail.SIGNATURE for name in active)
+        least = sum(
+            bounded._placer.write(demo.get(name), level).tokens
+            for name, level in zip(fresh, (Detail.FULL, *[Detail.SIGNATURE] * 4), strict=True)
+        )
+        assert turn.phase2_tokens - spent <= max(800, least + 3)
+        spent = turn.phase2_tokens
+    assert not turn.rebuilt
+    assert spent < Prompt(demo, schema_budget=9_000).turn(active).phase2_tokens / 1.5
+
+
 def test_scores_decide_who_gets_the_detail(demo):
     ids = [tool.id for tool in demo][:4]
     scores = dict(zip(ids, (1.0, 0.01, 0.01, 0.99), strict=True))
     costs = {name: Prompt(demo).turn([name]).phase2_tokens for name in ids}
-    budget = costs[ids[0]] + costs[ids[3]] + 200
+    budget = costs[ids[0]] + costs[ids[3]] + 330  # and the signatures of the two others
     details = Prompt(demo, schema_budget=budget).turn(ids, scores).details
     assert details[ids[0]] is Detail.FULL
     assert details[ids[3]] is Detail.FULL
