@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..engine import Engine
     from ..evals.misses import Miss
-    from ..evals.runner import Method, Outcome
+    from ..evals.runner import Outcome
+    from ..gating.decision import Decider
 
 GATE_FAILED = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
@@ -87,6 +88,14 @@ def evaluate(
     uncut: Annotated[
         bool, typer.Option("--uncut", help="With --session: offer k tools, or none.")
     ] = False,
+    gates: Annotated[
+        Path | None,
+        typer.Option(
+            "--gates",
+            metavar="FILE",
+            help="With --session: what `calibrate` wrote, not the bundled.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
     record: RecordOption = None,
@@ -97,11 +106,12 @@ def evaluate(
         return
     if not tools or not queries:
         raise typer.BadParameter("give both --tools and --queries, or a command such as xlam")
-    if uncut and not session:
-        raise typer.BadParameter("--uncut: only with --session, which cuts")
+    if (uncut or gates) and not session:
+        raise typer.BadParameter("--uncut and --gates: only with --session, which decides")
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
     from ..evals import dataset, gate, report, runner
+    from ..evals.conversations import session_method
     from ..evals.tool_files import read_tool_files
 
     try:
@@ -119,8 +129,13 @@ def evaluate(
     tell_malformed(malformed)
     engine = _indexed(catalog, config)
     outcomes = {}
+    decider = _decider(engine, gates) if session else None
     for name in _tiers(engine, tier):
-        method = _method(engine, name, k, pooled, session=session, cut=not uncut)
+        method = (
+            session_method(engine, name, k=k, decider=decider, cut=not uncut, pooled=pooled)
+            if session
+            else runner.tier_method(engine, name, k=k, pooled=pooled)
+        )
         with steps(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     found = report.evaluation(engine, outcomes, malformed=malformed, by=by)
@@ -295,14 +310,12 @@ def _indexed(catalog: Catalog, config: Path | None) -> Engine:
         return Engine.from_tools(catalog, read_config(config), progress=bar)
 
 
-def _method(engine: Engine, tier: str, k: int, pooled: bool, *, session: bool, cut: bool) -> Method:
-    if not session:
-        from ..evals.runner import tier_method
+def _decider(engine: Engine, gates: Path | None) -> Decider:
+    from ..gating.decision import Decider
 
-        return tier_method(engine, tier, k=k, pooled=pooled)
-    from ..evals.conversations import session_method
-
-    return session_method(engine, tier, k=k, decider=None, cut=cut, pooled=pooled)
+    encoder = engine.admission().index.encoder
+    decider = Decider.bundled() if gates is None else Decider.load(gates)
+    return decider.for_encoder(None if encoder is None else encoder.fingerprint)
 
 
 def _tiers(engine: Engine, asked: Sequence[str] | None) -> Sequence[str]:
