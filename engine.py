@@ -18,8 +18,9 @@ from .catalog import Catalog, Tool
 from .config import Config
 from .errors import RequestError, UnknownToolError
 from .gating import Admission, Gate, Refusal, State, Votes
-from .gating.gatekeeper import Gatekeeper, checked_reasons
+from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
+from .gating.quarantine import Quarantine
 from .retrieval import Selection, Strategy
 from .retrieval.explain import Explanation
 from .retrieval.held_out import DEPTH
@@ -47,7 +48,7 @@ class Engine:
         self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
         self._gatekeeper.over(index)
-        self._quarantined: Mapping[str, str] = {}
+        self._quarantine = Quarantine()
         self._updating = Lock()
         # A request reads, and a change replaces, the version and its quarantine together.
         self._offering = Lock()
@@ -155,7 +156,7 @@ class Engine:
             progress: called with (tools encoded, tools to encode).
         """
         catalog = _catalog(tools)
-        reasons = None if quarantined is None else checked_reasons(quarantined)
+        quarantine = None if quarantined is None else Quarantine(quarantined)
         with self._updating:
             index = self._builder.build(
                 catalog,
@@ -163,7 +164,7 @@ class Engine:
                 learned=self._index.learned,
                 progress=progress,
             )
-            self._offer(index, reasons)
+            self._offer(index, quarantine)
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
@@ -300,8 +301,8 @@ class Engine:
             RequestError: an argument of the wrong type.
         """
         with self._offering:
-            index, quarantined = self._index, self._quarantined
-        return self._gatekeeper.admission(index, quarantined, state, allowed, votes)
+            index, quarantine = self._index, self._quarantine
+        return self._gatekeeper.admission(index, quarantine, state, allowed, votes)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
         """Hold back these tools and no others, whatever a request's state, until told otherwise.
@@ -312,9 +313,9 @@ class Engine:
         Raises:
             RequestError: no mapping of ids to reasons.
         """
-        checked = checked_reasons(reasons)
+        quarantine = Quarantine(reasons)
         with self._offering:
-            self._quarantined = checked
+            self._quarantine = quarantine
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state once a call of this tool succeeded, with the milestones rules say it reaches.
@@ -347,12 +348,12 @@ class Engine:
         admission = self._admission(state, allowed, votes, admission)
         return [admission.resolve(tool_id) for tool_id in ids]
 
-    def _offer(self, index: Index, quarantined: Mapping[str, str] | None) -> None:
+    def _offer(self, index: Index, quarantine: Quarantine | None) -> None:
         self._gatekeeper.over(index)
         with self._offering:
             self._index = index
-            if quarantined is not None:
-                self._quarantined = quarantined
+            if quarantine is not None:
+                self._quarantine = quarantine
 
     def _admission(
         self,
@@ -375,7 +376,7 @@ class Engine:
         vectors: NDArray[np.float32],
     ) -> list[NDArray[np.int64]]:
         index = self._builder.taught(index, learned)
-        everything = Gatekeeper(Gate()).admission(index, {})
+        everything = Gatekeeper(Gate()).admission(index, Quarantine())
         found = (
             self._searcher.search(everything, query, k=DEPTH, vector=vector)
             for query, vector in zip(queries, vectors, strict=True)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..catalog.text import ID_LIMIT
@@ -17,6 +16,7 @@ from ..retrieval.selection import VoterFailure
 from .compiled import Evaluation
 from .matcher import Mask
 from .nearest import nearest_ids
+from .quarantine import Quarantine
 from .reason import Reasons
 from .state import State
 from .votes import Votes
@@ -33,7 +33,7 @@ class Admission:
         evaluation: the rules in the agent's state.
         keeper: who decided; an engine takes the admissions of its own gatekeeper only.
         allowed: rows the request was limited to, shape (n,), or None.
-        quarantined: id of each tool held back until someone approves it, to the reason.
+        quarantine: the tools held back until someone approves them.
         votes: what servers said of their tools for this turn.
 
     Attributes:
@@ -47,14 +47,14 @@ class Admission:
         evaluation: Evaluation,
         keeper: object,
         allowed: Mask | None = None,
-        quarantined: Mapping[str, str] | None = None,
+        quarantine: Quarantine | None = None,
         votes: Votes | None = None,
     ) -> None:
         self.index = index
         self.keeper = keeper
         self._evaluation = evaluation
         self._allowed = allowed
-        self._quarantined = quarantined or {}
+        self._quarantine = quarantine or Quarantine()
         self._votes = votes or Votes()
         self.mask = self._decided()
 
@@ -80,7 +80,7 @@ class Admission:
 
     def admits(self, tool_id: str) -> bool:
         """Whether the tool may be used; false for an id that the catalog does not hold."""
-        row = self.index.rows.get(tool_id)
+        row = self._row(tool_id)
         return row is not None and (self.mask is None or bool(self.mask[row]))
 
     def refusal(self, tool_id: str) -> Refusal | None:
@@ -89,7 +89,7 @@ class Admission:
         Raises:
             UnknownToolError: not in the catalog; names the nearest ids among those admitted.
         """
-        row = self.index.rows.get(tool_id)
+        row = self._row(tool_id)
         if row is None:
             raise self.unknown(tool_id)
         return None if self.mask is None or self.mask[row] else self._refused(row)
@@ -101,9 +101,11 @@ class Admission:
             The tool; or its refusal; or, as a value, the error that names the nearest admitted
             ids, also where several admitted tools have the name.
         """
-        row = self.index.rows.get(name)
-        if row is None:
-            rows = [self.index.rows[self.index.catalog[i].id] for i in self._named(name)]
+        row = self._row(name)
+        if row is None and isinstance(name, str):
+            rows = [
+                self.index.rows[self.index.catalog[i].id] for i in self.index.catalog.named(name)
+            ]
             admitted = [one for one in rows if self.mask is None or self.mask[one]]
             if len(admitted) == 1 or (rows and not admitted):
                 row = (admitted or sorted(rows))[0]
@@ -131,7 +133,7 @@ class Admission:
         """The refusals, with what finds those nearest to a request."""
         if self.mask is None:
             return HeldBack()
-        return HeldBack(self._refused_rows, self._refused, nearest)
+        return HeldBack(np.flatnonzero(~self.mask), self._refused, nearest)
 
     @cached_property
     def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:
@@ -150,29 +152,22 @@ class Admission:
                 rows.append(self.index.rows[tool_id])
         return tuple(rows), tuple(failures)
 
-    def _named(self, name: str) -> Sequence[int]:
-        return self.index.catalog.named(name) if isinstance(name, str) else ()
+    def _row(self, tool_id: object) -> int | None:
+        # What a model asks for may be anything.
+        return self.index.rows.get(tool_id) if isinstance(tool_id, str) else None
 
     @cached_property
     def _reasons(self) -> Reasons:
         everything = np.ones(len(self.index.tools), np.bool_)
         return Reasons(self._evaluation, everything if self.mask is None else self.mask)
 
-    @cached_property
-    def _refused_rows(self) -> NDArray[np.intp]:
-        return np.flatnonzero(True if self.mask is None else ~self.mask)
-
     def _decided(self) -> Mask | None:
         mask = self._evaluation.compiled.admitted(self._evaluation.truths)
-        if self._allowed is not None:
-            mask = self._allowed if mask is None else mask & self._allowed
+        for other in (self._allowed, self._quarantine.spared(self.index)):
+            if other is not None:
+                mask = other if mask is None else mask & other
         rows = self.index.rows
-        gone = [
-            rows[tool_id]
-            for withheld in (self._quarantined, self._votes.excluded)
-            for tool_id in withheld
-            if tool_id in rows
-        ]
+        gone = [rows[tool_id] for tool_id in self._votes.excluded if tool_id in rows]
         if gone:
             mask = np.ones(len(rows), np.bool_) if mask is None else mask.copy()
             mask[gone] = False
@@ -184,9 +179,8 @@ class Admission:
     def _refused(self, row: int) -> Refusal:
         """The refusal of a row; what the agent's state cannot mend is named first."""
         tool_id = self.index.tools[row].id
-        if tool_id in self._quarantined:
-            reason = self._quarantined[tool_id]
-            return Refusal(tool_id, "quarantined", f"held back until approved: {reason}")
+        if (why := self._quarantine.reasons.get(tool_id)) is not None:
+            return Refusal(tool_id, "quarantined", f"held back until approved: {why}")
         if self._allowed is not None and not self._allowed[row]:
             reason = "it is not among the tools this request may use"
             return Refusal(tool_id, "not_allowed", reason)

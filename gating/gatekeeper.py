@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from threading import Lock
-from types import MappingProxyType
 from weakref import WeakKeyDictionary
 
 from ..errors import RequestError
@@ -14,6 +13,7 @@ from .admission import Admission
 from .compiled import CompiledGate
 from .gate import Gate
 from .problem import Problem, catalog_problems, rule_problems
+from .quarantine import Quarantine
 from .state import State
 from .votes import Votes
 
@@ -57,7 +57,7 @@ class Gatekeeper:
     def admission(
         self,
         index: Index,
-        quarantined: Mapping[str, str],
+        quarantine: Quarantine,
         state: State | None = None,
         allowed: Iterable[str] | None = None,
         votes: Votes | None = None,
@@ -66,7 +66,7 @@ class Gatekeeper:
 
         Args:
             index: the version.
-            quarantined: id of each tool held back until someone approves it, to the reason.
+            quarantine: the tools held back until someone approves them.
             state: what the agent holds; nothing when absent.
             allowed: ids the request is limited to; None for no limit.
             votes: what servers say of their tools for this turn.
@@ -79,7 +79,7 @@ class Gatekeeper:
         if votes is not None and not isinstance(votes, Votes):
             raise RequestError(f"votes: Votes as collected, not {type(votes).__name__}")
         evaluation = self.over(index).holding(State() if state is None else state)
-        return Admission(index, evaluation, self, index.mask(allowed), quarantined, votes)
+        return Admission(index, evaluation, self, index.mask(allowed), quarantine, votes)
 
     def own(self, admission: Admission) -> Admission:
         """The admission, if it was made here.
@@ -90,16 +90,3 @@ class Gatekeeper:
         if not isinstance(admission, Admission) or admission.keeper is not self:
             raise RequestError("admission: make it with `admission` of the engine that is asked")
         return admission
-
-
-def checked_reasons(reasons: Mapping[str, str]) -> Mapping[str, str]:
-    """A copy of what is quarantined, id to reason.
-
-    Raises:
-        RequestError: no mapping of ids to reasons.
-    """
-    if not isinstance(reasons, Mapping) or not all(
-        isinstance(text, str) for pair in reasons.items() for text in pair
-    ):
-        raise RequestError("quarantined: a mapping of tool ids to reasons")
-    return MappingProxyType(dict(reasons))

@@ -11,6 +11,7 @@ import pytest
 from shortlist import Engine, Tool
 from shortlist.gating import Admission, Gate, Rule, State
 from shortlist.gating.gatekeeper import Gatekeeper
+from shortlist.gating.quarantine import Quarantine
 from shortlist.retrieval.index import Index
 
 
@@ -64,4 +65,4 @@ def _index() -> Index:
 
 def admission_of(*rules: Rule, state: State | None = None, allowed: Any = None) -> Admission:
     """The admission of a state under rules, over an index that is built once."""
-    return Gatekeeper(Gate(rules)).admission(_index(), {}, state, allowed)
+    return Gatekeeper(Gate(rules)).admission(_index(), Quarantine(), state, allowed)

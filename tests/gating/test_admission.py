@@ -264,7 +264,9 @@ class TestAdmission:
         spelt = admission.resolve("serch_issues")
         assert isinstance(spelt, UnknownToolError)
         assert spelt.nearest == ("github/search_issues",)
-        assert isinstance(admission.resolve(7), UnknownToolError)  # type: ignore[arg-type]
+        for odd in (7, ["clock"], None, {}):
+            assert isinstance(admission.resolve(odd), UnknownToolError)  # type: ignore[arg-type]
+            assert not admission.admits(odd)  # type: ignore[arg-type]
 
     def test_refusals_are_a_sequence(self, admit: Admit) -> None:
         refusals = admit(Rule(requires_scope("w"), server="github")).refusals
