@@ -20,6 +20,9 @@ def cases() -> Cases:
     def read(name: str) -> list[Tool]:
         lines = (Path(__file__).parent / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
         rows = (json.loads(line) for line in lines)
-        return [Tool(row["name"], description=row["description"]) for row in rows]
+        return [
+            Tool(row["name"], description=row["description"], input_schema=row.get("input_schema"))
+            for row in rows
+        ]
 
     return read
