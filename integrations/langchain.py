@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,14 +18,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import Tool
-from ..engine import Engine
-from ..errors import MissingExtraError, RequestError
-from ..gating import State
+from ..errors import MissingExtraError
+from ..gating import Admission, State
 from ..loaders.counting import bundled_counter
 from ..loaders.detail import definition_text
 from ..loaders.pool import Pool, PoolWriter
 from ..loaders.recent import Recent
-from ..session import Budget, Session
+from ..session import Budget, PromptEvent, Session, Turn
+from ..session.event import Place
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
@@ -33,15 +33,19 @@ try:
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
     from langchain_core.messages import ToolMessage as Answer
     from langchain_core.tools import BaseTool
-    from langchain_core.utils.function_calling import convert_to_openai_tool
     from langgraph.config import get_config
     from langgraph.types import Command
 except ImportError as missing:
     raise MissingExtraError("the middleware for LangChain", "langchain") from missing
 
+from .langchain_tools import AgentTools, catalog_of
+
 if TYPE_CHECKING:
+    from ..engine import Engine
     from ..session.deciding import Decides
     from ..session.events import Recorder
+
+__all__ = ["ShortlistMiddleware", "catalog_of"]
 
 CONVERSATIONS = 1_000
 """Conversations remembered; one that is forgotten starts again with what its messages tell."""
@@ -49,39 +53,8 @@ PASS_THROUGH_TOKENS = 6_000
 """Tokens of a catalog that is shown whole, by default: 3 % of a context of 200,000."""
 
 _COSTS = 4_096
-_HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 #: Refusals that no call in a conversation lifts: these tools are not even told of.
 _LASTING = ("scope", "quarantined", "not_allowed")
-
-
-def catalog_of(tools: Iterable[BaseTool]) -> list[Tool]:
-    """The tools of an agent as this package knows them.
-
-    The id is the name, which is what the model calls. `metadata["server"]`, where there is one, is
-    the server, and what MCP says of a tool, `readOnlyHint` and the like, its annotations.
-
-    Args:
-        tools: with names that differ.
-
-    Raises:
-        RequestError: a name comes twice.
-        ToolError: a tool that cannot be read.
-    """
-    made: dict[str, Tool] = {}
-    for tool in tools:
-        if tool.name in made:
-            raise RequestError(f"tools: two are named {tool.name!r}; an agent can run only one")
-        told = tool.metadata or {}
-        made[tool.name] = Tool(
-            tool.name,
-            told.get("server"),
-            tool.description,
-            convert_to_openai_tool(tool)["function"].get("parameters"),
-            id=tool.name,
-            annotations={hint: told[hint] for hint in _HINTS if told.get(hint) is not None},
-            tags=tuple(tool.tags or ()),
-        )
-    return list(made.values())
 
 
 @dataclass(slots=True)
@@ -110,13 +83,14 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         k: tools found per turn at most, the engine's number when absent.
         decider: abstains where nothing fits, and cuts what is found to what is needed.
         budget: what the active tools may amount to.
-        always: names of tools that are offered in every turn.
+        always: names or ids of tools that are offered in every turn.
         pool: writes the lines that tell of all tools at the end of the system message.
         pass_through_tokens: a catalog that takes no more is offered whole.
         events: records what is decided.
 
     Raises:
         RequestError: two tools of one name, or an engine over tools that are not among them.
+        UnknownToolError: one that is always offered is not there.
     """
 
     def __init__(
@@ -136,21 +110,17 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> None:
         super().__init__()
         self.tools = list(tools)
-        self._by_name = {tool.name: tool for tool in self.tools}
-        catalog = catalog_of(self.tools)
-        self.engine = Engine.from_tools(catalog) if engine is None else engine
-        foreign = [tool.id for tool in self.engine.catalog if tool.id not in self._by_name]
-        if foreign:
-            raise RequestError(
-                f"engine: holds {foreign[0]!r}, which is not the name of one of the tools; "
-                "make it with Engine.from_tools(catalog_of(tools))"
-            )
+        self._ours = AgentTools(self.tools, engine)
+        self.engine = self._ours.engine
         self._state = State() if state is None else state
         self._session = partial(
             Session, self.engine, tier=tier, k=k, decider=decider, events=events
         )
+        self._events = events
         self._budget = budget or Budget(cost=self._cost)
-        self._always = tuple(always)
+        self._always = tuple(
+            self._ours.id_of(name) or self.engine.catalog.get(name).id for name in always
+        )
         self._pool = PoolWriter() if pool is None else pool
         self._pass_through_tokens = pass_through_tokens
         self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
@@ -175,8 +145,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         handler: Callable[[ToolCallRequest], Answer | Command[Any]],
     ) -> Answer | Command[Any]:
         """Let a call go ahead, or answer it with what would mend it."""
-        answer = self._checked(request)
-        return handler(request) if answer is None else answer
+        checked = self._checked(request)
+        return checked if isinstance(checked, Answer) else handler(checked)
 
     async def awrap_tool_call(
         self,
@@ -184,8 +154,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         handler: Callable[[ToolCallRequest], Awaitable[Answer | Command[Any]]],
     ) -> Answer | Command[Any]:
         """The same without blocking the event loop."""
-        answer = await asyncio.to_thread(self._checked, request)
-        return await handler(request) if answer is None else answer
+        checked = await asyncio.to_thread(self._checked, request)
+        return checked if isinstance(checked, Answer) else await handler(checked)
 
     def session(self, thread_id: str) -> Session | None:
         """The session of a conversation, None where it is not remembered."""
@@ -196,30 +166,39 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _offered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         """The request with the tools of this turn, after those that are not ours."""
         with self._conversation(request) as conversation:
-            self._read(conversation, request.messages)
-            active = conversation.session.active
-            pool = None if conversation.passes_through else self._told(conversation)
+            session = conversation.session
+            turn = self._read(conversation, request.messages)
+            admission = self.engine.admission(session.state, allowed=self._ours.allowed())
+            active = [tool_id for tool_id in session.active if admission.admits(tool_id)]
+            pool = (
+                None if conversation.passes_through else _told(self._pool, conversation, admission)
+            )
+        if turn is not None and self._events is not None:
+            self._events(_shown(session.id, turn, pool))
         others = [
             tool
             for tool in request.tools
-            if isinstance(tool, dict) or self._by_name.get(tool.name) is not tool
+            if isinstance(tool, dict) or self._ours.by_name.get(tool.name) is not tool
         ]
-        tools = [*others, *(self._by_name[name] for name in active if name in self._by_name)]
+        tools = [*others, *self._ours.runnable(active)]
         if pool is None or not pool.text:
             return request.override(tools=tools)
         return request.override(tools=tools, system_message=_system_message(request, pool.text))
 
-    def _checked(self, request: ToolCallRequest) -> Answer | None:
-        """None for a call that may go ahead or is not ours, else the answer to it."""
+    def _checked(self, request: ToolCallRequest) -> ToolCallRequest | Answer:
+        """The call as it may go ahead, or the answer to one that may not."""
         call = request.tool_call
-        if call["name"] not in self._by_name and request.tool is not None:
-            return None
+        if call["name"] not in self._ours.by_name and request.tool is not None:
+            return request  # a tool from elsewhere
         with self._conversation(request) as conversation:
-            verdict = conversation.session.check(call["name"], call["args"], allowed=self._by_name)
-        if verdict.passed:
-            return None
+            verdict = conversation.session.check(
+                call["name"], call["args"], allowed=self._ours.allowed()
+            )
+        if verdict.passed and verdict.tool is not None:
+            name = verdict.tool.name
+            return request.override(tool=self._ours.by_name[name], tool_call={**call, "name": name})
         return Answer(
-            json.dumps(verdict.to_dict(), ensure_ascii=False),
+            json.dumps(self._ours.told_of(verdict), ensure_ascii=False),
             name=call["name"],
             tool_call_id=call["id"],
             status="error",
@@ -248,45 +227,40 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _begun(self, key: str, messages: Sequence[BaseMessage], given: State) -> _Conversation:
         """A new conversation; tools that answered before count as called."""
         for message in messages:
-            if isinstance(message, Answer) and self._is_answer(message):
-                given = self.engine.after_call(given, str(message.name))
+            if isinstance(message, Answer) and (tool_id := self._answering(message)):
+                given = self.engine.after_call(given, tool_id)
         whole = self._costs_little()
-        pinned = [tool.id for tool in self.engine.catalog] if whole else self._always
+        catalog = self.engine.catalog
+        shown = [tool.id for tool in catalog] if whole else self._always
+        pinned = [tool_id for tool_id in shown if tool_id in catalog]
         budget = replace(self._budget, tools=max(self._budget.tools, len(pinned)))
         return _Conversation(
             self._session(session_id=key, state=given, budget=budget, pinned=pinned), whole
         )
 
-    def _read(self, conversation: _Conversation, messages: Sequence[BaseMessage]) -> None:
-        """Take what is new in the messages: what the user says, or what tools answered."""
+    def _read(self, conversation: _Conversation, messages: Sequence[BaseMessage]) -> Turn | None:
+        """Take what is new in the messages: what the user says, or what tools answered.
+
+        Returns:
+            The last turn that came of it, None where there was nothing new.
+        """
         last = messages[-1]
         if last.id is not None and last.id == conversation.read:
-            return
-        session = conversation.session
+            return None
+        session, turn = conversation.session, None
         said = _said(messages)
         begins = isinstance(last, HumanMessage) and bool(last.text.strip())
         if begins or (said and not session.conversation.request):
-            session.turn(said, allowed=self._by_name)
+            turn = session.turn(said, allowed=self._ours.allowed())
         for message in _answers(messages):
-            if self._is_answer(message):
-                session.observe(str(message.name), message.text, allowed=self._by_name)
+            if tool_id := self._answering(message):
+                turn = session.observe(tool_id, message.text, allowed=self._ours.allowed())
         conversation.read = last.id
+        return turn
 
-    def _is_answer(self, message: Answer) -> bool:
-        return message.status != "error" and message.name in self.engine.catalog
-
-    def _told(self, conversation: _Conversation) -> Pool:
-        """The pool; the same text as long as catalog and lasting refusals are the same."""
-        admission = self.engine.admission(conversation.session.state)
-        catalog = admission.index.catalog
-        mask = b"" if admission.mask is None else admission.mask.tobytes()
-        if conversation.pool is None or conversation.pool_for != (catalog.fingerprint, mask):
-            withheld = frozenset(
-                refusal.tool_id for refusal in admission.refusals if refusal.kind in _LASTING
-            )
-            conversation.pool = self._pool.write(catalog, withheld=withheld)
-            conversation.pool_for = (catalog.fingerprint, mask)
-        return conversation.pool
+    def _answering(self, message: Answer) -> str | None:
+        """Id of the tool that did what was asked of it; None if it failed or is not ours."""
+        return None if message.status == "error" else self._ours.id_of(message.name or "")
 
     def _costs_little(self) -> bool:
         left = self._pass_through_tokens
@@ -301,6 +275,26 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             return known
         text = definition_text(tool.id, tool.description, tool.input_schema)
         return self._costs.put(tool.fingerprint, bundled_counter().count(text))
+
+
+def _told(writer: PoolWriter, conversation: _Conversation, admission: Admission) -> Pool:
+    """The pool; the same text as long as catalog and lasting refusals are the same."""
+    catalog = admission.index.catalog
+    mask = b"" if admission.mask is None else admission.mask.tobytes()
+    if conversation.pool is None or conversation.pool_for != (catalog.fingerprint, mask):
+        lasting = (refusal for refusal in admission.refusals if refusal.kind in _LASTING)
+        withheld = frozenset(refusal.tool_id for refusal in lasting)
+        conversation.pool = writer.write(catalog, withheld=withheld)
+        conversation.pool_for = (catalog.fingerprint, mask)
+    return conversation.pool
+
+
+def _shown(session: str, turn: Turn, pool: Pool | None) -> PromptEvent:
+    """What a turn's tools take; those of a catalog that is shown whole are there from the start."""
+    tokens = turn.tokens or 0
+    first, second = (tokens, 0) if pool is None else (pool.tokens, tokens)
+    details = dict.fromkeys(turn.active, "full")
+    return PromptEvent(Place.now(session, turn.number), first, second, details=details)
 
 
 def _with_history(given: State, was: State) -> State:

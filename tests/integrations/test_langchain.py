@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -12,10 +14,11 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.tools import StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from shortlist import Engine
-from shortlist.errors import RequestError
+from shortlist import Engine, Tool
+from shortlist.errors import MissingExtraError, RequestError
 from shortlist.gating import Gate, Rule, State, after, requires_scope
 from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
+from shortlist.session import Event, Recorder
 
 from .conftest import ScriptedModel, call, say
 
@@ -70,7 +73,10 @@ def test_what_is_offered_only_grows_at_its_end(tools, engine):
     for before, now in zip(model.offered, model.offered[1:], strict=False):
         assert now[: len(before)] == before
     assert "describe_table" in model.offered[2]
-    assert middleware.session("t1").state.called == ("create_issue", "describe_table")
+    assert middleware.session("t1").state.called == (
+        "github/create_issue",
+        "database/describe_table",
+    )
 
 
 def test_a_follow_up_finds_from_what_was_said(tools, engine):
@@ -99,7 +105,7 @@ def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, 
     assert first.status == "error"
     assert told["error"] == "tool_not_available"
     assert told["status"] == "promoted"
-    assert told["input_schema"] == engine.catalog.get("create_backup").input_schema
+    assert told["input_schema"] == engine.catalog.get("database/create_backup").input_schema
     assert model.offered[1][: len(model.offered[0])] == model.offered[0]
     assert "create_backup" in model.offered[1]
     assert second.status == "success"
@@ -107,7 +113,7 @@ def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, 
 
 
 def test_a_tool_held_back_is_refused_with_its_reason_and_never_told_of(tools, calls):
-    gate = Gate([Rule(requires_scope("db:admin"), tools=["create_backup", "restore_backup"])])
+    gate = Gate([Rule(requires_scope("db:admin"), tools=["database/*_backup"])])
     engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"], gate=gate)
     middleware = ShortlistMiddleware(
         tools, engine=engine, state=lambda context: State(frozenset(context["scopes"]))
@@ -187,7 +193,15 @@ def test_parallel_calls_are_each_decided(tools, engine, calls):
     assert sorted(arguments["title"] for _, arguments in calls) == list("01234567")
     assert [message.status for message in told] == ["success"] * 8 + ["error"] * 2
     assert json.loads(told[8].content)["status"] == "unknown"
-    assert middleware.session("t1").state.called == ("create_issue",)
+    assert middleware.session("t1").state.called == ("github/create_issue",)
+
+
+def test_no_parallel_call_is_forgotten(tools, engine):
+    names = ["list_locks", "list_backups", "list_roles", "list_slow_queries", "list_tables"]
+    middleware = ShortlistMiddleware(tools, engine=engine, always=names)
+    agent, _ = agent_of([call(*((name, {}) for name in names)), say("Done.")], middleware)
+    assert {one.status for one in answers(ask(agent, "look around"))} == {"success"}
+    assert set(middleware.session("t1").state.called) == {f"database/{name}" for name in names}
 
 
 def test_asynchronously_as_well(tools, engine, calls):
@@ -288,7 +302,7 @@ def test_what_was_called_before_a_restart_still_counts(tools, engine):
     agent, _ = agent_of([say("Yes.")], middleware)
     given = [*history, done, AIMessage("It is."), HumanMessage("is it safe?")]
     agent.invoke({"messages": given}, IN_THREAD)
-    assert middleware.session("t1").state.called == ("create_backup",)
+    assert middleware.session("t1").state.called == ("database/create_backup",)
 
 
 def test_a_retry_of_the_model_is_no_turn(tools, engine):
@@ -310,6 +324,26 @@ def test_a_retry_of_the_model_is_no_turn(tools, engine):
     assert middleware.session("t1").to_dict()["turn"] == 1
 
 
+def test_a_call_by_id_runs_as_well(tools, engine, calls):
+    middleware = ShortlistMiddleware(tools, engine=engine)
+    script = [call(("github/create_issue", ISSUE)), say("Filed.")]
+    agent, _ = agent_of(script, middleware)
+    (answer,) = answers(ask(agent, "file an issue"))
+    assert (answer.status, answer.name) == ("success", "create_issue")
+    assert calls == [("create_issue", ISSUE)]
+
+
+def test_a_tool_the_agent_cannot_run_is_never_offered(tools):
+    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"])
+    middleware = ShortlistMiddleware(tools, engine=engine)
+    engine.update([*engine.catalog, Tool("file_issue", "forge", "File an issue.")])
+    agent, model = agent_of([call(("file_issue", {})), say("Oh.")], middleware)
+    (answer,) = answers(ask(agent, "file an issue"))
+    assert json.loads(answer.content)["kind"] == "not_allowed"
+    assert "file_issue" not in model.offered[0]
+    assert "file_issue" not in model.read[0][0].text
+
+
 def test_two_tools_of_one_name_are_refused(tools, engine):
     with pytest.raises(RequestError, match="two are named"):
         ShortlistMiddleware([*tools, tools[0]], engine=engine)
@@ -320,8 +354,48 @@ def test_an_engine_over_other_tools_is_refused(tools, engine):
         ShortlistMiddleware(tools[:-1], engine=engine)
 
 
+def test_what_is_decided_is_recorded_under_the_thread(tools, engine):
+    events: list[Event] = []
+    middleware = ShortlistMiddleware(tools, engine=engine, k=3, events=Recorder(events.append))
+    script = [call(("create_issue", ISSUE), ("list_locks", {})), say("Filed.")]
+    agent, _ = agent_of(script, middleware)
+    ask(agent, "file an issue")
+    assert [event.kind for event in events] == ["turn", "prompt", "call", "call", "turn", "prompt"]
+    assert {event.place.session for event in events} == {"t1"}
+    turn, prompt = events[0], events[1]
+    assert turn.tokens == prompt.phase2_tokens > 0
+    assert prompt.phase1_tokens > 500
+    assert set(prompt.details) == set(turn.active)
+    assert {event.status for event in events[2:4]} == {"passed", "promoted"}
+    assert events[4].called == "github/create_issue"
+
+
+def test_a_quarantine_counts_from_the_next_step(tools):
+    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"])
+    middleware = ShortlistMiddleware(tools, engine=engine, k=5)
+
+    class Quarantining(ScriptedModel):
+        def _generate(self, *given: Any, **more: Any) -> Any:
+            engine.quarantine({"github/create_issue": "it reads like orders"})
+            return super()._generate(*given, **more)
+
+    model = Quarantining(script=[call(("nothing", {})), say("Oh.")])
+    agent, _ = agent_of([], middleware, model=model)
+    ask(agent, "file an issue")
+    assert "create_issue" in model.offered[0]
+    assert "create_issue" not in model.offered[1]
+    assert "create_issue:" not in model.read[1][0].text
+
+
+def test_without_langchain_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.delitem(sys.modules, "shortlist.integrations.langchain")
+    monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
+    with pytest.raises(MissingExtraError, match=r"shortlist\[langchain\]"):
+        importlib.import_module("shortlist.integrations.langchain")
+
+
 def test_a_catalog_keeps_what_the_gate_needs(tools):
-    found = {one.id: one for one in catalog_of(tools)}["delete_path"]
+    found = {one.id: one for one in catalog_of(tools)}["filesystem/delete_path"]
     assert (found.name, found.server) == ("delete_path", "filesystem")
     assert found.annotations["destructiveHint"] is True
     plain = StructuredTool.from_function(lambda a: a, name="plain", description="Plain.")

@@ -1,0 +1,113 @@
+"""The tools of an agent of LangChain and the catalog that is searched for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from ..catalog import Catalog, Tool
+from ..engine import Engine
+from ..errors import RequestError
+from ..session import Verdict
+
+_HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+
+
+def catalog_of(tools: Iterable[BaseTool]) -> list[Tool]:
+    """The tools of an agent as this package knows them.
+
+    `metadata["server"]`, where there is one, is the server, and what MCP says of a tool,
+    `readOnlyHint` and the like, its annotations. The model calls a tool by its name alone.
+
+    Args:
+        tools: with names that differ.
+
+    Raises:
+        RequestError: a name comes twice.
+        ToolError: a tool that cannot be read.
+    """
+    made: dict[str, Tool] = {}
+    for tool in tools:
+        if tool.name in made:
+            raise RequestError(f"tools: two are named {tool.name!r}; an agent can run only one")
+        told = tool.metadata or {}
+        made[tool.name] = Tool(
+            tool.name,
+            told.get("server"),
+            tool.description,
+            convert_to_openai_tool(tool)["function"].get("parameters"),
+            annotations={hint: told[hint] for hint in _HINTS if told.get(hint) is not None},
+            tags=tuple(tool.tags or ()),
+        )
+    return list(made.values())
+
+
+class AgentTools:
+    """Tools that an agent can run, and the engine that finds them.
+
+    A model calls a tool by its name; the catalog knows it by its id.
+
+    Args:
+        tools: with names that differ.
+        engine: over `catalog_of(tools)`; made when absent.
+
+    Attributes:
+        by_name: the tools.
+        engine: over them.
+
+    Raises:
+        RequestError: two tools of one name, or an engine over tools that are not among them.
+    """
+
+    def __init__(self, tools: Sequence[BaseTool], engine: Engine | None) -> None:
+        catalog = catalog_of(tools)
+        self.by_name = {tool.name: tool for tool in tools}
+        self.engine = Engine.from_tools(catalog) if engine is None else engine
+        self._allowed: tuple[Catalog | None, list[str] | None] = (None, None)
+        if (allowed := self.allowed()) is not None:
+            foreign = next(tool.id for tool in self.engine.catalog if tool.id not in allowed)
+            raise RequestError(
+                f"engine: holds {foreign!r}, which none of the tools has as its name; "
+                "make it with Engine.from_tools(catalog_of(tools))"
+            )
+
+    def allowed(self) -> list[str] | None:
+        """Ids of the tools that the agent can run; None where that is the whole catalog."""
+        catalog, allowed = self._allowed
+        if catalog is not self.engine.catalog:
+            catalog = self.engine.catalog
+            ids = [tool.id for tool in catalog if tool.name in self.by_name]
+            allowed = None if len(ids) == len(catalog) else ids
+            self._allowed = catalog, allowed
+        return allowed
+
+    def id_of(self, name: str) -> str | None:
+        """Id of the tool of a name, None where there is none."""
+        catalog = self.engine.catalog
+        return next((catalog[at].id for at in catalog.named(name)), None)
+
+    def runnable(self, ids: Iterable[str]) -> list[BaseTool]:
+        """The tools of these ids, in order, as far as the agent can run them."""
+        names = map(self._name, ids)
+        return [self.by_name[name] for name in names if name in self.by_name]
+
+    def told_of(self, verdict: Verdict) -> dict[str, Any]:
+        """What the model is answered, with the names by which it can call."""
+        refusal = verdict.refusal
+        if refusal is not None:
+            refusal = replace(
+                refusal,
+                tool_id=self._name(refusal.tool_id),
+                unlocked_by=tuple(map(self._name, refusal.unlocked_by)),
+            )
+        nearest = tuple(map(self._name, verdict.nearest))
+        told = replace(verdict, refusal=refusal, nearest=nearest).to_dict()
+        return told if verdict.tool is None else told | {"tool": verdict.tool.name}
+
+    def _name(self, tool_id: str) -> str:
+        catalog = self.engine.catalog
+        return catalog.get(tool_id).name if tool_id in catalog else tool_id
