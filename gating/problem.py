@@ -113,26 +113,24 @@ def _conflicts(compiled: CompiledGate) -> Iterator[Problem]:
 
 def _blocked(compiled: CompiledGate) -> Iterator[Problem]:
     """Tools that wait for a call that nothing can make."""
-    callable_ = _callable(compiled)
-    blocked = _possible_rows(compiled, None) & ~callable_
+    free, callable_ = _possible_rows(compiled, None), _callable(compiled)
     told: set[Pattern | frozenset[int]] = set()
     for rule, place, mask in compiled.demands:
-        for row in np.flatnonzero(mask & blocked)[:_NAMED].tolist():
+        for row in np.flatnonzero(mask & free & ~callable_)[:_NAMED].tolist():
             pattern = _waits_for(compiled, compiled.nodes[place][0], row, callable_)
-            if pattern is None:
+            if pattern is None or pattern in told:
                 continue
-            if not compiled.meant[pattern].any():
-                if pattern not in told:
-                    told.add(pattern)
-                    yield Problem(
-                        "after_nothing",
-                        rule.described(),
-                        f"it waits for a call of {pattern.text!r}, which means no tool of the "
-                        "catalog",
-                        "warning",
-                    )
+            if not (compiled.meant[pattern] & free).any():
+                told.add(pattern)
+                there = "can ever be called" if compiled.meant[pattern].any() else "is there"
+                yield Problem(
+                    "after_nothing",
+                    rule.described(),
+                    f"it waits for a call of {pattern.text!r}, and no tool it means {there}",
+                    "warning",
+                )
                 continue
-            cycle = _cycle(compiled, row, callable_)
+            cycle = _cycle(compiled, row, free, callable_)
             if cycle and frozenset(cycle) not in told:
                 told.add(frozenset(cycle))
                 path = " -> ".join(repr(compiled.tools[one].id) for one in [*cycle, cycle[0]])
@@ -188,13 +186,21 @@ def _waits_for(
     possible = _possible(compiled, condition, callable_)
     if possible is True or (not isinstance(possible, bool) and possible[row]):
         return None
-    for part in simple(condition):
-        if isinstance(part, After) and not (compiled.meant[part.pattern] & callable_).any():
-            return part.pattern
+    for pattern in _awaited(condition):
+        if not (compiled.meant[pattern] & callable_).any():
+            return pattern
     return None
 
 
-def _cycle(compiled: CompiledGate, row: int, callable_: Mask) -> list[int] | None:
+def _awaited(condition: Condition, holding: bool = True) -> Iterator[Pattern]:
+    """The calls it asks for, and not those it forbids."""
+    if isinstance(condition, After) and holding:
+        yield condition.pattern
+    for part in condition.composed_of():
+        yield from _awaited(part, holding != isinstance(condition, Not))
+
+
+def _cycle(compiled: CompiledGate, row: int, free: Mask, callable_: Mask) -> list[int] | None:
     """Rows each of which waits for the next and the last for the first; None if there is an end."""
     path: list[int] = []
     step: int | None = row
@@ -206,6 +212,6 @@ def _cycle(compiled: CompiledGate, row: int, callable_: Mask) -> list[int] | Non
             if mask[step]
         )
         pattern = next((found for found in waits if found is not None), None)
-        meant = [] if pattern is None else np.flatnonzero(compiled.meant[pattern]).tolist()
+        meant = [] if pattern is None else np.flatnonzero(compiled.meant[pattern] & free).tolist()
         step = meant[0] if meant else None
     return None if step is None else path[path.index(step) :]
