@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -34,7 +34,12 @@ def calibrate(
         Path,
         typer.Argument(help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.'),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where the gates go.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Where the gates go.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Measure the bundled gates as they are; fit nothing.")
+    ] = False,
     index: IndexOption = None,
     tools: ToolsOption = None,
     no_tool: Annotated[
@@ -59,26 +64,34 @@ def calibrate(
 
     The figures are of requests held out in turn, one fifth at a time.
     """
-    from ..gating.decision import Decider
-    from ..gating.decision.own import calibrate as fitted
+    from ..gating.decision import Decider, own
 
+    if (out is None) != check:
+        raise typer.BadParameter("give either --out FILE or --check")
     engine = open_engine(index, tools, config, None)
     names = list(dict.fromkeys(tier or engine.tiers))
     for name in names:
         if name not in engine.tiers:
             raise typer.BadParameter(f"--tier {name!r}: there are {', '.join(engine.tiers)}")
     requests = _requests(engine, [queries] if no_tool is None else [queries, no_tool])
+    base, encoder = Decider.bundled(), _encoder(engine)
     with _searches(len(names) * len(requests)) as advance:
-        found = fitted(
-            engine,
-            requests,
-            names,
-            encoder=_encoder(engine),
-            base=Decider.bundled(),
-            alpha=alpha,
-            lost=lost,
-            progress=advance,
-        )
+        if out is None:
+            reports = own.check(
+                engine, requests, names, encoder=encoder, base=base, progress=advance
+            )
+        else:
+            found = own.calibrate(
+                *(engine, requests, names),
+                encoder=encoder,
+                base=base,
+                alpha=alpha,
+                lost=lost,
+                progress=advance,
+            )
+    if out is None:
+        _tell_check(reports, as_json)
+        return
     found.decider.save(out)
     if as_json:
         write_json(_held(found))
@@ -137,7 +150,7 @@ def _held(found: Calibration) -> dict[str, object]:
 
 
 def _tell(found: Calibration, out: Path) -> None:
-    show("", "held-out requests; per cent, tools a request", _table(found))
+    show("", "held-out requests; per cent, tools a request", _table(found.reports))
     for tier, report in found.reports.items():
         if report.sweep:
             show("", f"{tier}: the published rule, one cosine for all", _sweep(report))
@@ -154,11 +167,25 @@ def _tell(found: Calibration, out: Path) -> None:
     )
 
 
-def _table(found: Calibration) -> Table:
+def _tell_check(reports: Mapping[str, Report], as_json: bool) -> None:
+    if as_json:
+        write_json({tier: report.to_dict() for tier, report in reports.items()})
+        return
+    show("", "the bundled gates as they are; per cent, tools a request", _table(reports))
+    numbers = ("alpha", "missed", "tools")
+    table = plain_table("tier", *numbers, right=set(numbers))
+    for tier, report in reports.items():
+        for row in report.promises:
+            alpha = "as in 10" if row.alpha is None else _percent(row.alpha)
+            table.add_row(tier, alpha, _percent(row.missed), f"{row.offered:.2f}")
+    show("", "cuts made on one half of the answered requests, measured on the other", table)
+
+
+def _table(reports: Mapping[str, Report]) -> Table:
     numbers = ("served", "in 10", "kept", "tools", "lost", "unserved", "abstained", "rightly")
-    table = plain_table("tier", "from", *numbers, right=set(numbers))
-    for tier, report in found.reports.items():
-        table.add_row(tier, found.start[tier], *_figures(report))
+    table = plain_table("tier", *numbers, right=set(numbers))
+    for tier, report in reports.items():
+        table.add_row(tier, *_figures(report))
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ...retrieval.selection import Selection
 from .measurements import DEPTH, Measurements, measure
-from .tier import TierGate
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +70,12 @@ class Example:
         return self.due > 0
 
 
-def right_scores(gate: TierGate, examples: Sequence[Example]) -> list[NDArray[np.float64]]:
-    """For each served example the probabilities of its right tools, -inf for one not found."""
-    scores = []
-    for one in examples:
-        if one.served:
-            found = gate.rightness(one.measured)[one.right]
-            scores.append(np.concatenate([found, np.full(one.due - len(found), -np.inf)]))
-    return scores
+def right_scores(probabilities: NDArray[np.float64], example: Example) -> NDArray[np.float64]:
+    """The probabilities of a served example's right tools, -inf for one that was not found.
+
+    Args:
+        probabilities: of its hits, shape (n,).
+        example: the answer.
+    """
+    found = probabilities[example.right]
+    return np.concatenate([found, np.full(example.due - len(found), -np.inf)])

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from .decider import Decider
 from .examples import Example
 from .measurements import DEPTH
-from .report import Report, measure_gate
+from .report import Report, measure_fitted, measure_gate
 from .tier import TierGate
 from .training import calibrated, fit_gate
 
@@ -95,23 +92,14 @@ def calibrate(
     """
     fingerprint = None if encoder is None else encoder.fingerprint
     known = base.for_encoder(fingerprint)
-    vectors = _vectors(encoder, known, requests)
+    wording = _wording(encoder, known, requests)
     rest = [_without(engine.catalog, one.relevant) if one.relevant else () for one in requests]
     gates: dict[str, TierGate] = {}
     reports: dict[str, Report] = {}
     start: dict[str, str] = {}
     for tier in tiers:
-        examples: list[Example] = []
-        made: list[Example] = []
-        for at, (one, others) in enumerate(zip(requests, rest, strict=True)):
-            wording = None if vectors is None else float(vectors[at])
-            found = engine.search(one.text, tier=tier, k=DEPTH)
-            examples.append(Example.of(found, one.relevant, wording=wording, group=at))
-            if others:
-                found = engine.search(one.text, tier=tier, k=DEPTH, allowed=others)
-                made.append(Example.of(found, (), wording=wording, group=at))
-            if progress:
-                progress(1)
+        examples = list(_answers(engine, requests, tier, wording, progress))
+        made = list(_unserved(engine, requests, tier, wording, rest))
         ready = known.gates.get(tier)
         dense = any(one.cosines is not None for one in examples)
 
@@ -132,13 +120,72 @@ def calibrate(
     return Calibration(decider, reports, start, sum(map(bool, rest)))
 
 
-def _vectors(
+def check(
+    engine: Searching,
+    requests: Sequence[Asked],
+    tiers: Sequence[str],
+    *,
+    encoder: Encoder | None,
+    base: Decider,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Report]:
+    """What gates as they are cost and keep: tier to its figures.
+
+    Args:
+        engine: searches the catalog.
+        requests: to it, which the gates were not fitted to.
+        tiers: names of the tiers to check; those without a gate that fits are left out.
+        encoder: the engine's, None where it has none.
+        base: the gates.
+        progress: called with the number of searches done since the last call.
+    """
+    known = base.for_encoder(None if encoder is None else encoder.fingerprint)
+    wording = _wording(encoder, known, requests)
+    return {
+        tier: measure_fitted(
+            list(_answers(engine, requests, tier, wording, progress)), known.gates[tier]
+        )
+        for tier in tiers
+        if tier in known.gates
+    }
+
+
+def _answers(
+    engine: Searching,
+    requests: Sequence[Asked],
+    tier: str,
+    wording: Sequence[float | None],
+    progress: Callable[[int], None] | None,
+) -> Iterator[Example]:
+    for at, one in enumerate(requests):
+        found = engine.search(one.text, tier=tier, k=DEPTH)
+        yield Example.of(found, one.relevant, wording=wording[at], group=at)
+        if progress:
+            progress(1)
+
+
+def _unserved(
+    engine: Searching,
+    requests: Sequence[Asked],
+    tier: str,
+    wording: Sequence[float | None],
+    rest: Sequence[tuple[str, ...]],
+) -> Iterator[Example]:
+    """The requests asked of what is left without their tools' servers, if anything is."""
+    for at, (one, others) in enumerate(zip(requests, rest, strict=True)):
+        if others:
+            found = engine.search(one.text, tier=tier, k=DEPTH, allowed=others)
+            yield Example.of(found, (), wording=wording[at], group=at)
+
+
+def _wording(
     encoder: Encoder | None, known: Decider, requests: Sequence[Asked]
-) -> NDArray[np.float64] | None:
-    """Log-odds of each request, by its vector, that it asks for a tool."""
+) -> list[float | None]:
+    """Log-odds of each request, by its vector, that it asks for a tool; None where unknown."""
     if encoder is None or known.wording is None:
-        return None
-    return known.wording(encoder.encode([one.text for one in requests], query=True))
+        return [None] * len(requests)
+    vectors = encoder.encode([one.text for one in requests], query=True)
+    return [float(odds) for odds in known.wording(vectors)]
 
 
 def _without(catalog: Catalog, relevant: Sequence[str]) -> tuple[str, ...]:

@@ -51,8 +51,8 @@ def promises(
     ]
     if len(answered) < 2:
         return []
-    scores = right_scores(gate, answered)
     offers = [gate.rightness(one.measured) for one in answered]
+    scores = [right_scores(offer, one) for offer, one in zip(offers, answered, strict=True)]
     rng = np.random.default_rng(0)
     orders = [rng.permutation(len(answered)) for _ in range(_SPLITS)]
     half = len(answered) // 2

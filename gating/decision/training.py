@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,21 +11,38 @@ from numpy.typing import NDArray
 from ...errors import RequestError
 from .conformal import keeping_cut
 from .examples import Example, right_scores
-from .logistic import Logistic
+from .logistic import Logistic, sigmoid
+from .measurements import REQUEST
 from .network import Network
 from .sweep import best_theta
 from .tier import Head, TierGate
 
 ALPHA = 0.05
 """Rate of right tools that the cut may miss."""
-LOST = 0.03
+LOST = 0.0275
 """Rate of served requests that may be turned away."""
-#: Share of the requests that calibrate what the others fitted.
-_CALIBRATING = 0.2
+#: Parts, each calibrated on by what the others fitted.
+_FOLDS = 4
 #: Hits of an example that the head for tools learns from; deeper ones are nearly all wrong.
 _LEARNED = 10
 #: Of the head for tools: units of a member and passes over its many rows.
 _UNITS, _PASSES = 16, 6
+#: What a served request beyond ASCII counts: they are few, and encoders read them worst, so that
+#: they would be turned away first.
+_BEYOND_ASCII = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Odds:
+    """Log-odds of networks for examples they were not fitted to.
+
+    Args:
+        fits: that a tool serves the request, one for each example.
+        right: that a hit is right, an array for each example.
+    """
+
+    fits: list[float]
+    right: list[NDArray[np.float64]]
 
 
 def fit_gate(
@@ -36,35 +53,43 @@ def fit_gate(
     lost: float = LOST,
     seed: int = 0,
 ) -> TierGate:
-    """A gate fitted to a part of the examples and calibrated on the rest.
+    """A gate fitted to all examples, with cuts by what networks say of folds they have not seen.
+
+    As in cross-conformal prediction (Vovk, "Cross-conformal predictors", 2015): no example is lost
+    to calibration, and the promise of the cuts is kept in practice, no longer by a theorem.
 
     Args:
         examples: of one tier, some served and some not; those without a hit teach nothing.
         dense: whether the tier has a dense stage.
         alpha: rate of right tools that the cut may miss.
         lost: rate of served requests that may be turned away.
-        seed: of the networks and of the parts.
+        seed: of the networks and of the folds.
 
     Raises:
         RequestError: too few examples of either kind.
     """
     examples = [one for one in examples if len(one.right)]
     groups = np.array([one.group for one in examples])
-    held = np.random.default_rng(seed).permutation(np.unique(groups))
-    held = held[: int(len(held) * _CALIBRATING)]
-    part = np.isin(groups, held)
-    fitting = [one for one, out in zip(examples, part, strict=True) if not out]
-    calibrating = [one for one, out in zip(examples, part, strict=True) if out]
+    distinct = np.unique(groups)
+    folds = np.random.default_rng(seed).permutation(np.arange(len(distinct)) % _FOLDS)
+    part = folds[np.searchsorted(distinct, groups)]
     for kind, which in (("that a tool serves", True), ("that no tool serves", False)):
-        if min(sum(one.served is which for one in some) for some in (fitting, calibrating)) < 2:
+        some = [
+            int((part[[one.served is which for one in examples]] == at).sum())
+            for at in range(_FOLDS)
+        ]
+        if min(some) < 2:
             raise RequestError(f"too few requests {kind} to fit a gate to")
-    plain = Logistic(np.ones(1), 0.0)
-    rows, labels = _requests(fitting, dense)
-    fits = Network.fit(rows, labels, share=balanced(labels), seed=seed)
-    rows, labels = _hits(fitting)
-    right = Network.fit(rows, labels, hidden=_UNITS, epochs=_PASSES, seed=seed)
-    gate = TierGate(Head(fits, plain), Head(right, plain), 0.0, 0.0, alpha, lost, dense, None)
-    return calibrated(gate, calibrating, alpha=alpha, lost=lost)
+    fits, right = np.empty(len(examples)), [np.empty(0)] * len(examples)
+    for fold in range(_FOLDS):
+        rest = [one for one, at in zip(examples, part, strict=True) if at != fold]
+        unseen = np.flatnonzero(part == fold).tolist()
+        odds = _odds(_networks(rest, dense, seed), [examples[at] for at in unseen])
+        fits[unseen] = odds.fits
+        for at, values in zip(unseen, odds.right, strict=True):
+            right[at] = values
+    gate = _networks(examples, dense, seed)
+    return _with_cuts(gate, examples, _Odds(fits.tolist(), right), alpha, lost)
 
 
 def calibrated(
@@ -84,51 +109,70 @@ def calibrated(
     examples = [one for one in examples if len(one.right)]
     if not any(one.served for one in examples):
         raise RequestError("no request names a tool that serves it: nothing to calibrate on")
-    rows, labels = _requests(examples, gate.dense, gate)
-    fits = gate.fits
-    if not labels.all():
-        fits = Head(fits.network, Logistic.fit(fits.network(rows)[:, None], labels))
-    hit_rows, hit_labels = _hits(examples)
-    network = gate.right.network
-    right = Head(network, Logistic.fit(network(hit_rows)[:, None], hit_labels))
-    gate = replace(gate, fits=fits, right=right, lost=lost)
+    return _with_cuts(gate, examples, _odds(gate, examples), alpha, lost)
+
+
+def _networks(examples: Sequence[Example], dense: bool, seed: int) -> TierGate:
+    """A gate that is neither calibrated nor cuts."""
+    plain = Logistic(np.ones(1), 0.0)
+    rows = np.array([one.measured.request for one in examples])
+    labels = np.array([one.served for one in examples])
+    beyond_ascii = rows[:, REQUEST.index("ascii")] == 0
+    share = balanced(labels) * np.where(labels & beyond_ascii, _BEYOND_ASCII, 1.0)
+    if dense:
+        rows = np.column_stack([rows, _wording(examples)])
+    fits = Network.fit(rows, labels, share=share, seed=seed)
+    served = [one for one in examples if one.served]
+    hits = np.concatenate([one.measured.joined()[:_LEARNED] for one in served])
+    labels = np.concatenate([one.right[:_LEARNED] for one in served])
+    right = Network.fit(hits, labels, hidden=_UNITS, epochs=_PASSES, seed=seed)
+    return TierGate(Head(fits, plain), Head(right, plain), 0.0, 0.0, None, 0.0, dense, None)
+
+
+def _odds(gate: TierGate, examples: Sequence[Example]) -> _Odds:
+    rows = np.array([gate.request_row(one.measured, one.wording) for one in examples])
+    right = [gate.right.network(one.measured.joined()) for one in examples]
+    return _Odds(gate.fits.network(rows).tolist(), right)
+
+
+def _with_cuts(
+    gate: TierGate, examples: Sequence[Example], odds: _Odds, alpha: float, lost: float
+) -> TierGate:
+    served = np.array([one.served for one in examples])
+    values = np.array(odds.fits)[:, None]
+    scale = gate.fits.calibration if served.all() else Logistic.fit(values, served)
+    fits = sigmoid(scale(values))
+    listed = [at for at, one in enumerate(examples) if one.served]
+    right_scale = Logistic.fit(
+        np.concatenate([odds.right[at][:_LEARNED] for at in listed])[:, None],
+        np.concatenate([examples[at].right[:_LEARNED] for at in listed]),
+    )
     # Turned away are the least probable: the promise is the cut's, of one score a request.
-    served = [np.atleast_1d(score) for score in fits(rows)[labels]]
-    abstain_below = max(0.0, keeping_cut(served, lost))
-    answered = [
-        one
-        for one, score in zip(examples, fits(rows), strict=True)
-        if one.served and score >= abstain_below
+    abstain_below = max(0.0, keeping_cut([fits[at : at + 1] for at in listed], lost))
+    scores = [
+        right_scores(sigmoid(right_scale(odds.right[at][:, None])), examples[at])
+        for at in listed
+        if fits[at] >= abstain_below
     ]
-    cut = keeping_cut(right_scores(gate, answered), alpha)
-    return replace(
-        gate,
+    cut = keeping_cut(scores, alpha)
+    return TierGate(
+        fits=Head(gate.fits.network, scale),
+        right=Head(gate.right.network, right_scale),
         abstain_below=abstain_below,
         keep_from=max(0.0, cut),
         alpha=None if np.isneginf(cut) else alpha,
+        lost=lost,
+        dense=gate.dense,
         theta=best_theta(examples),
     )
 
 
-def _requests(
-    examples: Sequence[Example], dense: bool, gate: TierGate | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    labels = np.array([one.served for one in examples])
-    if gate is not None:
-        return np.array([gate.request_row(one.measured, one.wording) for one in examples]), labels
-    rows = np.array([one.measured.request for one in examples])
-    if not dense:
-        return rows, labels
+def _wording(examples: Sequence[Example]) -> NDArray[np.float64]:
+    """Of each example; where it is not known the mean of the others."""
     wording = np.array([np.nan if one.wording is None else one.wording for one in examples])
     known = wording[~np.isnan(wording)]
     wording[np.isnan(wording)] = known.mean() if len(known) else 0.0
-    return np.column_stack([rows, wording]), labels
-
-
-def _hits(examples: Sequence[Example]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    served = [one for one in examples if one.served]
-    rows = np.concatenate([one.measured.joined()[:_LEARNED] for one in served])
-    return rows, np.concatenate([one.right[:_LEARNED] for one in served])
+    return wording
 
 
 def balanced(labels: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -12,9 +12,7 @@ from shortlist.gating.decision import Decider
 def files(index, tmp_path):
     """Requests in the tools' own words for every second tool, and some that no tool serves."""
     tools = list(Engine.open(index, tiers=["lexical"]).catalog)[::2]
-    served = [
-        {"query": f"please {tool.description[:60]}", "relevant": [tool.id]} for tool in tools
-    ]
+    served = [{"query": f"please {tool.description[:60]}", "relevant": [tool.id]} for tool in tools]
     none = ["hello there", "why is the sky blue", "thanks a lot", "tell me a joke", "good night"]
     paths = tmp_path / "served.jsonl", tmp_path / "none.jsonl"
     rows = served, [{"query": query, "relevant": []} for query in none]
@@ -62,3 +60,15 @@ def test_wrong_tiers_and_files_are_refused(run, index, files, tmp_path):
     told = run("calibrate", files[1], "--index", index, "--out", out, code=1)
     assert "nothing to calibrate on" in told.stderr
     assert not out.exists()
+
+
+def test_the_bundled_gates_are_measured_as_they_are(run, run_json, index, files):
+    served, none = files
+    arguments = ("calibrate", served, "--no-tool", none, "--index", index, "--check")
+    told = run_json(*arguments, "--tier", "hybrid", "--tier", "rerank")
+    assert set(told) == {"hybrid", "rerank"}
+    assert told["hybrid"]["served"] == 60
+    assert [row["alpha"] for row in told["hybrid"]["promises"]][-1] is None
+    assert "cuts made on one half" in run(*arguments, "--tier", "hybrid").stdout
+    told = run("calibrate", served, "--index", index, code=2)
+    assert "either --out FILE or --check" in " ".join(told.stderr.split())
