@@ -312,3 +312,12 @@ def test_a_decider_cuts_and_gives_every_intent_its_share(engine: Engine) -> None
 def test_a_decider_abstains_and_nothing_becomes_active(engine: Engine) -> None:
     turn = Session(engine, decider=_Decider(3, abstain=True)).turn("list the mail messages")
     assert (turn.abstained, turn.reason, turn.active) == (True, "nothing fits", ())
+
+
+def test_the_exact_name_wins_whatever_was_said_before(engine: Engine, tools: list[Tool]) -> None:
+    for tool in tools[::7]:
+        session = Session(engine, k=3)
+        session.turn("What is the weather forecast for Porto?")
+        session.answered("18 degrees and no storm; shall I share a song?")
+        assert session.turn(tool.id).ids[0] == tool.id
+        assert session.turn(f"`{tool.name}`").hits[0].tool.name == tool.name
