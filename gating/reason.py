@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,18 +62,37 @@ class Reasons:
         self._evaluation = evaluation
         self._admitted = admitted
         self._leading: dict[Condition, NDArray[np.intp] | None] = {}
+        # By the demands that fail, where these fail for every tool alike.
+        self._known: dict[tuple[int, ...], Refusal] = {}
 
     def refusal(self, row: int) -> Refusal:
         """The refusal of a row that a rule's demand keeps out."""
+        compiled, truths = self._evaluation.compiled, self._evaluation.truths
+        failing = tuple(
+            number
+            for number, (_, place, mask) in enumerate(compiled.demands)
+            if mask[row] and not _at(truths[place][0], row)
+        )
+        if failing in self._known:
+            return replace(self._known[failing], tool_id=compiled.tools[row].id)
+        refusal = self._made(row, failing)
+        if all(isinstance(truths[compiled.demands[number][1]][0], bool) for number in failing):
+            self._known[failing] = refusal
+        return refusal
+
+    def _made(self, row: int, demands: Sequence[int]) -> Refusal:
         compiled = self._evaluation.compiled
         failing: dict[Condition, list[str]] = {}
-        for rule, place, mask in compiled.demands:
-            if mask[row] and not _at(self._evaluation.truths[place][0], row):
-                failing.setdefault(compiled.nodes[place][0], []).append(rule.described())
+        for number in demands:
+            rule, place, _ = compiled.demands[number]
+            failing.setdefault(compiled.nodes[place][0], []).append(rule.described())
         lack = _all([self._lack(condition, row) for condition in failing])
         say = clause if len(failing) > 1 else wording
         unmet = [self._detail(condition) for condition in dict.fromkeys(lack.conditions)]
-        wrong = "".join(f"; {one['predicate']!r} {one['error']}" for one in unmet if "error" in one)
+        # What exactly went wrong is for whoever reads the detail, not for the model.
+        wrong = "".join(
+            f"; {one['predicate']!r} gives no answer" for one in unmet if "error" in one
+        )
         return Refusal(
             compiled.tools[row].id,
             lack.kind,

@@ -77,12 +77,12 @@ class TestReasons:
             (
                 predicate(broken),
                 "predicate_error",
-                "needs the predicate 'broken' to hold; 'broken' raised KeyError: 'no clock'",
+                "needs the predicate 'broken' to hold; 'broken' gives no answer",
             ),
             (
                 not_(predicate(broken)),
                 "predicate_error",
-                "needs not the predicate 'broken' to hold; 'broken' raised KeyError: 'no clock'",
+                "needs not the predicate 'broken' to hold; 'broken' gives no answer",
             ),
             (
                 any_of(requires_scope("w"), all_of(milestone("m"), fact("f"))),
@@ -116,6 +116,13 @@ class TestReasons:
         assert refusal.detail["rules"] == ["one", "two"]
         assert refusal.detail["unmet"] == [{"milestone": "m"}, {"fact": "f"}, {"scope": "w"}]
 
+    def test_what_went_wrong_in_a_predicate_is_in_the_detail(self, admit: Admit) -> None:
+        refusal = refused(admit(Rule(predicate(broken), tools="merge_*")))
+        assert "no clock" not in refusal.reason
+        assert refusal.detail["unmet"] == [
+            {"predicate": "broken", "error": "raised KeyError: 'no clock'"}
+        ]
+
     def test_what_a_predicate_says_is_bounded(self, admit: Admit) -> None:
         def long(state: State) -> bool:
             raise ValueError("x" * 10_000)
@@ -123,6 +130,15 @@ class TestReasons:
         refusal = refused(admit(Rule(predicate(long), tools="merge_*")))
         assert len(refusal.reason) < 400
         assert len(json.dumps(refusal.to_dict())) < 1_000
+
+    def test_tools_of_one_reason_are_told_apart(self, admit: Admit) -> None:
+        either = any_of(annotation("readOnlyHint"), requires_scope("w"))
+        refusals = admit(Rule(milestone("m"), server="slack"), Rule(either)).refusals
+        assert len({refusal.tool_id for refusal in refusals}) == len(refusals) == 8
+        for refusal in refusals:
+            assert ("the milestone 'm'" in refusal.reason) == refusal.tool_id.startswith("slack/")
+            search = refusal.tool_id == "slack/search_messages"
+            assert ("the scope 'w'" in refusal.reason) != search
 
     def test_of_what_is_decided_elsewhere(self) -> None:
         engine = make_engine(Rule(requires_scope("w")))
