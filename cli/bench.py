@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from .console import console, note, plain_table, show, write_json
+from . import bench_attention
+from .bench_output import show_table, steps, tell_origin
+from .console import note, write_json
 from .options import JsonOption, ToolsOption
-
-if TYPE_CHECKING:
-    from ..evals.record import Table
 
 BARS_FAILED = 3
 """Exit code when a bar is short."""
@@ -22,11 +19,15 @@ _QUICK_SIZE = 5_000
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("bench")(bench)
+    """Add the command to an application, with the benchmarks it has under it."""
+    benches = typer.Typer(invoke_without_command=True)
+    benches.callback()(bench)
+    bench_attention.register(benches)
+    app.add_typer(benches, name="bench")
 
 
 def bench(
+    context: typer.Context,
     tools: ToolsOption = None,
     queries: Annotated[
         list[Path] | None,
@@ -52,6 +53,8 @@ def bench(
     ] = None,
 ) -> None:
     """Measure time and memory of every tier, against the bare encoder and sentence-transformers."""
+    if context.invoked_subcommand is not None:
+        return
     from ..evals.bench import report
     from ..evals.bench.bars import short
     from ..evals.bench.material import read_material
@@ -64,7 +67,7 @@ def bench(
     material = read_material(tools or [], queries or [], sample=sample, seed=seed)
     plan = Plan(sizes=sizes, fast=fast)
     origin = provenance(running_command())
-    with _steps() as step:
+    with steps() as step:
         found = measure(material, plan, step=step)
     held = report.to_json(found)
     if record is not None:
@@ -73,43 +76,15 @@ def bench(
     if as_json:
         write_json(held | {"origin": origin})
     else:
-        _tell_origin(origin, len(material.queries))
+        tell_origin(origin, f"{len(material.queries)} queries")
         if not bars:
-            _show("Requests: p50 / p95 ms", report.latency_table(found))
-            _show("Stages, one caller: p50 ms", report.stage_table(found))
-            _show("Compared, call by call in turn", report.comparison_table(found))
-            _show("Indexes", report.build_table(found))
-            _show("Start and memory", report.process_table(found))
-        _show("Bars", report.bars_table(found))
+            show_table("Requests: p50 / p95 ms", report.latency_table(found))
+            show_table("Stages, one caller: p50 ms", report.stage_table(found))
+            show_table("Compared, call by call in turn", report.comparison_table(found))
+            show_table("Indexes", report.build_table(found))
+            show_table("Start and memory", report.process_table(found))
+        show_table("Bars", report.bars_table(found))
         for line in held["notes"]:
             note(f"note: {line}")
     if bars and short(report.bars(found)):
         raise typer.Exit(BARS_FAILED)
-
-
-@contextmanager
-def _steps() -> Iterator[Callable[[str], None]]:
-    """What is being measured now, on stderr: a line that changes, or lines away from a terminal."""
-    err = console(err=True)
-    if not err.is_terminal:
-        yield note
-        return
-    with err.status("reading") as status:
-        yield status.update
-
-
-def _tell_origin(origin: dict[str, Any], queries: int) -> None:
-    machine, versions = origin["machine"], origin["versions"]
-    libraries = ", ".join(f"{name} {version}" for name, version in versions.items())
-    show(
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; "
-        f"commit {origin['commit'] or 'unknown'}; {queries} queries",
-        libraries,
-    )
-
-
-def _show(title: str, table: Table) -> None:
-    shown = plain_table(*table.columns, right=frozenset(table.columns[1:]))
-    for row in table.rows:
-        shown.add_row(*("–" if cell is None else str(cell) for cell in row))
-    show("", title, shown)
