@@ -23,13 +23,15 @@ class Wanted(NamedTuple):
     Attributes:
         tool: its definition, or what the catalog knows where that could not be had.
         loaded: whether it is the definition.
-        fresh: whether it was not asked for last turn.
+        called_for: whether it was found this turn, or was not asked for last turn.
+        least: the lowest level that says more than the pool does.
         score: how well it fits.
     """
 
     tool: Tool
     loaded: bool
-    fresh: bool
+    called_for: bool
+    least: Detail
     score: float
 
 
@@ -84,9 +86,10 @@ class Placer:
     def place(self, layout: Layout, wanted: Mapping[str, Wanted], *, stale: bool) -> Placement:
         """The layout that offers these tools.
 
-        Fresh tools are appended. If a tool leaves, or a fresh one would not be shown well enough
-        to be called, the suffix is laid out anew instead, fresh tools ranked first. A tool that no
-        room was left for is tried again only then, so that a suffix that is full stays as it is.
+        Tools that are called for and not there are appended. If a tool leaves, or one that is
+        called for would not be shown well enough to be called, the suffix is laid out anew
+        instead, those called for ranked first and then the latest. A tool that no room was left
+        for is tried again only when it is called for, so that a suffix that is full stays as it is.
 
         Args:
             layout: of the last turn.
@@ -95,26 +98,45 @@ class Placer:
         """
         present = {entry.tool_id: entry for entry in layout.promoted}
         if not stale and present.keys() <= wanted.keys():
-            fresh = [name for name, one in wanted.items() if one.fresh and name not in present]
-            if not fresh:
+            called = [name for name, one in wanted.items() if one.called_for]
+            fresh = [wanted[name] for name in called if name not in present]
+            weak = any(
+                present[name].detail < Detail.SIGNATURE and wanted[name].loaded
+                for name in called
+                if name in present
+            )
+            if not fresh and not weak:
                 return Placement(layout, rebuilt=False)
             room = self._budget - self.tokens(layout) - self._heading
-            batch = self._packed([wanted[name] for name in fresh], room)
-            if not present or self._shown_well([wanted[name] for name in fresh], batch):
+            batch = self._packed(fresh, room) if fresh else ()
+            if not present or (not weak and self._shown_well(fresh, batch)):
                 return Placement(layout.promote(batch), rebuilt=False)
         return Placement(layout.rebuild(self._anew(wanted)), rebuilt=True)
 
     def _anew(self, wanted: Mapping[str, Wanted]) -> Batch:
-        ranked = sorted(wanted.values(), key=lambda one: not one.fresh)
+        ranked = by_need(wanted.values())
         if not ranked:
             return ()
         first = self._costs(ranked[0])
         most = self._budget - self._heading
         aimed = int(REBUILT_SHARE * self._budget) - self._heading
+        called = [one for one in ranked if one.called_for]
         fitting = [cost for cost in first.values() if cost <= most]
-        batch = self._packed(ranked, max([aimed, *fitting]))
+        room = max([aimed, min(most, self._callable(called)), *fitting])
+        kept = self._staying(ranked[len(called) :], room - self._callable(called))
+        batch = self._packed([*called, *kept], room)
         entries = {entry.tool_id: entry for entry in batch}
         return tuple(entries[name] for name in wanted if name in entries)
+
+    def _staying(self, others: Sequence[Wanted], room: int) -> list[Wanted]:
+        """Those not called for that can still be shown well enough to be called."""
+        staying = []
+        for one in others:
+            costs = self._costs(one)
+            if (cost := costs[callable_level(costs)]) <= room:
+                room -= cost
+                staying.append(one)
+        return staying
 
     def _packed(self, ranked: Sequence[Wanted], room: int) -> Batch:
         """Tools in rank order, each at the best level there is room for."""
@@ -142,9 +164,20 @@ class Placer:
 
     def _callable(self, ranked: Sequence[Wanted]) -> int:
         """Tokens of the first in full and of the others at their signatures."""
+        if not ranked:
+            return 0
         first, *others = (self._costs(one) for one in ranked)
         return first[max(first)] + sum(costs[callable_level(costs)] for costs in others)
 
     def _costs(self, one: Wanted) -> dict[Detail, int]:
-        levels = Detail if one.loaded else _WITHOUT_SCHEMA
-        return {level: self.write(one.tool, level).tokens for level in levels}
+        levels = [level for level in Detail if level >= one.least]
+        return {
+            level: self.write(one.tool, level).tokens
+            for level in (levels if one.loaded else _WITHOUT_SCHEMA)
+        }
+
+
+def by_need(wanted: Collection[Wanted]) -> list[Wanted]:
+    """Those called for, in order; then the others, the latest first."""
+    called = [one for one in wanted if one.called_for]
+    return called + [one for one in reversed(list(wanted)) if not one.called_for]

@@ -12,9 +12,10 @@ from ..errors import RequestError, UnknownToolError
 from .counting import bundled_counter
 from .detail import Detail, definition_text
 from .entry import EntryWriter
+from .ladder import Rung
 from .layout import Layout
 from .names import provider_name
-from .placement import Placer, Wanted
+from .placement import Placer, Wanted, by_need
 from .pool import PoolWriter
 from .render import Rendered, Renderer, renderer_for
 from .render.renderer import HEADING
@@ -30,6 +31,13 @@ CONTEXT_TOKENS = 200_000
 PASS_THROUGH_SHARE = 0.03
 """Share of the context below which a whole catalog is simply shown, by default."""
 
+_ABOVE = {
+    Rung.SEARCH: Detail.NAME,
+    Rung.DIGEST: Detail.NAME,
+    Rung.NAMES: Detail.SUMMARY,
+    Rung.SUMMARIES: Detail.SIGNATURE,
+}
+"""The lowest level that says more of a tool than its server's rung in the pool."""
 _RANKS = 10
 """Added to the rank of a tool without a score: the tenth counts half of what the first does."""
 
@@ -47,7 +55,7 @@ class PromptTurn:
             them changed; what is appended changes nothing.
         details: id to level, for each tool promoted.
         missing: tools whose definition could not be had, with the reason.
-        left_out: ids for which the budget has no room at any level.
+        left_out: ids for which the budget has no room at any level that says more than the pool.
         rebuilt: whether the suffix was laid out anew.
     """
 
@@ -171,8 +179,8 @@ class Prompt:
         Args:
             active: ids of all tools to be offered, those of earlier turns included; new ones in
                 rank order. A tool that is no longer among them leaves the prompt.
-            scores: id to how well it fits, for packing. Without one a tool counts less than the
-                least of them, and the less the later it is named.
+            scores: id to how well it fits, for the tools found this turn, new or not: these have to
+                be shown well enough to be called. By default the new ones, in their order.
         """
         tools = self._known(active)
         return self._turn(tools, self._schemas.load(self._to_load(tools)), active, scores or {})
@@ -273,11 +281,15 @@ class Prompt:
             name: Wanted(
                 loaded.tools.get(name, tool),
                 name in loaded.tools,
-                name not in self._asked,
-                scores.get(name, _below(least, rank)),
+                name in scores or name not in self._asked,
+                self._told.get(tool.server or "", Detail.NAME),
+                scores.get(name, least),
             )
-            for rank, (name, tool) in enumerate(tools.items(), 1)
+            for name, tool in tools.items()
         }
+        for rank, one in enumerate(by_need(wanted.values()), 1):
+            if one.tool.id not in scores:
+                wanted[one.tool.id] = one._replace(score=_below(least, rank))
         placement = self._placer.place(self._layout, wanted, stale=self._stale)
         known = 0 if placement.rebuilt else len(self._rendered.messages)
         before, self._stale = self._rendered, False
@@ -339,9 +351,11 @@ class Prompt:
         resident = tuple(
             self._entries.write(tool, Detail.FULL, "") for tool in (*self._own, *tools)
         )
+        self._told: dict[str, Detail] = {}
         if self.passes_through:
             return Layout(self._operator, "", resident)
         pool = self._pool.write(self.catalog, withheld=self._withheld)
+        self._told = {server: _ABOVE[rung] for server, rung in pool.rungs.items()}
         return Layout(self._operator, pool.text, resident)
 
     def _count_prefix(self) -> int:

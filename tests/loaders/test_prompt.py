@@ -120,6 +120,36 @@ def test_a_suffix_that_is_full_stays_as_it_is(demo):
     assert again.left_out == first.left_out
 
 
+def test_what_is_found_again_can_be_called_again(demo):
+    prompt = Prompt(demo, schema_budget=1_500)
+    ids = [tool.id for tool in demo][:30]
+    crowded = prompt.turn(ids)
+    weak = [name for name in ids if crowded.details.get(name, Detail.NAME) < Detail.SIGNATURE]
+    assert len(weak) > 5
+    again = prompt.turn(ids, {weak[0]: 0.9, weak[1]: 0.8})
+    assert again.details[weak[0]] is Detail.FULL
+    assert again.details[weak[1]] >= Detail.SIGNATURE
+    assert not prompt.turn(ids, {weak[0]: 0.9}).rebuilt
+
+
+def test_a_full_suffix_keeps_the_latest(demo):
+    prompt = Prompt(demo, schema_budget=1_500, turn_budget=0)
+    ids = [tool.id for tool in demo][:40]
+    for end in range(4, 41, 4):
+        turn = prompt.turn(ids[:end])
+        assert all(turn.details[name] >= Detail.SIGNATURE for name in ids[end - 4 : end])
+    assert turn.left_out
+    assert max(map(ids.index, turn.left_out)) < min(map(ids.index, turn.details)) + 8
+
+
+def test_what_the_pool_says_is_not_said_again(demo):
+    ids = [tool.id for tool in demo]
+    for budget, least in ((9_000, Detail.SIGNATURE), (700, Detail.SUMMARY), (0, Detail.NAME)):
+        prompt = Prompt(demo, pool=PoolWriter(budget=budget), schema_budget=600)
+        assert set(prompt.turn(ids).details.values()) >= {least}
+        assert min(prompt.turn(ids).details.values()) is least
+
+
 def test_a_turn_writes_no_more_than_it_may_unless_tools_could_not_be_called(demo, counter):
     ids = [tool.id for tool in demo]
     bounded = Prompt(demo, turn_budget=800, schema_budget=9_000)
