@@ -7,15 +7,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import Field, PrivateAttr
 
 from shortlist import Engine
 from shortlist.demo import load_catalog
-from shortlist.integrations.langchain import catalog_of
+from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
 
 Step = AIMessage | Callable[[Sequence[BaseMessage], list[str]], AIMessage]
 
@@ -64,6 +66,30 @@ class ScriptedModel(BaseChatModel):
 def calls() -> list[tuple[str, dict[str, Any]]]:
     """What the tools were called with."""
     return []
+
+
+ISSUE = {"owner": "acme", "repo": "shop", "title": "Prices are wrong"}
+IN_THREAD = {"configurable": {"thread_id": "t1"}}
+
+
+def agent_of(script: list[Any], middleware: ShortlistMiddleware, **given: Any) -> Any:
+    model = given.pop("model", None) or ScriptedModel(script=script)
+    agent = create_agent(
+        model,
+        tools=given.pop("others", []),
+        middleware=[middleware],
+        checkpointer=InMemorySaver(),
+        **given,
+    )
+    return agent, model
+
+
+def ask(agent: Any, text: str, config: Any = None) -> list[Any]:
+    return agent.invoke({"messages": [HumanMessage(text)]}, config or IN_THREAD)["messages"]
+
+
+def answers(messages: list[Any]) -> list[ToolMessage]:
+    return [message for message in messages if isinstance(message, ToolMessage)]
 
 
 def demo_tools(calls: list[tuple[str, dict[str, Any]]]) -> list[BaseTool]:

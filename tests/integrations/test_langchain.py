@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import json
 import sys
@@ -12,38 +11,13 @@ import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import StructuredTool, tool
-from langgraph.checkpoint.memory import InMemorySaver
 
 from shortlist import Engine, Tool
 from shortlist.errors import MissingExtraError, RequestError
-from shortlist.gating import Gate, Rule, State, after, requires_scope
 from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
 from shortlist.session import Event, Recorder
 
-from .conftest import ScriptedModel, call, say
-
-ISSUE = {"owner": "acme", "repo": "shop", "title": "Prices are wrong"}
-IN_THREAD = {"configurable": {"thread_id": "t1"}}
-
-
-def agent_of(script: list[Any], middleware: ShortlistMiddleware, **given: Any) -> Any:
-    model = given.pop("model", None) or ScriptedModel(script=script)
-    agent = create_agent(
-        model,
-        tools=given.pop("others", []),
-        middleware=[middleware],
-        checkpointer=InMemorySaver(),
-        **given,
-    )
-    return agent, model
-
-
-def ask(agent: Any, text: str, config: Any = None) -> list[Any]:
-    return agent.invoke({"messages": [HumanMessage(text)]}, config or IN_THREAD)["messages"]
-
-
-def answers(messages: list[Any]) -> list[ToolMessage]:
-    return [message for message in messages if isinstance(message, ToolMessage)]
+from .conftest import IN_THREAD, ISSUE, ScriptedModel, agent_of, answers, ask, call, say
 
 
 def test_a_turn_offers_what_it_needs_and_the_call_runs(tools, engine, calls):
@@ -88,140 +62,6 @@ def test_a_follow_up_finds_from_what_was_said(tools, engine):
     said = middleware.session("t1").conversation
     assert [one.role for one in said.messages] == ["user", "assistant", "user"]
     assert "merge_pull_request" in model.offered[1]
-
-
-def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine, k=2)
-    script = [
-        call(("create_backup", {})),
-        call(("create_backup", {"connection": "shop"})),
-        say("Backed up."),
-    ]
-    agent, model = agent_of(script, middleware)
-    messages = ask(agent, "file an issue that prices are wrong")
-    assert "create_backup" not in model.offered[0]
-    first, second = answers(messages)
-    told = json.loads(first.content)
-    assert first.status == "error"
-    assert told["error"] == "tool_not_available"
-    assert told["status"] == "promoted"
-    assert told["input_schema"] == engine.catalog.get("database/create_backup").input_schema
-    assert model.offered[1][: len(model.offered[0])] == model.offered[0]
-    assert "create_backup" in model.offered[1]
-    assert second.status == "success"
-    assert [name for name, _ in calls] == ["create_backup"]
-
-
-def test_a_tool_held_back_is_refused_with_its_reason_and_never_told_of(tools, calls):
-    gate = Gate([Rule(requires_scope("db:admin"), tools=["database/*_backup"])])
-    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"], gate=gate)
-    middleware = ShortlistMiddleware(
-        tools, engine=engine, state=lambda context: State(frozenset(context["scopes"]))
-    )
-    backup = ("create_backup", {"connection": "shop"})
-    script = [call(backup), say("I may not."), say("Now?"), call(backup), say("Done.")]
-    agent, model = agent_of(script, middleware)
-
-    def asked(text: str, *scopes: str) -> list[Any]:
-        given = {"messages": [HumanMessage(text)]}
-        return agent.invoke(given, IN_THREAD, context={"scopes": scopes})["messages"]
-
-    (refused,) = answers(asked("back up the database"))
-    told = json.loads(refused.content)
-    assert (told["status"], told["kind"]) == ("held_back", "scope")
-    assert "db:admin" in told["reason"]
-    assert calls == []
-    assert "create_backup" not in str(model.read[0])
-    assert not {"create_backup", "restore_backup"} & set(model.offered[0])
-    asked("and restore it?", "other")
-    messages = asked("back up the database", "db:admin")
-    assert answers(messages)[-1].status == "success"
-    assert "create_backup" in model.offered[3]
-    assert calls == [backup]
-
-
-def test_a_precondition_is_met_by_a_call_of_this_conversation(tools):
-    gate = Gate([Rule(after("create_backup"), tools=["apply_migrations"])])
-    engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"], gate=gate)
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    migrate = ("apply_migrations", {"connection": "shop"})
-    script = [
-        call(migrate),
-        call(("create_backup", {})),
-        call(("create_backup", {})),
-        say("Backed up."),
-        call(migrate),
-        call(migrate),
-        say("Migrated."),
-    ]
-    agent, _ = agent_of(script, middleware)
-    messages = ask(agent, "apply the migrations")
-    refused = json.loads(answers(messages)[0].content)
-    assert refused["unlocked_by"] == ["create_backup"]
-    messages = ask(agent, "apply the migrations now")
-    assert answers(messages)[-1].status == "success"
-
-
-def test_an_unknown_name_gets_the_nearest(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    agent, _ = agent_of([call(("create_isue", ISSUE)), say("Oh.")], middleware)
-    (answer,) = answers(ask(agent, "file an issue"))
-    told = json.loads(answer.content)
-    assert told["status"] == "unknown"
-    assert "create_issue" in told["nearest"]
-    assert calls == []
-
-
-def test_wrong_arguments_are_told_so_that_they_can_be_mended(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    wrong = {"owner": "acme", "repo": "shop", "title": 7}
-    agent, _ = agent_of([call(("create_issue", wrong)), say("Oh.")], middleware)
-    (answer,) = answers(ask(agent, "file an issue"))
-    told = json.loads(answer.content)
-    assert told["error"] == "invalid_arguments"
-    assert told["problems"] == [{"path": "/title", "expected": "string", "got": "7"}]
-    assert answer.status == "error"
-    assert calls == []
-
-
-def test_parallel_calls_are_each_decided(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    several = [("create_issue", {**ISSUE, "title": str(n)}) for n in range(8)]
-    script = [call(*several, ("nothing_like_it", {}), ("list_locks", {})), say("Done.")]
-    agent, _ = agent_of(script, middleware)
-    told = answers(ask(agent, "file eight issues"))
-    assert sorted(arguments["title"] for _, arguments in calls) == list("01234567")
-    assert [message.status for message in told] == ["success"] * 8 + ["error"] * 2
-    assert json.loads(told[8].content)["status"] == "unknown"
-    assert middleware.session("t1").state.called == ("github/create_issue",)
-
-
-def test_no_parallel_call_is_forgotten(tools, engine):
-    names = ["list_locks", "list_backups", "list_roles", "list_slow_queries", "list_tables"]
-    middleware = ShortlistMiddleware(tools, engine=engine, always=names)
-    agent, _ = agent_of([call(*((name, {}) for name in names)), say("Done.")], middleware)
-    assert {one.status for one in answers(ask(agent, "look around"))} == {"success"}
-    assert set(middleware.session("t1").state.called) == {f"database/{name}" for name in names}
-
-
-def test_asynchronously_as_well(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine, k=5)
-
-    async def conversation(thread: str, title: str) -> list[Any]:
-        issue = ("create_issue", {**ISSUE, "title": title})
-        script = [call(issue, ("create_isue", {})), say("Filed.")]
-        agent, _ = agent_of(script, middleware)
-        config = {"configurable": {"thread_id": thread}}
-        given = {"messages": [HumanMessage("file an issue that prices are wrong")]}
-        return (await agent.ainvoke(given, config))["messages"]
-
-    async def several() -> list[list[Any]]:
-        return await asyncio.gather(*(conversation(f"t{n}", str(n)) for n in range(5)))
-
-    for messages in asyncio.run(several()):
-        assert [message.status for message in answers(messages)] == ["success", "error"]
-    assert sorted(arguments["title"] for _, arguments in calls) == list("01234")
-    assert all(middleware.session(f"t{n}") is not None for n in range(5))
 
 
 def test_the_pool_ends_the_system_message_and_does_not_change(tools, engine):
@@ -322,15 +162,6 @@ def test_a_retry_of_the_model_is_no_turn(tools, engine):
     assert model.offered[0] == model.offered[1]
     assert turns == [len(model.offered[0])]
     assert middleware.session("t1").to_dict()["turn"] == 1
-
-
-def test_a_call_by_id_runs_as_well(tools, engine, calls):
-    middleware = ShortlistMiddleware(tools, engine=engine)
-    script = [call(("github/create_issue", ISSUE)), say("Filed.")]
-    agent, _ = agent_of(script, middleware)
-    (answer,) = answers(ask(agent, "file an issue"))
-    assert (answer.status, answer.name) == ("success", "create_issue")
-    assert calls == [("create_issue", ISSUE)]
 
 
 def test_a_tool_the_agent_cannot_run_is_never_offered(tools):
