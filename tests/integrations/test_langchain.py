@@ -14,6 +14,7 @@ from langchain_core.tools import StructuredTool, tool
 
 from shortlist import Engine, Tool
 from shortlist.errors import MissingExtraError, RequestError
+from shortlist.gating.decision import Decision
 from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
 from shortlist.session import Event, Recorder
 
@@ -75,6 +76,18 @@ def test_the_pool_ends_the_system_message_and_does_not_change(tools, engine):
     assert len({one.text for one in systems}) == 1
     assert systems[0].text.startswith("Be brief.\n\n60 tools on 3 servers.\n")
     assert "create_backup" in systems[0].text
+
+
+def test_nothing_is_offered_where_nothing_fits(tools, engine):
+    class Doubtful:
+        def decide(self, selection, *, k=None):
+            return Decision((), (), 0.01, True, "no tool fits", "nothing is offered")
+
+    middleware = ShortlistMiddleware(tools, engine=engine, decider=Doubtful())
+    agent, model = agent_of([say("Why did the chicken cross?"), say("No.")], middleware)
+    assert ask(agent, "tell me a joke")[-1].text.startswith("Why")
+    assert model.offered == [[]]
+    assert model.read[0][0].text.startswith("60 tools")
 
 
 def test_a_cache_breakpoint_where_the_provider_has_one(tools, engine):
