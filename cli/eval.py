@@ -85,8 +85,8 @@ def evaluate(
     session: Annotated[
         bool, typer.Option("--session", help="Measure the whole decision, not the search alone.")
     ] = False,
-    uncut: Annotated[
-        bool, typer.Option("--uncut", help="With --session: offer k tools, or none.")
+    cut: Annotated[
+        bool, typer.Option("--cut", help="With --session: only as many tools as are needed.")
     ] = False,
     gates: Annotated[
         Path | None,
@@ -106,8 +106,8 @@ def evaluate(
         return
     if not tools or not queries:
         raise typer.BadParameter("give both --tools and --queries, or a command such as xlam")
-    if (uncut or gates) and not session:
-        raise typer.BadParameter("--uncut and --gates: only with --session, which decides")
+    if (cut or gates) and not session:
+        raise typer.BadParameter("--cut and --gates: only with --session, which decides")
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
     from ..evals import dataset, gate, report, runner
@@ -132,7 +132,7 @@ def evaluate(
     decider = _decider(engine, gates) if session else None
     for name in _tiers(engine, tier):
         method = (
-            session_method(engine, name, k=k, decider=decider, cut=not uncut, pooled=pooled)
+            session_method(engine, name, k=k, decider=decider, cut=cut, pooled=pooled)
             if session
             else runner.tier_method(engine, name, k=k, pooled=pooled)
         )
@@ -140,7 +140,7 @@ def evaluate(
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     found = report.evaluation(engine, outcomes, malformed=malformed, by=by)
     failed = _missed(engine, outcomes, k, pooled) if misses else None
-    held = report.to_json(found) | ({"session": True, "cut": not uncut} if session else {})
+    held = report.to_json(found) | ({"session": True, "cut": cut} if session else {})
     if failed is not None:
         held["misses"] = {
             name: [miss.to_dict() for miss in every] for name, every in failed.items()

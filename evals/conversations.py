@@ -18,7 +18,7 @@ def session_method(
     *,
     k: int,
     decider: Decides | None = None,
-    cut: bool = True,
+    cut: bool = False,
     pooled: bool = False,
 ) -> Method:
     """A session of a tier as a method: conversation, parts of a request, gate and decision.
@@ -30,8 +30,8 @@ def session_method(
         engine: searched; its configured rules apply, in an empty state.
         tier: name of the tier.
         k: tools at most.
-        decider: abstains and cuts; without one, only turns that ask for nothing are abstained on.
-        cut: whether it cuts, else it only abstains.
+        decider: abstains; without one, only turns that ask for nothing are abstained on.
+        cut: whether it also says how many tools are offered.
         pooled: restrict each query to its own pool.
     """
     from ..session import Session

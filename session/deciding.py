@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ..models import Encoder
 from ..retrieval import Hit, Selection
 from .finding import Found
 
@@ -27,7 +31,13 @@ class Decided(Protocol):
 class Decides(Protocol):
     """Judges answers, as `gating.decision.Decider` does."""
 
-    def decide(self, selection: Selection, *, k: int | None = None) -> Decided: ...  # noqa: D102
+    def decide(  # noqa: D102
+        self,
+        selection: Selection,
+        *,
+        k: int | None = None,
+        vector: NDArray[np.float32] | None = None,
+    ) -> Decided: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,9 @@ class Offer:
     cut: str | None = None
 
 
-def offer(found: Found, decider: Decides | None, k: int, *, cut: bool = True) -> Offer:
+def offer(
+    found: Found, decider: Decides | None, k: int, *, cut: bool, encoder: Encoder | None
+) -> Offer:
     """The tools to offer out of those found.
 
     What was found for the request as a whole is judged. Several intents get the places that each
@@ -60,6 +72,7 @@ def offer(found: Found, decider: Decides | None, k: int, *, cut: bool = True) ->
         decider: says how many tools are needed and whether any fits; `k` of them without one.
         k: tools at most.
         cut: whether the decider says how many tools are offered; else it only abstains.
+        encoder: reads the wording of what is judged; None where the engine has none.
     """
     hits = found.merged.hits
     if not hits:
@@ -67,7 +80,8 @@ def offer(found: Found, decider: Decides | None, k: int, *, cut: bool = True) ->
     first = f"the first {k}; nothing cuts"
     if decider is None:
         return Offer(hits[:k], False, cut=first)
-    judged = decider.decide(found.judged, k=k)
+    vector = None if encoder is None else encoder.encode([found.judged.query], query=True)[0]
+    judged = decider.decide(found.judged, k=k, vector=vector)
     if judged.abstained:
         return Offer((), True, judged.reason, judged.fits, judged.cut)
     if not cut:

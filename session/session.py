@@ -40,9 +40,8 @@ class Session:
         state: what the agent holds; nothing when absent.
         tier: name of the tier that searches, the engine's default when absent.
         k: tools found per turn at most, the engine's number when absent.
-        decider: abstains where nothing fits, and cuts what is found to what is needed; without one
-            `k` are offered.
-        cut: whether the decider cuts; if not, it only abstains.
+        decider: abstains where nothing fits.
+        cut: whether the decider also says how many tools are offered, at most `k`; if not, `k` are.
         budget: what the active tools may amount to.
         pinned: ids of tools that are active from the first turn on and never evicted.
         events: is told of every turn and every check.
@@ -61,7 +60,7 @@ class Session:
         tier: str | None = None,
         k: int | None = None,
         decider: Decides | None = None,
-        cut: bool = True,
+        cut: bool = False,
         budget: Budget | None = None,
         pinned: Iterable[str] = (),
         events: Recorder | None = None,
@@ -295,7 +294,8 @@ class Session:
                 context=context,
                 called=self._called,
             )
-            offered = offer(found, self._decider, self._k, cut=self._cut)
+            encoder = admission.index.encoder
+            offered = offer(found, self._decider, self._k, cut=self._cut, encoder=encoder)
         self._turn += 1
         if called is None:
             self._called = ()

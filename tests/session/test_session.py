@@ -293,19 +293,19 @@ class _Decider:
     def __init__(self, keep: int, abstain: bool = False) -> None:
         self.keep, self.abstain = keep, abstain
 
-    def decide(self, selection: Any, *, k: int | None = None) -> Any:
+    def decide(self, selection: Any, *, k: int | None = None, vector: Any = None) -> Any:
         return _Decision(() if self.abstain else selection.hits[: self.keep][:k], self.abstain)
 
 
 def test_a_decider_cuts_and_gives_every_intent_its_share(engine: Engine) -> None:
-    one = Session(engine, k=10, decider=_Decider(2)).turn("list the mail messages")
+    one = Session(engine, k=10, decider=_Decider(2), cut=True).turn("list the mail messages")
     assert (len(one.hits), one.fits, one.cut) == (2, 0.25, "as told")
     assert len(one.ranked) > 2
-    two = Session(engine, k=10, decider=_Decider(2)).turn(
+    two = Session(engine, k=10, decider=_Decider(2), cut=True).turn(
         "list the mail messages and then share the song playlist"
     )
     assert len(two.hits) == 4
-    uncut = Session(engine, k=10, decider=_Decider(2), cut=False).turn("list the mail messages")
+    uncut = Session(engine, k=10, decider=_Decider(2)).turn("list the mail messages")
     assert len(uncut.hits) == 10
 
 
