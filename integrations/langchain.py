@@ -81,7 +81,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         state: what the agent holds; or what gives that from the run's context.
         tier: name of the tier that searches, the engine's default when absent.
         k: tools found per turn at most, the engine's number when absent.
-        decider: abstains where nothing fits, and cuts what is found to what is needed.
+        decider: abstains where nothing fits.
+        cut: whether the decider also says how many tools are offered.
         budget: what the active tools may amount to.
         always: names or ids of tools that are offered in every turn.
         pool: writes the lines that tell of all tools at the end of the system message.
@@ -102,6 +103,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         tier: str | None = None,
         k: int | None = None,
         decider: Decides | None = None,
+        cut: bool = False,
         budget: Budget | None = None,
         always: Sequence[str] = (),
         pool: PoolWriter | None = None,
@@ -114,7 +116,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.engine = self._ours.engine
         self._state = State() if state is None else state
         self._session = partial(
-            Session, self.engine, tier=tier, k=k, decider=decider, events=events
+            Session, self.engine, tier=tier, k=k, decider=decider, cut=cut, events=events
         )
         self._events = events
         self._budget = budget or Budget(cost=self._cost)
