@@ -12,6 +12,9 @@ from .query import Query, Ranking
 from .run import Run
 from .selection import Hit, Placement
 
+# Rows read beyond those asked for, to find some that the mask keeps out.
+_READ = 200
+
 
 @dataclass(frozen=True, slots=True)
 class First:
@@ -56,15 +59,20 @@ def promoted(
 def outside(run: Run, count: int) -> list[int]:
     """Rows outside the request's mask that would have answered it best, at most `count`.
 
-    Found by the vector the request was encoded to, else by its terms, else in order of row.
+    Found by the vector the request was encoded to, else among the best by its terms; what is
+    lacking is filled up in order of row.
     """
     allowed = run.query.allowed
     if allowed is None:
         return []
-    beyond = replace(run.query, allowed=~allowed)
-    stage = "dense" if run.query.vector is not None else "lexical"
-    retriever = run.retrievers.get(stage)
-    found = [] if retriever is None else retriever.search(beyond, count).rows.tolist()
+    found: list[int] = []
+    dense, lexical = run.retrievers.get("dense"), run.retrievers.get("lexical")
+    if run.query.vector is not None and dense is not None:
+        found = dense.search(replace(run.query, allowed=~allowed), count).rows.tolist()
+    elif lexical is not None:
+        # A mask that few of the best pass would have most of the catalog read.
+        rows = lexical.search(replace(run.query, allowed=None), count + _READ).rows
+        found = rows[~allowed[rows]][:count].tolist()
     if len(found) < count:
         first = np.flatnonzero(~allowed)[: count + len(found)].tolist()
         found = list(dict.fromkeys([*found, *first]))
