@@ -47,21 +47,23 @@ def explain_recorded(path: Path, turn_id: str | None, *, as_json: bool) -> None:
 
 
 def _rows_of(path: Path, turn_id: str | None) -> list[Row]:
+    """The events of a turn; what other sessions recorded in between is passed over."""
     from ..session.event_log import read_events
 
-    rows: list[Row] = []
-    last = ""
+    last: str | None = None
     for row in read_events(path):
         if isinstance(row, EventError):
             note(f"passed over: {row}")
-            continue
-        last = row["turn_id"]
-        if turn_id is None and rows and rows[0]["turn_id"] != last:
-            rows = []
-        if turn_id in (None, last):
-            rows.append(row)
-    if not last:
+        else:
+            last = row["turn_id"]
+    if last is None:
         raise EventError(f"{path}: holds no event")
+    wanted = last if turn_id is None else turn_id
+    rows = [
+        row
+        for row in read_events(path)
+        if not isinstance(row, EventError) and row["turn_id"] == wanted
+    ]
     if not rows:
         raise EventError(f"{path}: no turn {turn_id!r}; the last one is {last!r}")
     return rows

@@ -79,6 +79,15 @@ def test_as_json_the_events_themselves(run_json, log):
     assert [row["kind"] for row in rows] == ["turn", "prompt", *["call"] * 5]
 
 
+def test_what_other_sessions_record_in_between(run_json, log):
+    rows = list(read_events(log))
+    other = {"kind": "turn", "turn_id": "s2/1"}
+    late = {"kind": "call", "turn_id": "s1/3", "tool": "mail/list_draft", "status": "passed"}
+    with log.open("a") as lines:
+        lines.writelines(json.dumps(row) + "\n" for row in (other, late))
+    assert run_json("explain", "--event", log) == [rows[-1], late]
+
+
 def test_a_turn_that_is_not_there(run, log):
     stderr = run("explain", "--event", log, "--turn", "s1/9", code=1).stderr
     assert "no turn 's1/9'; the last one is 's1/3'" in stderr
