@@ -35,15 +35,24 @@ def explain_recorded(path: Path, turn_id: str | None, *, as_json: bool) -> None:
         write_json(rows)
         return
     for row in rows:
-        match row["kind"]:
-            case "turn":
-                _show_turn(row)
-            case "call":
-                show(_call_text(row))
-            case "prompt":
-                show(_prompt_text(row))
-            case other:
-                note(f"an event of kind {other!r}, which this version does not know")
+        try:
+            _show(row)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise EventError(
+                f"{path}: an event of turn {row['turn_id']} is damaged: {error!r}"
+            ) from error
+
+
+def _show(row: Row) -> None:
+    match row["kind"]:
+        case "turn":
+            _show_turn(row)
+        case "call":
+            show(_call_text(row))
+        case "prompt":
+            show(_prompt_text(row))
+        case other:
+            note(f"an event of kind {other!r}, which this version does not know")
 
 
 def _rows_of(path: Path, turn_id: str | None) -> list[Row]:
@@ -59,7 +68,7 @@ def _rows_of(path: Path, turn_id: str | None) -> list[Row]:
     if last is None:
         raise EventError(f"{path}: holds no event")
     wanted = last if turn_id is None else turn_id
-    rows = [
+    rows: list[Row] = [
         row
         for row in read_events(path)
         if not isinstance(row, EventError) and row["turn_id"] == wanted

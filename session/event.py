@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..catalog.text import Notes, clean_line
 from ..retrieval import Hit
 from ..retrieval.refusal import Refusal
 
@@ -266,7 +267,7 @@ class CallEvent:
         if verdict.tool is not None:
             tool = verdict.tool.id
         else:
-            tool = verdict.asked[:_ASKED] if refusal is None else refusal.tool_id
+            tool = _visible(verdict.asked) if refusal is None else refusal.tool_id
         return cls(
             place=place,
             tool=tool,
@@ -356,6 +357,11 @@ def _texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
         "queries": list(queries),
         "descriptions": {hit.id: hit.tool.description for hit in hits},
     }
+
+
+def _visible(name: str) -> str:
+    """A name that a model made up, fit for a log and a terminal."""
+    return clean_line(str(name)[:_ASKED], "", Notes())
 
 
 def _short(value: float | None, digits: int = 6) -> float | None:

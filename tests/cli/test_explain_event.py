@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from shortlist import Engine, Tool
+from shortlist.cli.app import app
 from shortlist.gating import Gate, Rule, State, after, requires_scope
 from shortlist.loaders import Prompt
 from shortlist.session import Session
@@ -100,6 +104,35 @@ def test_lines_that_are_no_events_are_passed_over_and_told(run, log):
     assert "passed over" in result.stderr
     assert "does not know" in result.stderr
     assert result.stdout == ""
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["tool", "id", "reason", "count", "nearest"]), inner)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_a_damaged_event_is_an_error_in_a_line(log, data):
+    rows = [row for row in read_events(log) if row["turn_id"] == "s1/2"]
+    row = data.draw(st.sampled_from(rows))
+    names = st.sampled_from([name for name in row if name not in ("kind", "turn_id")])
+    damaged = row | data.draw(st.dictionaries(names, _VALUES, min_size=1, max_size=3))
+    path = log.with_name("damaged.jsonl")
+    path.write_text(json.dumps(damaged))
+    result = CliRunner().invoke(app, ["explain", "--event", str(path)])
+    if result.exit_code == 1:
+        (line,) = result.stderr.strip().splitlines()
+        assert "damaged" in line
+    else:
+        assert result.exit_code == 0
 
 
 @pytest.mark.parametrize("content", [None, "", "\n"])

@@ -80,7 +80,7 @@ def test_the_pool_ends_the_system_message_and_does_not_change(tools, engine):
 
 def test_nothing_is_offered_where_nothing_fits(tools, engine):
     class Doubtful:
-        def decide(self, selection, *, k=None):
+        def decide(self, selection, *, k=None, **_):
             return Decision((), (), 0.01, True, "no tool fits", "nothing is offered")
 
     middleware = ShortlistMiddleware(tools, engine=engine, decider=Doubtful())

@@ -69,6 +69,20 @@ def test_every_event_is_json(engine):
     assert told[3]["status"] == "unknown"
 
 
+@pytest.mark.parametrize(
+    "name", ["\x1b[2Jclear\u202e", "x" * 10_000, "\ud800", "a\nb", "", 7, None]
+)
+def test_a_name_a_model_made_up_is_fit_for_a_log(engine, name):
+    events, recorder = recorded()
+    assert Session(engine, events=recorder).check(name, {}).status == "unknown"
+    (event,) = events
+    assert isinstance(event, CallEvent)
+    assert len(event.tool) <= 200
+    assert event.tool == "" or event.tool.isprintable()
+    event.tool.encode()
+    json.loads(text_of(event))
+
+
 def test_a_turn_that_asks_for_nothing_is_an_event(engine):
     events, recorder = recorded()
     session = Session(engine, events=recorder)
@@ -83,7 +97,7 @@ def test_a_turn_that_asks_for_nothing_is_an_event(engine):
 
 def test_a_turn_tells_how_sure_its_decider_was(engine):
     class Doubtful:
-        def decide(self, selection, *, k=None):
+        def decide(self, selection, *, k=None, **_):
             return Decision((), (), 0.01, True, "no tool fits", "nothing is offered")
 
     events, recorder = recorded()
