@@ -39,7 +39,7 @@ Truth = tuple[Values, Values]
 
 
 class CompiledGate:
-    """Rules as masks over the rows of a catalog version; never changed once made.
+    """Rules as masks over the rows of a catalog version; says the same for ever once made.
 
     Conditions equal by value are one, whatever the number of rules and tools that ask for them.
 
@@ -73,6 +73,7 @@ class CompiledGate:
                 spared[place] = spared[place] & ~mask if place in spared else ~mask
             self._note_provided(rule, mask)
         self._spared = tuple(spared.items())
+        self._leading: dict[Condition, NDArray[np.intp] | None] = {}
         conditions = self.places
         self.meant: Mapping[Pattern, Mask] = {
             condition.pattern: matcher.meant(condition.pattern)
@@ -99,6 +100,22 @@ class CompiledGate:
             passing = spared if holds is False else spared | holds
             admitted = passing if admitted is None else admitted & passing
         return admitted
+
+    def leading_to(self, condition: Condition) -> NDArray[np.intp] | None:
+        """Rows a call of which leads to a simple condition's holding; None where no call does."""
+        if condition not in self._leading:
+            leading: Mask | None = None
+            match condition:
+                case After():
+                    leading = self.meant[condition.pattern]
+                case Scope():
+                    leading = self.providers.get(("scopes", condition.name))
+                case Milestone():
+                    leading = self.providers.get(("milestones", condition.name))
+                case Fact():
+                    leading = self.providers.get(("facts", condition.name))
+            self._leading[condition] = None if leading is None else np.flatnonzero(leading)
+        return self._leading[condition]
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state after a call of this tool, with the milestones that rules say it reaches."""

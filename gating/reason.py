@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 from ..retrieval.refusal import Refusal
 from .compiled import Evaluation, Values
 from .condition import (
-    After,
     AllOf,
     Annotation,
     AnyOf,
     Condition,
-    Fact,
-    Milestone,
     Not,
     Predicate,
     Scope,
@@ -135,23 +132,10 @@ class Reasons:
     def _unlocking(self, condition: Condition) -> NDArray[np.intp] | None:
         """Rows of admitted tools that lead to a simple condition; None where there is none."""
         if condition not in self._leading:
-            leading = self._leading_to(condition)
-            rows = None if leading is None else np.flatnonzero(leading & self._admitted)
+            rows = self._evaluation.compiled.leading_to(condition)
+            rows = None if rows is None else rows[self._admitted[rows]]
             self._leading[condition] = None if rows is None or not len(rows) else rows
         return self._leading[condition]
-
-    def _leading_to(self, condition: Condition) -> Mask | None:
-        compiled = self._evaluation.compiled
-        match condition:
-            case After():
-                return compiled.meant[condition.pattern]
-            case Scope():
-                return compiled.providers.get(("scopes", condition.name))
-            case Milestone():
-                return compiled.providers.get(("milestones", condition.name))
-            case Fact():
-                return compiled.providers.get(("facts", condition.name))
-        return None
 
     def _holds(self, condition: Condition, row: int) -> bool:
         place = self._evaluation.compiled.places[condition]
