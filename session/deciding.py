@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..models import Encoder
 from ..retrieval import Hit, Selection
+from ..retrieval.analysis import terms
 from .finding import Found
 
 
@@ -40,6 +42,12 @@ class Decides(Protocol):
     ) -> Decided: ...
 
 
+# Logistic regression of "a follow-up, not a turn apart from the conversation" on conversations and
+# on requests that no tool serves put after others' conversations; a fiftieth of the follow-ups it
+# was fitted on is below the threshold.
+_TERMS, _LETTERS, _FITS, _INTERCEPT, _FOLLOWS = -2.2, -0.71, 0.6, 8.0, 0.2
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What is offered out of what was found.
@@ -64,7 +72,8 @@ def offer(
 ) -> Offer:
     """The tools to offer out of those found.
 
-    What was found for the request as a whole is judged. Several intents get the places that each
+    What was found for the request as a whole is judged, in context where it leans on that; a turn
+    that only seems to is judged by itself. Several intents get the places that each
     would need alone, so that a cut fitted to single requests does not starve the second.
 
     Args:
@@ -80,8 +89,14 @@ def offer(
     first = f"the first {k}; nothing cuts"
     if decider is None:
         return Offer(hits[:k], False, cut=first)
-    vector = None if encoder is None else encoder.encode([found.judged.query], query=True)[0]
-    judged = decider.decide(found.judged, k=k, vector=vector)
+    alone = found.selections[0]
+    texts = list(dict.fromkeys((found.judged.query, alone.query)))
+    vectors = [None] * 2 if encoder is None else list(encoder.encode(texts, query=True))
+    judged = decider.decide(found.judged, k=k, vector=vectors[0])
+    if found.judged is not alone and not judged.abstained:
+        by_itself = decider.decide(alone, k=k, vector=vectors[-1])
+        if by_itself.abstained and _apart(alone.query, by_itself.fits):
+            judged = by_itself
     if judged.abstained:
         return Offer((), True, judged.reason, judged.fits, judged.cut)
     if not cut:
@@ -92,3 +107,22 @@ def offer(
         needed = max(needed, sum(max(1, len(part.hits)) for part in parts))
         why = f"{needed} for {len(parts)} intents; for the request as one: {why}"
     return Offer(hits[: min(k, needed)], False, None, judged.fits, why)
+
+
+def _apart(request: str, fits: float | None) -> bool:
+    """Whether a turn that seems to lean on the conversation says too much for that.
+
+    Small talk and general questions find more in context as well, since any text does.
+
+    Args:
+        request: what the user says.
+        fits: probability that a tool serves it alone, None where nothing judged it.
+    """
+    sure = min(max(1e-4 if fits is None else fits, 1e-4), 1 - 1e-4)
+    evidence = (
+        _TERMS * math.log1p(len(set(terms(request))))
+        + _LETTERS * math.log1p(len(request))
+        + _FITS * math.log(sure / (1 - sure))
+        + _INTERCEPT
+    )
+    return 1 / (1 + math.exp(-evidence)) < _FOLLOWS

@@ -321,3 +321,28 @@ def test_the_exact_name_wins_whatever_was_said_before(engine: Engine, tools: lis
         session.answered("18 degrees and no storm; shall I share a song?")
         assert session.turn(tool.id).ids[0] == tool.id
         assert session.turn(f"`{tool.name}`").hits[0].tool.name == tool.name
+
+
+class _Strict(_Decider):
+    """Abstains on what names none of the tools' words."""
+
+    def decide(self, selection: Any, *, k: int | None = None, vector: Any = None) -> Any:
+        decision = _Decision(selection.hits[:k], abstained=not selection.hits)
+        decision.fits = 0.01 if decision.abstained else 0.9
+        return decision
+
+
+@pytest.mark.parametrize(
+    ("asked", "abstained"),
+    [
+        ("and for Braga?", False),
+        ("why did Shakespeare's contemporaries disdain sonnets about melancholy kings", True),
+    ],
+)
+def test_a_turn_apart_from_the_conversation_is_judged_by_itself(
+    engine: Engine, asked: str, abstained: bool
+) -> None:
+    session = Session(engine, decider=_Strict(10))
+    session.turn("What is the weather forecast for Porto?")
+    session.answered("18 degrees.")
+    assert session.turn(asked).abstained is abstained
