@@ -200,7 +200,10 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             name = verdict.tool.name
             return request.override(tool=self._ours.by_name[name], tool_call={**call, "name": name})
         return Answer(
-            json.dumps(self._ours.told_of(verdict), ensure_ascii=False),
+            # A model may write half of a surrogate pair, which no provider takes back.
+            json.dumps(self._ours.told_of(verdict), ensure_ascii=False)
+            .encode("utf-8", "replace")
+            .decode(),
             name=call["name"],
             tool_call_id=call["id"],
             status="error",
@@ -213,7 +216,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """The conversation of a run, alone, with what the agent holds now."""
         messages, context = request.state["messages"], request.runtime.context
         thread = get_config().get("configurable", {}).get("thread_id")
-        key = str(messages[0].id if thread is None else thread)
+        first = messages[0].id if messages else None
+        key = str(first if thread is None else thread)
         given = self._state(context) if callable(self._state) else self._state
         with self._lock:
             held = self._conversations.get(key)
@@ -246,8 +250,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         Returns:
             The last turn that came of it, None where there was nothing new.
         """
-        last = messages[-1]
-        if last.id is not None and last.id == conversation.read:
+        last = messages[-1] if messages else None
+        if last is None or (last.id is not None and last.id == conversation.read):
             return None
         session, turn = conversation.session, None
         said = _said(messages)

@@ -112,6 +112,13 @@ def test_a_small_catalog_is_shown_whole(tools):
     assert json.loads(answer.content)["status"] == "invalid"
 
 
+@pytest.mark.parametrize("messages", [[], [AIMessage("Hello.")], [HumanMessage(" ")]])
+def test_nothing_asked_offers_nothing(tools, engine, messages):
+    agent, model = agent_of([say("Yes?")], ShortlistMiddleware(tools, engine=engine))
+    agent.invoke({"messages": messages}, IN_THREAD)
+    assert model.offered == [[]]
+
+
 def test_tools_from_elsewhere_are_left_alone(tools, engine):
     @tool
     def current_time() -> str:

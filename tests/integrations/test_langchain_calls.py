@@ -109,6 +109,15 @@ def test_wrong_arguments_are_told_so_that_they_can_be_mended(tools, engine, call
     assert calls == []
 
 
+def test_an_answer_is_text_that_can_be_sent(tools, engine):
+    middleware = ShortlistMiddleware(tools, engine=engine)
+    wrong = {**ISSUE, "labels": "\ud800 für später"}
+    agent, _ = agent_of([call(("create_issue", wrong)), say("Oh.")], middleware)
+    (answer,) = answers(ask(agent, "file an issue"))
+    answer.content.encode("utf-8")
+    assert "für später" in answer.content
+
+
 def test_parallel_calls_are_each_decided(tools, engine, calls):
     middleware = ShortlistMiddleware(tools, engine=engine)
     several = [("create_issue", {**ISSUE, "title": str(n)}) for n in range(8)]
