@@ -178,7 +178,7 @@ def _tell_check(reports: Mapping[str, Report], as_json: bool) -> None:
         for row in report.promises:
             alpha = "as in 10" if row.alpha is None else _percent(row.alpha)
             table.add_row(tier, alpha, _percent(row.missed), f"{row.offered:.2f}")
-    show("", "cuts made on one half of the answered requests, measured on the other", table)
+    show("", "cuts made on one half of the served requests, measured on the other", table)
 
 
 def _table(reports: Mapping[str, Report]) -> Table:

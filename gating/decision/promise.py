@@ -18,7 +18,7 @@ _FIXED = 10
 
 @dataclass(frozen=True, slots=True)
 class PromiseRow:
-    """A cut made on one half of the answered requests and measured on the other.
+    """A cut made on one half of the served requests and measured on the other.
 
     Args:
         alpha: rate of right tools it may miss; None for the cut that keeps as many right tools as
@@ -39,23 +39,17 @@ def promises(
 
     Args:
         gate: fitted to other examples.
-        examples: of its tier; those that it abstains on have no part.
+        examples: of its tier; the cut alone is measured, as if none were abstained on.
         alphas: rates of right tools that may be missed.
     """
-    answered = [
-        one
-        for one in examples
-        if one.served
-        and len(one.right)
-        and gate.fitting(one.measured, one.wording) >= gate.abstain_below
-    ]
-    if len(answered) < 2:
+    served = [one for one in examples if one.served]
+    if len(served) < 2:
         return []
-    offers = [gate.rightness(one.measured) for one in answered]
-    scores = [right_scores(offer, one) for offer, one in zip(offers, answered, strict=True)]
+    offers = [gate.rightness(one.measured) for one in served]
+    scores = [right_scores(offer, one) for offer, one in zip(offers, served, strict=True)]
     rng = np.random.default_rng(0)
-    orders = [rng.permutation(len(answered)) for _ in range(_SPLITS)]
-    half = len(answered) // 2
+    orders = [rng.permutation(len(served)) for _ in range(_SPLITS)]
+    half = len(served) // 2
     rows = []
     for alpha in alphas:
         measured = []
@@ -67,7 +61,7 @@ def promises(
         cuts, rates, sizes = zip(*measured, strict=True)
         if not np.isneginf(cuts).any():
             rows.append(PromiseRow(alpha, float(np.mean(rates)), float(np.mean(sizes))))
-    beyond = float(np.mean([1 - one.right[:_FIXED].sum() / one.due for one in answered]))
+    beyond = float(np.mean([1 - one.right[:_FIXED].sum() / one.due for one in served]))
     values = np.unique(np.concatenate(scores))
     cut = max(value for value in values if missed(scores, value) <= beyond + 1e-9)
     rows.append(PromiseRow(None, missed(scores, cut), _offered(offers, cut)))
