@@ -64,7 +64,7 @@ class _Conversation:
     session: Session
     passes_through: bool
     read: str | None = None
-    pool_for: tuple[str, bytes] | None = None
+    pool_for: tuple[str, frozenset[str], bytes] | None = None
     pool: Pool | None = None
     lock: Lock = field(default_factory=Lock)
 
@@ -287,11 +287,12 @@ def _told(writer: PoolWriter, conversation: _Conversation, admission: Admission)
     """The pool; the same text as long as catalog and lasting refusals are the same."""
     catalog = admission.index.catalog
     mask = b"" if admission.mask is None else admission.mask.tobytes()
-    if conversation.pool is None or conversation.pool_for != (catalog.fingerprint, mask):
+    now = (catalog.fingerprint, admission.state.scopes, mask)
+    if conversation.pool is None or conversation.pool_for != now:
         lasting = (refusal for refusal in admission.refusals if refusal.kind in _LASTING)
         withheld = frozenset(refusal.tool_id for refusal in lasting)
         conversation.pool = writer.write(catalog, withheld=withheld)
-        conversation.pool_for = (catalog.fingerprint, mask)
+        conversation.pool_for = now
     return conversation.pool
 
 
