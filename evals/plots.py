@@ -4,7 +4,8 @@ Each is drawn from the record that `PLOTS` names for it:
 
 - `peers`: `result["rows"]`, one object a method and set: `method`, `set`, `hit@1`, `p50_ms`;
 - `xlam`: `result["pools"]`, as `shortlist eval xlam` records it;
-- `bench`: `result["latencies"]`, one object a tier and load, as `shortlist bench` records it.
+- `bench`: `result["latencies"]`, one object a tier and load, as `shortlist bench` records it;
+- `tool-attention`: `result["arms"]` and `result["sizes"]`, as `shortlist bench tool-attention` does.
 
 Rows without both of their numbers (a method that did not run, a time not measured) are passed over.
 """
@@ -133,6 +134,38 @@ def time_by_size(result: Mapping[str, Any]) -> Figure:
     return figure
 
 
+def offered_by_tokens(result: Mapping[str, Any]) -> Figure:
+    """Requests with every tool offered against tool tokens a turn, with and without a cache."""
+    arms = {name: held for name, held in result["arms"].items() if name != "discovery"}
+    costs = {"no cache": "long_tokens", "at the price rule": "long_cached"}
+    figure, panels = _panels(list(costs))
+    for (cost, key), axes in zip(costs.items(), panels, strict=True):
+        for name, held in arms.items():
+            ours = name == "two-phase"
+            at = held[key], 100 * held["coverage"]
+            axes.scatter(*at, marker="o" if ours else "^", color="C0" if ours else "0.5")
+            axes.annotate(name, at, textcoords="offset points", xytext=(4, 3), fontsize=7)
+        axes.set_xscale("log")
+        axes.margins(x=0.25, y=0.1)
+        axes.set(title=cost, xlabel="tool tokens per turn", ylabel="every needed tool offered, %")
+    return figure
+
+
+def offered_by_size(result: Mapping[str, Any]) -> Figure:
+    """Requests with every tool offered, and tokens of the pool, against the size of the catalog."""
+    rows = [row for row in result["sizes"]["rows"] if not row["same_work"]]
+    figure, (offered, pool) = _panels(["offered", "pool"])
+    lines = {
+        name: [(row["tools"], 100 * row[name]["coverage"]) for row in rows]
+        for name in ("two-phase", "retrieval, our encoder")
+    }
+    _lines(offered, lines)
+    offered.set(xlabel="tools in the catalog", ylabel="every needed tool offered, %")
+    _lines(pool, {"pool": [(row["tools"], row["pool_tokens"]) for row in rows]})
+    pool.set(xlabel="tools in the catalog", ylabel="tokens of the pool", ylim=(0, None))
+    return figure
+
+
 def _panels(names: Sequence[object]) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
@@ -156,5 +189,7 @@ PLOTS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Figure]]] = {
     "quality-by-time": ("peers", quality_by_time),
     "quality-by-pool": ("xlam", quality_by_pool),
     "time-by-size": ("bench", time_by_size),
+    "offered-by-tokens": ("tool-attention", offered_by_tokens),
+    "offered-by-size": ("tool-attention", offered_by_size),
 }
 """Plot -> the record it is drawn from, and how."""

@@ -31,6 +31,24 @@ RESULTS: dict[str, dict[str, Any]] = {
             for callers in (1, 8)
         ]
     },
+    "tool-attention": {
+        "arms": {
+            name: {"coverage": 0.9, "long_tokens": 4000.0, "long_cached": 900.0}
+            for name in ("full", "discovery", "two-phase")
+        },
+        "sizes": {
+            "rows": [
+                {
+                    "tools": tools,
+                    "same_work": False,
+                    "pool_tokens": 1900,
+                    "two-phase": {"coverage": 0.9},
+                    "retrieval, our encoder": {"coverage": 0.7},
+                }
+                for tools in (120, 1000)
+            ]
+        },
+    },
 }
 
 

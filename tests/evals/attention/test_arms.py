@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import pytest
+
+from shortlist import Engine, demo
+from shortlist.evals.attention.plain_arms import Discovery, Retrieval, Standing, curated
+from shortlist.evals.attention.poison import exposure, poisoned_tools, with_poison
+from shortlist.evals.attention.preconditions import testbed_gate as gate_of_the_testbed
+from shortlist.evals.attention.remembering import RememberingEngine
+from shortlist.evals.attention.replay import figures, replay
+from shortlist.evals.attention.sizes import answerable, does_the_same_work, padded
+from shortlist.evals.attention.stock import published_summary
+from shortlist.evals.attention.tasks import Script, Turn, load_scripts
+from shortlist.evals.attention.transcript import Prices, TextTokens
+from shortlist.evals.attention.two_phase import Settings
+from shortlist.evals.attention.workbench import Workbench
+from shortlist.models import TokenCounter
+
+TALK = Script(
+    "talk",
+    "session",
+    (
+        Turn("why is CI red on PR 702?", ("github/get_job_logs",), "A timeout."),
+        Turn("thanks", (), "Sure."),
+        Turn("start it again", ("github/dispatch_workflow",), "Done."),
+    ),
+    ("github:read", "github:write"),
+)
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return demo.load_catalog()
+
+
+@pytest.fixture(scope="module")
+def bench(catalog):
+    return Workbench(catalog, [TALK], tiers=["lexical"])
+
+
+def count() -> TextTokens:
+    return TextTokens(TokenCounter())
+
+
+def test_full_schemas_offer_everything_and_cost_the_same_every_turn(catalog):
+    outcomes = replay(Standing(catalog), [TALK], count(), Prices())
+    assert [one.offered for one in outcomes] == [1, 0, 1]
+    assert len({one.paid.tokens for one in outcomes}) == 1
+    assert outcomes[1].paid.cached == pytest.approx(0.1 * outcomes[0].paid.tokens)
+
+
+def test_pruning_keeps_what_every_second_task_needs_most(catalog):
+    scripts = load_scripts(catalog)
+    kept = curated(catalog, scripts, 30)
+    assert len({tool.id for tool in kept}) == 30
+    only = Script("one", "single", (Turn("x", ("web/read_feed",)),))
+    assert curated(catalog, [only, *scripts[1:2]], 1) == [catalog.get("web/read_feed")]
+
+
+def test_retrieval_sees_the_last_words_alone(catalog):
+    asked = []
+
+    def search(request: str) -> list[str]:
+        asked.append(request)
+        return ["web/read_feed"]
+
+    outcomes = replay(Retrieval(catalog, search, "pool"), [TALK], count(), Prices())
+    assert asked == [turn.user for turn in TALK.turns]
+    assert [one.visible for one in outcomes] == [1, 0, 1]
+    assert not any(one.offered for one in outcomes)
+    assert all(one.paid.changed_bytes for one in outcomes[1:])
+
+
+def test_discovery_asks_for_what_it_needs_once(catalog):
+    outcomes = replay(Discovery(catalog), [TALK, TALK], count(), Prices())
+    assert [one.extra_calls for one in outcomes] == [2, 0, 1] * 2
+    assert all(one.offered == one.asked for one in outcomes)
+    assert not any(one.paid.changed_bytes for one in outcomes)
+
+
+def test_two_phases_promote_what_a_model_names_and_append_it(bench):
+    arm = bench.two_phase(Settings(k=1, schema_budget=4_000))
+    outcomes = bench.outcomes(arm)
+    assert all(one.visible == one.asked for one in outcomes)
+    assert all(one.typed <= one.offered for one in outcomes)
+    again = Script("again", "session", (*TALK.turns, TALK.turns[0]))
+    assert bench.outcomes(arm, [again])[-1].typed == 1
+    deaf = bench.two_phase(Settings(k=1, schema_budget=0, check=False))
+    assert not any(one.typed for one in bench.outcomes(deaf))
+
+
+def test_figures_of_a_long_session(bench, catalog):
+    long = Script("long", "session", TALK.turns * 12)
+    found = figures(bench.outcomes(Standing(catalog), [long]))
+    assert found["coverage"] == 1.0
+    assert len(found["long"][0]["cached"]) == 30
+    assert found["long_tokens"] == found["turns"]["tokens"]
+    assert found["utilisation"] == pytest.approx(14_900 / (14_900 + found["long_tokens"]))
+    assert figures(bench.outcomes(Standing(catalog)))["long_cached"] is None
+
+
+def test_a_remembering_engine_answers_as_an_engine_does(catalog):
+    plain = Engine.from_tools(catalog, tiers=["lexical"])
+    fast = RememberingEngine.from_tools(catalog, tiers=["lexical"])
+    for _ in range(2):
+        for allowed in (None, ["web/read_feed", "web/fetch_page"]):
+            queries = ["read a feed", "merge"]
+            expected = plain.search_many(queries, k=5, allowed=allowed)
+            found = fast.search_many(queries, k=5, allowed=allowed)
+            assert [one.hits for one in found] == [one.hits for one in expected]
+
+
+def test_rules_of_the_testbed_let_every_session_do_its_work(catalog):
+    engine = Engine.from_tools(catalog, tiers=["lexical"], gate=gate_of_the_testbed())
+    assert not engine.problems
+    for script in load_scripts(catalog):
+        if script.kind != "session":
+            continue
+        state = engine.admission().state.granted(*script.scopes)
+        for turn in script.turns:
+            for tool_id in turn.needed:
+                assert engine.admission(state).admits(tool_id), (script.id, turn.user)
+                state = engine.after_call(state, tool_id)
+
+
+def test_padding_keeps_the_testbed_and_leaves_out_the_same_work(catalog):
+    assert len(padded(catalog, 50, ())) == 50
+    grown = padded(catalog, 300, ())
+    assert len(grown) == 300
+    assert all(tool.id in grown for tool in catalog)
+    assert all(does_the_same_work(tool) for tool in catalog if tool.server in ("jira", "github"))
+    small = padded(catalog, 50, ())
+    scripts = load_scripts(catalog)
+    fitting = answerable(scripts, small)
+    assert 0 < len(fitting) < len(scripts)
+
+
+def test_a_published_summary_has_at_most_sixty_tokens(catalog):
+    counter = TokenCounter()
+    for tool in catalog:
+        line = published_summary(tool, counter)
+        assert line.startswith(f"{tool.id}: ")
+        assert counter.count(line) <= 60
+
+
+def test_poison_is_seen_where_nothing_holds_it_back(catalog):
+    poisoned = poisoned_tools()
+    assert len(poisoned) == 12
+    bench = Workbench(with_poison(catalog), [TALK], tiers=["lexical"])
+    everything = exposure(bench.full(), [TALK], poisoned, bench.count, bench.prices)
+    assert (everything["named"], everything["tools_offered"]) == (1.0, 12)
+    trusted = bench.trusted(Settings(k=10))
+    held = exposure(trusted, [TALK], poisoned, bench.count, bench.prices)
+    assert held["tools_named"] == 12 - len(trusted.withheld & {tool.id for tool in poisoned})
+    assert not {tool.id for tool in catalog} & trusted.withheld
