@@ -238,7 +238,8 @@ class Session:
             engine: where it goes on; its catalog may be another version.
             values: what `to_dict` gave.
             decider: as for a new session.
-            budget: in place of the saved one, which is without a cost function.
+            budget: in place of the saved one; needed where that counts tokens, as its cost
+                function is not saved.
             events: as for a new session.
 
         Raises:
@@ -257,8 +258,7 @@ class Session:
                 decider=decider,
                 events=events,
                 session_id=str(values["id"]),
-                budget=budget
-                or Budget(saved["tools"], None if budget is None else saved["tokens"]),
+                budget=budget or Budget(saved["tools"], saved["tokens"]),
             )
             session._conversation = Conversation.of(values["messages"])
             session._active = Active.from_dict(values["active"])

@@ -346,3 +346,14 @@ def test_a_turn_apart_from_the_conversation_is_judged_by_itself(
     session.turn("What is the weather forecast for Porto?")
     session.answered("18 degrees.")
     assert session.turn(asked).abstained is abstained
+
+
+def test_a_saved_budget_of_tokens_needs_its_cost_again(engine: Engine) -> None:
+    budget = Budget(tools=9, tokens=100, cost=lambda _: 10)
+    session = Session(engine, k=4, budget=budget)
+    assert session.turn("list mail messages").tokens == 40
+    saved = session.to_dict()
+    with pytest.raises(RequestError, match="cost"):
+        Session.from_dict(engine, saved)
+    again = Session.from_dict(engine, saved, budget=budget)
+    assert again.to_dict() == saved
