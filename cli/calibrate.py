@@ -52,7 +52,7 @@ def calibrate(
     lost: Annotated[
         float,
         typer.Option(min=0.0, max=0.5, help="Rate of served requests that may be turned away."),
-    ] = 0.02,
+    ] = 0.0275,
     tier: Annotated[
         list[str] | None,
         typer.Option("--tier", help="Tier to calibrate; repeatable. All by default."),
