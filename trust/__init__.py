@@ -2,6 +2,7 @@
 
 from .change import Change, PartChange
 from .pins import Pin, Pins
+from .revision import revision
 from .scan import HELD_FROM, Finding, Scan, scan
 from .trust import Trust
 
@@ -14,5 +15,6 @@ __all__ = [
     "Pins",
     "Scan",
     "Trust",
+    "revision",
     "scan",
 ]

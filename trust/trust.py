@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TypeAlias
 
 from ..catalog import Catalog, Tool
@@ -63,6 +63,18 @@ class Trust:
                 found[tool.id] = known[key]
         self._known = known
         return found
+
+    def remember(self, catalog: Catalog, scans: Mapping[str, Scan]) -> None:
+        """Take over what a scanner of this `revision` found, so that it is not scanned again.
+
+        Args:
+            catalog: the tools that were scanned.
+            scans: tool id to what was found, for each that was flagged.
+        """
+        self._known = {
+            (tool.fingerprint, tool.cleaned, siblings): scans.get(tool.id, Scan())
+            for tool, siblings in _families(catalog)
+        }
 
     def _approves(self, tool: Tool) -> bool:
         return tool.id in self._approved or self._pins.approves(tool)
