@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..catalog import Tool
 from .digest import topics
+from .signature import call_form
 from .summaries import Summaries
 from .summary import adds_nothing
 
@@ -30,6 +31,13 @@ class Rung(IntEnum):
     """One line with the names."""
     SUMMARIES = 3
     """A line per tool: its name and its summary."""
+    ARGUMENTS = 4
+    """A line per tool: its name and its arguments, in place of its summary."""
+
+
+def rungs_to(top: Rung) -> tuple[Rung, ...]:
+    """The rungs of a ladder that ends at summaries, or at arguments in their place."""
+    return (Rung.SEARCH, Rung.DIGEST, Rung.NAMES, top)
 
 
 class ServerBlock:
@@ -54,6 +62,8 @@ class ServerBlock:
         """The lines of a rung above search; a digest gives way to names that are no longer."""
         if rung is Rung.SUMMARIES:
             return self._summary_lines
+        if rung is Rung.ARGUMENTS:
+            return self._argument_lines
         if rung is Rung.NAMES or len(self._name_line) <= len(self._digest_line):
             return self._name_line
         return self._digest_line
@@ -74,6 +84,13 @@ class ServerBlock:
             summary = self._summaries.of(tool)
             told = "" if adds_nothing(summary, tool.name) else f": {summary}"
             lines.append(f" {label}{told}\n")
+        return "".join(lines)
+
+    @cached_property
+    def _argument_lines(self) -> str:
+        lines = [f"{self._head}:\n"]
+        for tool, label in zip(self.tools, self._labels, strict=True):
+            lines.append(f" {label}{call_form(tool)}\n")
         return "".join(lines)
 
     @property
@@ -100,7 +117,9 @@ def group(tools: Iterable[Tool], summaries: Summaries) -> list[ServerBlock]:
     ]
 
 
-def climb(blocks: list[ServerBlock], budget: int, counter: TokenCounter) -> dict[ServerBlock, Rung]:
+def climb(
+    blocks: list[ServerBlock], budget: int, counter: TokenCounter, top: Rung = Rung.SUMMARIES
+) -> dict[ServerBlock, Rung]:
     """The rung of each server, in their order.
 
     Rung by rung, servers are raised while there is room, those that show most tools per token
@@ -112,11 +131,12 @@ def climb(blocks: list[ServerBlock], budget: int, counter: TokenCounter) -> dict
         blocks: one per server.
         budget: tokens of the whole text.
         counter: counts them.
+        top: the highest rung, summaries or arguments.
     """
     shown = dict.fromkeys(blocks, Rung.SEARCH)
     costs = dict.fromkeys(blocks, 0)
     room = budget - _FRAME
-    for rung in (Rung.DIGEST, Rung.NAMES, Rung.SUMMARIES):
+    for rung in rungs_to(top)[1:]:
         raised = dict(
             zip(blocks, counter.count_many(block.text(rung) for block in blocks), strict=True)
         )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..catalog import Catalog
+from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .counting import bundled_counter
-from .ladder import Rung, ServerBlock, climb, group
+from .ladder import Rung, ServerBlock, climb, group, rungs_to
 from .recent import Recent
 from .summaries import Summaries
 
@@ -40,6 +40,11 @@ class Pool:
     tools: int
     rungs: Mapping[str, Rung]
 
+    def standing(self, tools: Iterable[Tool]) -> frozenset[str]:
+        """Ids of those of its tools whose arguments it says, so that they can be called."""
+        said = {server for server, rung in self.rungs.items() if rung is Rung.ARGUMENTS}
+        return frozenset(tool.id for tool in tools if (tool.server or "") in said)
+
     @property
     def rung(self) -> Rung:
         """The lowest rung any server stands on; search only where there are no tools."""
@@ -53,9 +58,11 @@ class PoolWriter:
         budget: tokens the text has at most.
         summaries: written before; offline ones by default.
         counter: counts the tokens.
+        top: what a tool's line says where there is room: its summary, or its arguments, with which
+            every tool of the pool can be called before a search has found it.
 
     Raises:
-        RequestError: a negative budget.
+        RequestError: a negative budget, or a top that is neither.
     """
 
     def __init__(
@@ -64,10 +71,14 @@ class PoolWriter:
         budget: int = POOL_BUDGET,
         summaries: Summaries | None = None,
         counter: TokenCounter | None = None,
+        top: Rung = Rung.SUMMARIES,
     ) -> None:
+        if top not in (Rung.SUMMARIES, Rung.ARGUMENTS):
+            raise RequestError(f"a pool's lines say summaries or arguments, not {top!r}")
         if budget < 0:
             raise RequestError(f"a pool's budget is in tokens and not negative, got {budget}")
         self.budget = budget
+        self.top = top
         self.summaries = summaries or Summaries()
         self._counter = counter or bundled_counter()
         self._written: Recent[tuple[str, frozenset[str]], Pool] = Recent(_VERSIONS)
@@ -84,13 +95,14 @@ class PoolWriter:
 
     def _write(self, catalog: Catalog, withheld: frozenset[str]) -> Pool:
         blocks = group((tool for tool in catalog if tool.id not in withheld), self.summaries)
-        shown = climb(blocks, self.budget, self._counter)
+        shown = climb(blocks, self.budget, self._counter, self.top)
         text = assemble(shown)
         tokens = self._counter.count(text)
         while tokens > self.budget and shown:  # an encoding may join what lines keep apart
             highest = max(shown, key=lambda block: (shown[block], block.server))
             if shown[highest] > Rung.SEARCH:
-                shown[highest] = Rung(shown[highest] - 1)
+                ladder = rungs_to(self.top)
+                shown[highest] = ladder[ladder.index(shown[highest]) - 1]
                 text = assemble(shown)
                 tokens = self._counter.count(text)
             else:

@@ -12,10 +12,9 @@ from ..errors import RequestError, UnknownToolError
 from .counting import bundled_counter
 from .detail import Detail, definition_text
 from .entry import EntryWriter
-from .ladder import Rung
 from .layout import Layout
 from .names import provider_name
-from .placement import Placer, Wanted, by_need
+from .placement import ABOVE, Placer, Wanted, by_need
 from .pool import PoolWriter
 from .render import Rendered, Renderer, renderer_for
 from .render.renderer import HEADING
@@ -31,13 +30,6 @@ CONTEXT_TOKENS = 200_000
 PASS_THROUGH_SHARE = 0.03
 """Share of the context below which a whole catalog is simply shown, by default."""
 
-_ABOVE = {
-    Rung.SEARCH: Detail.NAME,
-    Rung.DIGEST: Detail.NAME,
-    Rung.NAMES: Detail.SUMMARY,
-    Rung.SUMMARIES: Detail.SIGNATURE,
-}
-"""The lowest level that says more of a tool than its server's rung in the pool."""
 _RANKS = 10
 """Added to the rank of a tool without a score: the tenth counts half of what the first does."""
 
@@ -99,6 +91,8 @@ class Prompt:
     Attributes:
         catalog: the version shown.
         passes_through: whether the whole catalog is in the prefix.
+        standing: ids of the catalog's tools that can be called from the prefix alone: all where it
+            passes through, else those whose arguments the pool says.
 
     Raises:
         RequestError: no such format, or a number out of range.
@@ -352,10 +346,12 @@ class Prompt:
             self._entries.write(tool, Detail.FULL, "") for tool in (*self._own, *tools)
         )
         self._told: dict[str, Detail] = {}
+        self.standing = frozenset(tool.id for tool in tools)
         if self.passes_through:
             return Layout(self._operator, "", resident)
         pool = self._pool.write(self.catalog, withheld=self._withheld)
-        self._told = {server: _ABOVE[rung] for server, rung in pool.rungs.items()}
+        self.standing = pool.standing(self._shown())
+        self._told = {server: ABOVE[rung] for server, rung in pool.rungs.items()}
         return Layout(self._operator, pool.text, resident)
 
     def _count_prefix(self) -> int:

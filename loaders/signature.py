@@ -27,6 +27,24 @@ def signature(tool: Tool) -> str:
     return f"({_fields(schema, References(schema), _DEPTH)})"
 
 
+def call_form(tool: Tool) -> str:
+    """What a call takes, as `(repo; labels state)`: required arguments, then the others' names.
+
+    Required ones have their types, `str` left out. It is a third of a signature, and enough to
+    call a tool where a call that does not fit is answered with what would.
+    """
+    schema = tool.input_schema
+    references = References(schema)
+    properties, ordered, required = _ordered(schema)
+    written = []
+    for name in ordered[:_ARGUMENTS]:
+        kind = _type(properties[name], references, _DEPTH) if name in required else "str"
+        written.append(_one_line(name) + ("" if kind == "str" else f": {kind}"))
+    needed, free = written[: len(required)], written[len(required) :]
+    more = ["..."] * (len(ordered) > _ARGUMENTS)
+    return f"({'; '.join(filter(None, (', '.join(needed), ' '.join(free + more))))})"
+
+
 def without_prose(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema that accepts the same values, without the texts that explain them.
 
@@ -53,18 +71,24 @@ def _bare(key: str, value: Any) -> Any:
 
 
 def _fields(schema: dict[str, Any], references: References, depth: int) -> str:
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return ""
-    listed = schema.get("required")
-    required = [n for n in listed if isinstance(n, str)] if isinstance(listed, list) else []
-    ordered = [name for name in dict.fromkeys((*required, *properties)) if name in properties]
+    properties, ordered, required = _ordered(schema)
     written = [
         f"{_one_line(name)}{'' if name in required else '?'}: "
         f"{_type(properties[name], references, depth)}"
         for name in ordered[:_ARGUMENTS]
     ]
     return ", ".join(written + ["..."] * (len(ordered) > _ARGUMENTS))
+
+
+def _ordered(schema: dict[str, Any]) -> tuple[dict[str, Any], list[str], list[str]]:
+    """The properties, their names with the required ones first, and the required ones."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return {}, [], []
+    listed = schema.get("required")
+    named = [n for n in listed if isinstance(n, str)] if isinstance(listed, list) else []
+    ordered = [name for name in dict.fromkeys((*named, *properties)) if name in properties]
+    return properties, ordered, [name for name in ordered if name in named]
 
 
 def _type(schema: object, references: References, depth: int) -> str:
