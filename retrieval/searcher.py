@@ -92,6 +92,7 @@ class Searcher:
             catalog=index.catalog.fingerprint,
             held_back=admitted.held_back(partial(outside, run)),
             voter_failures=admitted.failures,
+            vector=run.query.vector,
         )
 
     def search_many(

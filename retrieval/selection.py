@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..catalog import Tool
 from .refusal import HeldBack
 
@@ -92,6 +95,7 @@ class Selection:
         catalog: fingerprint of the catalog version that answered.
         held_back: the tools that the request may not use, with the reason; made when looked at.
         voter_failures: votes of servers that counted for nothing.
+        vector: the request as the encoder reads it, shape (dim,); None where no stage needed it.
     """
 
     query: str
@@ -104,6 +108,7 @@ class Selection:
     catalog: str = ""
     held_back: HeldBack = field(default_factory=HeldBack, compare=False)
     voter_failures: tuple[VoterFailure, ...] = ()
+    vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

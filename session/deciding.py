@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models import Encoder
 from ..retrieval import Hit, Selection
 from ..retrieval.analysis import terms
 from .finding import Found
@@ -67,9 +66,7 @@ class Offer:
     cut: str | None = None
 
 
-def offer(
-    found: Found, decider: Decides | None, k: int, *, cut: bool, encoder: Encoder | None
-) -> Offer:
+def offer(found: Found, decider: Decides | None, k: int, *, cut: bool) -> Offer:
     """The tools to offer out of those found.
 
     What was found for the request as a whole is judged, in context where it leans on that; a turn
@@ -81,7 +78,6 @@ def offer(
         decider: says how many tools are needed and whether any fits; `k` of them without one.
         k: tools at most.
         cut: whether the decider says how many tools are offered; else it only abstains.
-        encoder: reads the wording of what is judged; None where the engine has none.
     """
     hits = found.merged.hits
     if not hits:
@@ -90,11 +86,9 @@ def offer(
     if decider is None:
         return Offer(hits[:k], False, cut=first)
     alone = found.selections[0]
-    texts = list(dict.fromkeys((found.judged.query, alone.query)))
-    vectors = [None] * 2 if encoder is None else list(encoder.encode(texts, query=True))
-    judged = decider.decide(found.judged, k=k, vector=vectors[0])
+    judged = decider.decide(found.judged, k=k, vector=found.judged.vector)
     if found.judged is not alone and not judged.abstained:
-        by_itself = decider.decide(alone, k=k, vector=vectors[-1])
+        by_itself = decider.decide(alone, k=k, vector=alone.vector)
         if by_itself.abstained and _apart(alone.query, by_itself.fits):
             judged = by_itself
     if judged.abstained:

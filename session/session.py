@@ -294,8 +294,7 @@ class Session:
                 context=context,
                 called=self._called,
             )
-            encoder = admission.index.encoder
-            offered = offer(found, self._decider, self._k, cut=self._cut, encoder=encoder)
+            offered = offer(found, self._decider, self._k, cut=self._cut)
         self._turn += 1
         if called is None:
             self._called = ()

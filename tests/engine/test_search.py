@@ -295,3 +295,12 @@ class TestBundledEncoder:
         many = bundled_engine.search_many(queries, tier="embed", k=3)
         for answer in many:
             assert answer.ids == bundled_engine.search(answer.query, tier="embed", k=3).ids
+
+
+def test_a_selection_carries_the_encoded_request(make_engine: MakeEngine) -> None:
+    engine = make_engine()
+    answer = engine.search("send a letter", tier="embed")
+    assert answer.vector is not None
+    assert answer.vector.ndim == 1
+    assert engine.search("send a letter", tier="lexical").vector is None
+    assert "vector" not in answer.to_dict()
