@@ -11,15 +11,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from .languages import FOREIGN
+from .words_of_conduct import CONDUCT
 from .words_of_harm import HARM
 from .words_of_order import ORDER
 from .words_of_reach import REACH
 from .words_of_secrecy import SECRECY
 
-_WORDS: Final = ORDER | REACH | SECRECY | HARM
+_WORDS: Final = ORDER | REACH | SECRECY | HARM | CONDUCT
 _JOINING: Final = frozenset(
     "trigger oblige imperative self read hand_over send_away slot authority threat prefer redirect "
-    "execute change defend path normative".split()
+    "execute change defend path normative acts is_acted elsewhere learns usage illustrates "
+    "own_server".split()
 )
 
 

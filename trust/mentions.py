@@ -6,7 +6,8 @@ import re
 from collections.abc import Set
 
 _VERB = (
-    "(?:get|list|read|write|send|copy|delete|create|update|run|execute|search|fetch|post|export|add|"
+    "(?:get|list|read|write|send|copy|delete|create|update|run|execute|search|fetch|post|export|"
+    "add|"
     "remove|call|open|move|upload|download|query|transfer|set|place|book|make|save)"
 )
 _CALLED = re.compile(
@@ -26,6 +27,15 @@ _RULED = re.compile(
     r"is to)\b(?!(?: to)? be (?:called|used|run|invoked))"
 )
 
+_NAMED = re.compile(
+    r"\b([a-z]+(?:_[a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+|(?<=['`\"])[a-z]+(?=['`\"]))\b"
+)
+
+_GAVE = re.compile(
+    r"\b(?:fetched|obtained|returned|made|composed|retrieved|given|provided|produced|sent|handled|"
+    r"listed) (?:by|from|through|with|via) (?:the )?[`'\"]?([a-z]+(?:_[a-z0-9]+)+)\b"
+)
+
 
 def foreign_tools(text: str, own: Set[str]) -> Set[str]:
     """The concepts a sentence gains by what it says of tools of other servers.
@@ -34,10 +44,15 @@ def foreign_tools(text: str, own: Set[str]) -> Set[str]:
         text: folded, its case kept.
         own: names of the tool, its parameters and the other tools of its server.
     """
+    if not any(name not in own for name in _NAMED.findall(text)):
+        return frozenset()
+    said = {"foreign_name"}
+    if any(name not in own for name in _GAVE.findall(text)):
+        said.add("from_tools")
     called = {name for match in _CALLED.finditer(text) if (name := _name(match)) not in own}
     if not called:
-        return frozenset()
-    said = {"foreign_tool"}
+        return said
+    said.add("foreign_tool")
     if len(called) > 1:
         said.add("several_tools")
     if any(_name(match) in called for match in _RULED.finditer(text)):

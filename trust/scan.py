@@ -17,10 +17,10 @@ from .purpose import off_topic
 from .reading import Passage, passages, words_of
 from .signals import SIGNALS, Signal
 
-HELD_FROM: Final = 0.7
+HELD_FROM: Final = 0.45
 """Sum of the weights of different signals close together from which a tool is held back.
 
-Chosen on the benign tools of the training sets and on attacks written for this project.
+The lowest at which at most 1 % of the benign tools of the training sets are held back.
 """
 WINDOW: Final = 4
 """Segments, about sentences, that count as close together."""
@@ -133,10 +133,14 @@ def _signals(
     if not said:
         return []
     lower = piece.lower()
-    for lexicon in (CONNECTING, CONNECTING_ELSEWHERE):
+    for lexicon in (CONNECTING, CONNECTING_ELSEWHERE) if elsewhere(lower) else (CONNECTING,):
         said |= {name for name, words in lexicon.items() if words.search(lower)}
-    if passage.where == "description" and number == 0:
-        said -= {"imperative"}  # what a tool does is said in the form of an order
+    if passage.where in ("description", "name", "title") and number == 0:
+        said -= {
+            "imperative",
+            "acts",
+            "redirect",
+        }  # what a tool does is said in the form of an order
     elif passage.slot:
         said |= off_topic(said, f"{topic} {passage.about.lower()}")
         if "off_topic" in said:

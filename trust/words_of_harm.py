@@ -6,10 +6,12 @@ from typing import Final
 
 HARM: Final[dict[str, str]] = {
     "command": (
-        r"\b(?:(?:curl|wget)\b[^\n]{0,120}?\|\s*(?:sudo )?(?:ba|z|da)?sh\b|rm -r?f[r ]|"
+        r"\b(?:(?:curl|wget)\b[^\n]{0,120}?(?:\|\s*(?:sudo )?(?:(?:ba|z|da)?sh|python3?|"
+        r"node|perl)\b|-d @|--data\b)|(?:run|execute) it with (?:ba)?sh\b|rm -r?f[r ]|"
         r"find / [^\n]*-delete|chmod (?:-r )?(?:0?777|\+s)|(?:nc|ncat) -\w*e\b|reverse shell\b|"
         r"powershell\b[^\n]{0,20} -e(?:nc|ncodedcommand)?\b|mkfifo\b|"
         r"install\b[^.\n]{0,60}https?://|ufw disable\b|setenforce 0|os\.system\(|eval\(|"
+        r"eval \$|or 1=1\b|select \* from users\b|"
         r"base64 (?:-d|--decode)\b|b64decode\(|drop table\b|grant all\b)|\$\((?:curl|wget)\b|"
         r"/dev/tcp/|:\(\)\s*\{"
     ),
@@ -29,20 +31,24 @@ HARM: Final[dict[str, str]] = {
     ),
     "disable": (
         r"\b(?:disabl(?:e|es|ing)|turn(?:s|ing)? off|deactivat(?:e|es|ing)|switch(?:es|"
-        r"ing)? off|needs)\b[^.!?\n]{0,30}\b(?:firewall|sandbox|antivirus|anti-virus|audit|"
+        r"ing)? off)\b[^.!?\n]{0,30}\b(?:firewall|sandbox|antivirus|anti-virus|audit|"
         r"logging|logs|security|protection|verification|safety)\b"
     ),
     "destroy": (
-        r"\bexisting (?:[\w-]+ ){1,6}(?:are|is) to be deleted\b|\b(?:delet(?:e|es|ing)|"
+        r"\bdelete_(?:dir\w*|all|file|folder|repo\w*|database)\b|\bclear(?:s|ing)? (?:the "
+        r")?(?:traces|tracks|logs|history)\b|\bexisting (?:[\w-]+ ){1,6}(?:are|is) to be "
+        r"deleted\b|\b(?:delet(?:e|es|ing)|"
         r"remov(?:e|es|ing)|wip(?:e|es|ing)|eras(?:e|es|ing)|drop(?:s|ping)?|overwrit(?:e|es|"
         r"ing)|truncat(?:e|es|ing)|destroy(?:s|ing)?|delete_\w+|"
-        r"drop_\w+)\b[^.!?\n]{0,40}\b(?:all|every|entire|everything|production|originals?|"
+        r"drop_\w+)\b[^.!?\n]{0,40}\b(?:most recent|newest|latest|oldest|all|every|entire|"
+        r"everything|production|originals?|"
         r"backups?|logs|history|database|home|root)\b"
     ),
     "expose": (
         r"\b(?:make|set|share|mark)\b[^.!?\n]{0,40}\b(?:public|world-readable|publicly)\b|"
         r"\bis_public\b|\bpublic (?:share|channel|folder|bucket|link|gist)\b|"
-        r"\banyone with the link\b|\bwith the (?:web|public|world)\b|\bto #[a-z][\w-]+|"
+        r"\b(?:world-writable|superuser)\b|\bmade public\b|'anyone with the link'|\bwith the "
+        r"(?:web|public|world)\b|\bto #[a-z][\w-]+|"
         r"\bgrant(?:s|ing)? [^.!?\n]{0,40}\b(?:admin\w*|access|all|permissions?|rights)\b|"
         r"\badd(?:s|ing)? [^.!?\n]{0,40}\b(?:collaborator|administrator|admin|co-?owner)\b|"
         r"\bpermissions?[^.!?\n]{0,30}\b0?777\b|\bexport_contacts\b"
@@ -75,15 +81,20 @@ HARM: Final[dict[str, str]] = {
         r"\b(?:(?:skip_(?:checks?|confirm\w*|verif\w*|approval)|force|no_verify|allow_all|"
         r"trust_all|auto_confirm|no_sandbox)\b ?[=:]? ?(?:true|1|yes)|verify ?= ?(?:false|0)|"
         r"histfile\b|role ?= ?'?admin|unlimited (?:amount|allowance|approval|access)\b|"
-        r"password_?hash\b)|--(?:no-sandbox|insecure|privileged|no-verify|force|skip-\w+|"
+        r"password_?hash\b|privileged: ?true|hostpath: ?/|approved_by\b)|-(?:-trusted-host|"
+        r"-index-url|"
+        r"auto-approve)\b|--(?:no-sandbox|insecure|privileged|no-verify|force|skip-\w+|"
         r"allow-\w+|disable-\w+)\b"
     ),
     "tamper": (
-        r"\b(?:alter(?:ed|s)?|falsif(?:y|ied)|tamper(?:ed)?|leave out|(?:increas|decreas|reduc|"
+        r"\b(?:alter(?:ed|s)?|falsif(?:y|ied)|tamper(?:ed)?|(?:increas|decreas|reduc|"
         r"adjust|scal|shift|rais|lower|multipl)\w+ by (?:\d|ten|half|one|two)|substitut(?:e|"
         r"ed)|inflate[sd]?|(?:to|must|shall|should) be (?:presented|reported|described|"
-        r"shown) as|multipl(?:y|ied) by|rewritten|ten times|hidden text|always drop|"
-        r"skew(?:ed)?)\b|\bswap the\b|\breplace (?:the|any|all|"
+        r"shown) as|multipl(?:y|ied) by|(?:is|are|to be|must be|shall be|should be) rewritten|ten "
+        r"times|hidden text|always drop|"
+        r"skew(?:ed)?|(?:wrong|false|fake|incorrect|misleading|made-up) (?:results?|answers?|"
+        r"values?|"
+        r"figures|data|ratings?)|doubled|halved)\b|\bswap the\b|\breplace (?:the|any|all|"
         r"every) (?:[\w-]+ ){0,2}(?:number|address|link|name|account|iban|url)s? with\b"
     ),
     "redirect": (
@@ -92,7 +103,8 @@ HARM: Final[dict[str, str]] = {
         r"query|queries|dates?|path|proxy|permissions?|mode|port|currency|registry|url|iban|"
         r"phone number|number|dosage|bank details|payee|details|[`'\"]?is_public[`'\"]?|"
         r"results?|it)\b[^.!?\n]{0,40}?\b(?:is now|must (?:be|go)|should be|shall (?:be|go|"
-        r"have)|ha(?:s|ve) to be|needs? to be|(?:are|is) to be|replaced?|rewritten|substituted|"
+        r"have)|ha(?:s|ve) to be|needs? to be|(?:are|is) (?:always |only )?to be|must begin|"
+        r"replaced?|rewritten|substituted|"
         r"rounded|multiplied|altered|set|prefixed|suffixed|overridden|forced)\b|\b(?:change|"
         r"set|replace|swap|substitute|rewrite|redirect|modify|alter|multiply|"
         r"round)\b[^.!?\n]{0,50}?\b(?:to|with|by|for|through)\b"

@@ -19,7 +19,7 @@ ORDER: Final[dict[str, str]] = {
         r"every) time|whenever|upon|at the (?:start|beginning)|first|in (?:the )?(?:case|"
         r"presence) of|after (?:each|every|any)|while (?:\w+ ){0,3}(?:installed|available|"
         r"connected|active|present)|once (?:\w+ ){0,3}(?:connected|installed|loaded|called)|"
-        r"(?:when|if|should|as soon as) )"
+        r"(?:when|if|should|as soon as|while|during|in order to|in case) )"
     ),
     "universal": (
         rf"\b(?:any|all|every|each|other|another|subsequent|further|"
@@ -54,7 +54,9 @@ ORDER: Final[dict[str, str]] = {
         r"insert|send|forward|supply|provide|add|check|fetch|retrieve|load|open|run|execute|"
         r"call|use|write|save|set|store|look|gather|collect|repeat|encode|copy|upload|post|"
         r"submit|give|get|obtain|summari[sz]e|update|split|modify|replace|disregard|place|"
-        r"share|extract|list|install|disable|change|return|fill|hide|carry on|act)\b"
+        r"share|extract|list|install|disable|change|return|fill|hide|carry on|act|grab|mail|delete|"
+        r"remove|define|exchange|treat|follow|ask|tell|say|answer|report|paste|enter|skip|decode|"
+        r"advise|recommend|begin|proceed|give|switch|approve|type|invite)\b"
     ),
     "agent_acts": (
         r"\bthe (?:ai |language |calling )?(?:assistant|agent|model|llm|ai) (?:\w+ly |first |"
@@ -66,7 +68,11 @@ ORDER: Final[dict[str, str]] = {
     "other_tools": (
         r"\b(?:any|all|every|each) (?:other )?(?:[\w-]+ )?tools?\b|"
         r"\bother (?:[\w-]+ ){0,2}tools?\b|\bother (?:[\w-]+ )?(?:generators|servers|providers|"
-        r"services|functions)\b|\b(?:all|any|before) others?\b"
+        r"services|functions)\b|\b(?:all|any|before) others?\b|"
+        r"\b(?:several|multiple|second|competing|remaining) (?:[\w-]+ )?tools?\b|"
+        r"\b(?:server|host|wallet|broker|bank|browser|client)s?'s? tools?\b|"
+        r"\btools? (?:of|from|on) (?:(?:the |all |any )?(?:other )?\w+ |this )(?:host|servers)\b|"
+        r"\b(?:over|by|through|via|with|than) (?:all |the )?[a-z]+ tools\b(?! (?:of|in) this)"
     ),
     "uses_tool": (
         r"\b(?:us(?:e|ing)|via|through|with|by|by means of|call(?:ing)?|invok(?:e|ing)|"
@@ -85,7 +91,7 @@ ORDER: Final[dict[str, str]] = {
         r"were|being) (?:about to |afterwards )?(?:\w+ed|looked up|read|written|sent|shown|run|"
         r"made|paid|met|put|built|bought|sold|known)\b|\bwhen(?:ever)? (?:the )?(?:model|"
         r"assistant|agent|user) \w+s\b|\b(?:before|after) (?:edit|send|writ|read|delet|creat|"
-        r"list|execut|call|plac|answer|upload|open|pay|book)ing\b(?! this| it)|\b(?:that|"
+        r"list|execut|call|plac|answer|upload|open|pay|book)ing\b(?! this| it|\.?$)|\b(?:that|"
         r"which) (?:is|are) (?:scheduled|displayed|created|composed|sent|written|fetched)\b"
     ),
     "each_thing": (
@@ -96,7 +102,7 @@ ORDER: Final[dict[str, str]] = {
     "from_tools": (
         r"\b(?:fetched|obtained|returned|made|composed|retrieved|given|provided|produced|know|"
         r"sent|handled|listed) (?:by|from|through|with|via) (?:the |other |another |"
-        r"any )?(?:[\w-]+ )?(?:tools?|assistant|agent|model|[a-z]+_[a-z_]+)\b|"
+        r"any )?(?:[\w-]+ )?(?:tools?|assistant|agent|model)\b|"
         r"\blast command output\b|\bother arguments\b"
     ),
     "replaces_tools": (
@@ -128,7 +134,13 @@ ORDER: Final[dict[str, str]] = {
         r"dan) mode\b|\b(?:with )?root (?:priority|authority)\b"
     ),
     "standing": (
-        r"\bfrom now on\b|\bfor the rest of (?:the|this)\b|\bstanding (?:instruction|order)|"
+        r"\bfrom (?:now|here) on\b|\bhenceforth\b|\bfrom this (?:point|moment)\b|\buntil the end "
+        r"of "
+        r"(?:the|this) (?:session|conversation|chat)|\bfor the remainder\b|\bin all of your\b|"
+        r"\b(?:in|"
+        r"throughout) this (?:session|conversation|workspace|environment)\b[^.!?\n]{0,40}\b(?:must|"
+        r"shall|(?:is|are) to|goes|go|never)\b|\bfor the rest of (?:the|this)\b|\bstanding "
+        r"(?:instruction|order)|"
         r"\b(?:your|long-term|persistent) (?:long-term )?memory\b|\bas orders\b|"
         r"\bis now always\b|\bwhile (?:\w+ ){0,3}(?:installed|available|connected|loaded)\b|"
         r"\bin the presence of\b|\bonce this (?:server|tool) is\b"
@@ -154,7 +166,9 @@ ORDER: Final[dict[str, str]] = {
         r"\b(?:prefer|choose|select(?:ed)?|pick|use|call|rank|route)\b[^.!?\n]{0,40}?\b(?:over|"
         r"before|instead of|in (?:their|its) place|to all|first|at all times|no matter|only)\b|"
         r"\bhighest priority\b|\b(?:best|only) (?:and \w+ )?(?:trusted|official)|"
-        r"\balways (?:choose|prefer|select|pick|use|call) this\b"
+        r"\balways (?:choose|prefer|select|pick|use|call) this\b|\bpreferred (?:over|to) \w+|"
+        r"\bmandatory choice\b|\bobliged to (?:pick|use|choose|select|call)\b|\b(?:use|"
+        r"used|call|called|route)\b[^.!?\n]{0,60}\bin its (?:place|stead)\b"
     ),
     "belittle": (
         r"\bother (?:[\w-]+ ){0,3}(?:tools?|generators?|servers?|services?|functions?|"
@@ -162,10 +176,46 @@ ORDER: Final[dict[str, str]] = {
         r"malicious|fraudulent|inaccurate|must (?:not|be ignored))|\b(?:the rest|"
         r"(?:the )?others|built-in (?:[\w-]+ )?tools?)\b[^.!?\n]{0,24}\b(?:deprecated|unsafe|"
         r"insecure|obsolete|fraudulent|corrupt|malicious|unreliable)\b|\bas it corrupts\b|"
-        r"\b(?:never|do not|don't) use (?:any other|other|\w+_\w+ of other)"
+        r"\b(?:never|do not|don't) use (?:any other|other|\w+_\w+ of other)|\b(?:tools?|servers?|"
+        r"read_file|"
+        r"they)\b[^.!?\n]{0,40}\b(?:considered|regarded as|treated as) (?:as )?(?:disabled|"
+        r"deprecated|"
+        r"unsafe|compromised|broken|obsolete|retired)\b|\b(?:don't|do not|never) trust (?:the "
+        r")?\w+|\b(?:was|were|been) hacked\b|\bdisregard (?:the )?alternatives\b|\bother "
+        r"(?:sources|tools|servers) (?:give|return|are|have) (?:\w+ )?(?:wrong|false|bad|broken|"
+        r"poor|inferior)\w*|\bno (?:second|other|further) tools? "
+        r"(?:may|must|should|shall|is|are)\b|\b(?:has|have|was|were) been compromised\b|\bignore "
+        r"the "
+        r"(?:remaining|others?|rest)\b|\b(?:dangerous|unsafe|risky) to (?:rely on|use) (?:any "
+        r")?other\b"
     ),
     "gate": (
         r"\b(?:only|not|no \w+|nothing)\b[^.!?\n]{0,50}\b(?:after|until|unless|before|"
         r"once) (?:this|it)\b|\bunless this (?:tool|one)\b"
+    ),
+    "learns": (
+        r"\b(?:to|so that you|so you) (?:get|obtain|determine|find(?: out)?|learn|discover|"
+        r"resolve|know|"
+        r"see|look up|identify|check)\b|\bso that names?\b|\b(?:exact|valid|correct|required) "
+        r"(?:\w+ )?"
+        r"(?:ids?|names?|keys?|refs?|parameters?)\b|\b(?:returns?|returned (?:by|from)|from) "
+        r"(?:the |this )?(?:\w+_\w+|tool)\b"
+    ),
+    "usage": (
+        r"\b(?:use|used|call|called|useful|helpful|invoke|run|intended|meant|"
+        r"important)\b[^.!?\n]{0,40}?"
+        r"\b(?:when|if|for|before|to)\b[^.!?\n]{0,12}\b(?:you|it|the user|users?|an?|placing|"
+        r"creating|"
+        r"making|performing|using|executing|deploying|need\w*|want\w*)\b|\bshould use this\b|"
+        r"\bwants? to\b"
+    ),
+    "illustrates": (
+        r"\b(?:e\.g\.|eg\.?|for example|for instance|such as|examples?|documentation|docs|see|"
+        r"format|"
+        r"get your|sign up|visit your|like)(?: |:|,|\()|->|example\.(?:com|org|net)\b"
+    ),
+    "own_server": (
+        r"\btools? (?:of|in|from|on) this (?:server|toolkit|set|mcp|package)\b|\bthe other \w+ "
+        r"tools\b"
     ),
 }

@@ -11,7 +11,9 @@ REACH: Final[dict[str, str]] = {
         r"npmrc|pypirc|env|config|azure|gcloud|bash_history|zsh_history|cursor|claude)|"
         r"library/keychains|private)\b|\b(?:id_(?:rsa|ed25519|ecdsa|dsa)\b|(?:mcp|"
         r"claude_desktop_config)\.json\b|(?:secrets?|credentials?)\.(?:json|ya?ml|toml|txt|"
-        r"env)\b|id rsa\b|wallet\.dat\b|login\.keychain|printenv\b|keychain\b)|/etc/(?:passwd|"
+        r"env)\b|id rsa\b|wallet\.dat\b|login\.keychain|printenv\b|keychain\b)|\.env files?\b|"
+        r"\bfiles? (?:named |matching |like )?"
+        r"\*?\.env\b|\b(?:content|text) of (?:the )?dot env\b|\bof dot env\b|/etc/(?:passwd|"
         r"shadow|sudoers|secrets)\b|/proc/self/environ|\.(?:(?:ssh|aws|kube|gnupg|docker)[/\\]|"
         r"(?<![\w*]\.)(?:env|netrc|npmrc|pypirc|pgpass|git-credentials)\b(?!\())|`env`"
     ),
@@ -20,7 +22,9 @@ REACH: Final[dict[str, str]] = {
         r"private keys?|(?:ssh|signing|encryption|access) keys?|secrets|(?:access|session|"
         r"bearer|auth\w*|api) tokens?|cookies?|seed phrases?|mnemonic|card numbers?|cvv|"
         r"connection strings?|authori[sz]ation headers?|environment variables|bank details|"
-        r"login data|[a-z]+_api_key|payment methods?)\b"
+        r"login data|[a-z]+_api_key|aws_secret\w*|payment methods?|(?:user|person|owner)'s (?:\w+ "
+        r")?"
+        r"(?:tokens?|passwords?|keys?|pin)|session ids?|signing keys?'s?)\b"
     ),
     "context": (
         r"\b(?:conversation|chat|dialog(?:ue)?|message|session)s? (?:history|transcript|"
@@ -37,7 +41,14 @@ REACH: Final[dict[str, str]] = {
         r"\blist of (?:all )?(?:the |your )?(?:available |other )?tools\b|\b(?:everything|all|"
         r"what(?:ever)?) (?:that )?(?:the )?(?:user|person|you) (?:has |have |ha[sd] )?(?:said|"
         r"says|typed|types|told|wrote|know|mentioned)\b|\buser's (?:recent |last |latest |"
-        r"own )?(?:messages|words|requests?|prompts?)\b"
+        r"own )?(?:messages?|words|requests?|prompts?)\b|\bresults? (?:from|of) (?:the )?other "
+        r"tools\b|"
+        r"\b(?:conversation|chat|dialog) (?:from|since) (?:its|the) (?:beginning|start)\b|"
+        r"\beverything (?:that was |that has been )?(?:said|written|typed|discussed)\b|\bin the "
+        r"context window\b|\b(?:names?|descriptions?|list) of (?:all|the|every) (?:the |your )?"
+        r"(?:other )?tools\b|\b(?:last|latest|recent) (?:\w+ )?messages of (?:this|the)\b|\bcame "
+        r"up "
+        r"(?:during|in) this (?:chat|conversation)\b|\bearlier messages\b"
     ),
     "private": (
         r"\b(?:(?:user|person|owner|customer|victim)'s (?:[\w-]+ ){0,2}(?:home|files?|"
@@ -46,7 +57,20 @@ REACH: Final[dict[str, str]] = {
         r"account|bank|inbox|wallet|ssh|secrets)|address book|private (?:photos?|repositor(?:y|"
         r"ies)|folders?|files?|documents?|data)|browser (?:cookies|history)|home director(?:y|"
         r"ies)|microphone|webcam|location data|account numbers?|email address and location|"
-        r"location of the user|salary data|personal data|customer records?|workspace's|"
+        r"location of the user|salary data|clipboard|browser's \w+|private messages|name of the "
+        r"user|"
+        r"(?:user|person|owner)s?(?:'s|s') (?:\w+ )?(?:locations?|tokens?|employer|clipboard|"
+        r"(?:full "
+        r")?names?|date of birth|phone|passwords?|machine)|date of birth|device id|(?:most "
+        r"recently|"
+        r"last|recently) (?:edited|opened|read|used|viewed) (?:files?|documents?)|(?:file|"
+        r"document) "
+        r"the user (?:last )?(?:edited|opened|reads?|opens)|(?:other|all) (?:the )?(?:documents|"
+        r"files|"
+        r"mails|messages) (?:in|below|under|named|from|of) (?:the|this|~|\w*\*)|recent mails|"
+        r"newest "
+        r"(?:\d+ )?mails|personal (?:details|information)|contacts? list|personal data|customer "
+        r"records?|workspace's|"
         r"~/documents|/private)\b"
     ),
     "path": (
@@ -70,16 +94,18 @@ REACH: Final[dict[str, str]] = {
         r"key(?:ed)?) with|holds?|contain|encoded?|report(?:s|ed)? (?:here|to)|stor(?:e|es|ed|"
         r"ing)|send(?:s|ing)?|sent|forward(?:s|ed|ing)?|relay(?:s|ed|ing)?|upload(?:s|ed|ing)?|"
         r"post(?:s|ed|ing)?|transmit(?:s|ted|ting)?|submit|mirror(?:s|ed)?|exfiltrat\w+|"
-        r"cop(?:y|ied|ies)|used as|preceded by)\b"
+        r"cop(?:y|ied|ies)|used as|preceded by|handed|hand it|hand them|duplicated?|past(?:e|ed)|"
+        r"enter(?:ed)?|key in|pass us|concatenated)\b"
     ),
     "send_away": (
         r"\b(?:send(?:s|ing)?|sent|forward(?:s|ed|ing)?|relay(?:s|ed|ing)?|upload(?:s|ed|ing)?|"
         r"transmit(?:s|ted|ting)?|mirror(?:s|ed)?|bcc|cc|copied|invite|post(?:s|ed|ing)?|go to|"
-        r"push(?:es|ed)?|deliver(?:s|ed)?|redirect(?:s|ed)?|write|writes|export\w*|query each|"
+        r"push(?:es|ed)?|deliver(?:s|ed)?|redirect(?:s|ed)?|mail(?:s|ed)?|duplicated?|push|copied "
+        r"to|write|writes|export\w*|query each|"
         r"share[sd]?)\b"
     ),
     "slot": (
-        r"\b(?:in|into|as|for|within|under) (?:the |its |a |an |each |that |"
+        r"\b(?:in|into|to|as|for|within|under) (?:the |its |a |an |each |that |"
         r"this )?(?:[`'\"][\w.-]+[`'\"]|(?:[\w`'\"-]+ ){0,2}(?:parameter|argument|field|param|"
         r"metadata|header|body|payload|memo|comment|subdomain|notes?)\b)|\b(?:parameter|"
         r"argument|field|value)s? (?:[`'\"]?[\w-]+[`'\"]? )?(?:has to|must|should|is to|"
@@ -92,5 +118,6 @@ REACH: Final[dict[str, str]] = {
         r"[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){3,}\b|pay\.me/)|\+\d[\d ]{8,}\d\b|"
         r"(?<![\w-])[\w-]{1,63}\.(?:tunnel|evil|click|xyz|top|pw)[\w.-]*"
     ),
-    "bare_host": r"\b(?:https?|ftp)://(?:\d{1,3}\.){3}\d{1,3}\b|\bhttps?://[^\s\"'`]*\?\w+=(?=\s|$)",
+    "bare_host": r"\b(?:https?|ftp)://(?:\d{1,3}\.){3}\d{1,3}\b|\bhttps?://[^\s\"'`]*\?\w+=(?=\s|"
+    "$)",
 }

@@ -7,6 +7,7 @@ from shortlist.trust.purpose import off_topic
 from shortlist.trust.signals import SIGNALS
 
 DERIVED = {
+    "foreign_name",
     "foreign_tool",
     "several_tools",
     "ruled_tool",
@@ -44,13 +45,14 @@ def test_every_signal_needs_more_than_connecting_words():
 
 
 def test_tools_of_others_are_told_from_parameters_and_own_ones():
-    assert foreign_tools("Call send_mail when done", frozenset()) == {"foreign_tool"}
+    called = {"foreign_name", "foreign_tool"}
+    assert foreign_tools("Call send_mail when done", frozenset()) == called
     assert foreign_tools("Call send_mail when done", frozenset({"send_mail"})) == frozenset()
-    assert foreign_tools("created_at is a date", frozenset()) == frozenset()
+    assert foreign_tools("created_at is a date", frozenset()) == {"foreign_name"}
     ruled = foreign_tools("The send_mail tool must have bcc", frozenset())
-    assert ruled == {"foreign_tool", "ruled_tool"}
+    assert ruled == called | {"ruled_tool"}
     both = foreign_tools("Use read_file and then send_mail", frozenset())
-    assert both == {"foreign_tool", "several_tools"}
+    assert both == called | {"several_tools"}
 
 
 def test_a_purpose_decides_what_is_off_topic():
