@@ -44,6 +44,8 @@ class Session:
         cut: whether the decider also says how many tools are offered, at most `k`; if not, `k` are.
         budget: what the active tools may amount to.
         pinned: ids of tools that are active from the first turn on and never evicted.
+        standing: ids of tools whose arguments always stand in the prompt, see `Prompt.standing`: a
+            call of one that fits passes although no turn has offered it.
         events: is told of every turn and every check.
         session_id: names the session in events; random when absent.
 
@@ -63,6 +65,7 @@ class Session:
         cut: bool = False,
         budget: Budget | None = None,
         pinned: Iterable[str] = (),
+        standing: Iterable[str] = (),
         events: Recorder | None = None,
         session_id: str | None = None,
     ) -> None:
@@ -85,6 +88,7 @@ class Session:
         self._active = Active()
         self._lock = RLock()
         self._pinned = tuple(pinned)
+        self._standing = frozenset(standing)
         for tool_id in self._pinned:
             engine.catalog.get(tool_id)
 
@@ -220,6 +224,7 @@ class Session:
                 "messages": self._conversation.to_dict(),
                 "active": self._active.to_dict(),
                 "pinned": list(self._pinned),
+                "standing": sorted(self._standing),
             }
 
     @classmethod
@@ -265,6 +270,7 @@ class Session:
             session._turn = int(values["turn"])
             session._called = tuple(map(str, values["called"]))
             session._pinned = tuple(map(str, values["pinned"]))
+            session._standing = frozenset(map(str, values.get("standing", ())))
         except (KeyError, TypeError, ValueError) as error:
             raise RequestError(f"session: damaged: {error!r}") from error
         return session
@@ -328,11 +334,12 @@ class Session:
         found = admission.resolve(name)
         if not isinstance(found, Tool):
             return unresolved(name, found)
-        if found.id not in self._active:
+        given = {} if arguments is None else arguments
+        wrong = problems(found.input_schema or {}, given)
+        if found.id not in self._active and (wrong or found.id not in self._standing):
             self._active.append([found], self._turn)
             return Verdict("promoted", name, found)
-        given = {} if arguments is None else arguments
-        if wrong := problems(found.input_schema or {}, given):
+        if wrong:
             return Verdict("invalid", name, found, problems=wrong)
         self._active.append([found], self._turn)
         self._mark_called(found.id)
