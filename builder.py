@@ -15,6 +15,7 @@ from . import registry
 from .catalog import Catalog, Tool
 from .config import Config, FusionConfig, TierConfig
 from .errors import ConfigError, StoreError
+from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
 from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
@@ -36,12 +37,17 @@ class Builder:
     Args:
         config: what to build.
 
+    Attributes:
+        screening: judges the definitions of the catalog versions.
+
     Raises:
         ConfigError: a tier's strategy or fusion does not take its settings.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        trust = config.trust
+        self.screening = Screening(trust.scan, trust.pins, trust.approved)
         self._models: dict[str, Any] = {}
         self._lock = Lock()
         stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
@@ -107,6 +113,7 @@ class Builder:
                     raise
 
     def _opened(self, saved: Saved, catalog: Catalog | None, progress: Progress | None) -> Index:
+        self.screening.recall(saved.catalog, saved.screening)
         catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
         if catalog is not saved.catalog and catalog.fingerprint != saved.catalog.fingerprint:
             return self.build(
@@ -133,7 +140,7 @@ class Builder:
 
     def save(self, index: Index, folder: Path) -> None:
         """Write an index as the new current version of a folder."""
-        save(index, folder, self._settings())
+        save(index, folder, self._settings(), self.screening.to_dict(index.catalog))
 
     def _settings(self) -> dict[str, Any]:
         lexical, settings = self.config.lexical, {}

@@ -115,6 +115,21 @@ class TierConfig(_Section):
         return stages
 
 
+class TrustConfig(_Section):
+    """Which definitions are held back until someone approves them; see `trust`.
+
+    Args:
+        scan: whether what reads like orders to the model is.
+        pins: file of accepted definitions, what differs from them is; read anew whenever an engine
+            is made, opened or updated.
+        approved: ids of tools that are offered whatever a scan finds; a pin still counts.
+    """
+
+    scan: bool = True
+    pins: Path | None = None
+    approved: tuple[str, ...] = ()
+
+
 def _built_in_tiers() -> dict[str, TierConfig]:
     return {name: TierConfig(**tier) for name, tier in _BUILT_IN_TIERS.items()}
 
@@ -136,6 +151,7 @@ class Config(_Section):
         default_tier: tier of a request that names none.
         k: hits of a request that asks for no number.
         gate: what tools need before they may be used: a `Gate`, or its declaration.
+        trust: which definitions are held back until someone approves them.
     """
 
     encoder: str = "bundled"
@@ -148,6 +164,7 @@ class Config(_Section):
     default_tier: str = "hybrid"
     k: int = Field(default=10, ge=1)
     gate: GateSetting = Gate()
+    trust: TrustConfig = TrustConfig()
 
     def __init__(self, **settings: Any) -> None:
         try:
@@ -287,5 +304,6 @@ def _section(model: type[BaseModel], location: tuple[int | str, ...]) -> type[Ba
         "dense": DenseConfig,
         "fusion": FusionConfig,
         "tiers": TierConfig,
+        "trust": TrustConfig,
     }
     return sections.get(str(location[0]), model) if location else model

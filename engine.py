@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .builder import Builder
+from .builder import Builder, Progress
 from .catalog import Catalog, Tool
 from .config import Config
 from .errors import RequestError, UnknownToolError
@@ -31,8 +31,6 @@ from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
 from .retrieval.usage import Event
 
-Progress = Callable[[int, int], None]
-
 
 class Engine:
     """Finds the tools a request needs in a catalog.
@@ -48,7 +46,7 @@ class Engine:
         self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
         self._gatekeeper.over(index)
-        self._quarantine = Quarantine()
+        self._quarantine = Quarantine(judged=builder.screening.held(index.catalog))
         self._updating = Lock()
         # A request reads, and a change replaces, the version and its quarantine together.
         self._offering = Lock()
@@ -73,6 +71,7 @@ class Engine:
         Raises:
             ConfigError: a setting is wrong.
             ModelError: the encoder cannot be loaded.
+            PinsError: the file of pins cannot be read.
         """
         builder = Builder(Config.of(config, settings))
         return cls(builder, builder.build(_catalog(tools), progress=progress))
@@ -105,6 +104,7 @@ class Engine:
 
         Raises:
             StoreError: nothing readable is saved there.
+            PinsError: the file of pins cannot be read.
         """
         builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
@@ -151,12 +151,16 @@ class Engine:
 
         Args:
             tools: the catalog as it is now.
-            quarantined: in place of what is quarantined, from the moment these tools are offered;
-                as it was when absent.
+            quarantined: in place of what `quarantine` was told, from the moment these tools are
+                offered; as it was when absent. What trust says of them is found anew.
             progress: called with (tools encoded, tools to encode).
+
+        Raises:
+            RequestError: `quarantined` is no mapping of ids to reasons.
+            PinsError: the file of pins cannot be read; nothing has changed then.
         """
         catalog = _catalog(tools)
-        quarantine = None if quarantined is None else Quarantine(quarantined)
+        told = None if quarantined is None else Quarantine(quarantined).reasons
         with self._updating:
             index = self._builder.build(
                 catalog,
@@ -164,7 +168,8 @@ class Engine:
                 learned=self._index.learned,
                 progress=progress,
             )
-            self._offer(index, quarantine)
+            judged = self._builder.screening.held(index.catalog)
+            self._offer(index, told, judged)
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
@@ -195,14 +200,14 @@ class Engine:
                 ranked=partial(self._ranked, index),
             )
             if learned is not None:
-                self._offer(self._builder.taught(index, learned), None)
+                self._offer(self._builder.taught(index, learned))
         return report
 
     def forget(self) -> None:
         """Search the encoder's own vectors again."""
         with self._updating:
             if self._index.learned is not None:
-                self._offer(self._builder.taught(self._index, None), None)
+                self._offer(self._builder.taught(self._index, None))
 
     def search(
         self,
@@ -305,17 +310,22 @@ class Engine:
         return self._gatekeeper.admission(index, quarantine, state, allowed, votes)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
-        """Hold back these tools and no others, whatever a request's state, until told otherwise.
+        """Hold back these tools, besides those that trust does, whatever a request's state.
 
         Args:
-            reasons: tool id to the reason; an id the catalog lacks is held back once it comes.
+            reasons: tool id to the reason, in place of those told before; an id the catalog lacks
+                is held back once it comes.
 
         Raises:
             RequestError: no mapping of ids to reasons.
         """
-        quarantine = Quarantine(reasons)
         with self._offering:
-            self._quarantine = quarantine
+            self._quarantine = self._quarantine.replaced(reasons)
+
+    @property
+    def quarantined(self) -> Mapping[str, str]:
+        """Tool id to the reason, for all that is held back until someone approves it."""
+        return self._quarantine.reasons
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state once a call of this tool succeeded, with the milestones rules say it reaches.
@@ -348,12 +358,12 @@ class Engine:
         admission = self._admission(state, allowed, votes, admission)
         return [admission.resolve(tool_id) for tool_id in ids]
 
-    def _offer(self, index: Index, quarantine: Quarantine | None) -> None:
+    def _offer(self, index: Index, *reasons: Mapping[str, str] | None) -> None:
+        """Answer from this version from now on, with other reasons of `Quarantine.replaced`."""
         self._gatekeeper.over(index)
         with self._offering:
             self._index = index
-            if quarantine is not None:
-                self._quarantine = quarantine
+            self._quarantine = self._quarantine.replaced(*reasons)
 
     def _admission(
         self,

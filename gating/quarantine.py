@@ -16,22 +16,42 @@ class Quarantine:
     """Tool ids with the reason each is held back; immutable.
 
     Args:
-        reasons: id to reason; an id that a catalog lacks is held back once it comes.
+        given: id to reason, as told; an id that a catalog lacks is held back once it comes.
+        judged: id to reason, as `Screening` finds in a catalog version.
+
+    Attributes:
+        reasons: both together.
 
     Raises:
         RequestError: no mapping of ids to reasons.
     """
 
-    __slots__ = ("_held", "reasons")
+    __slots__ = ("_given", "_held", "_judged", "reasons")
 
-    def __init__(self, reasons: Mapping[str, str] | None = None) -> None:
-        given = {} if reasons is None else reasons
-        if not isinstance(given, Mapping) or not all(
-            isinstance(text, str) for pair in given.items() for text in pair
+    def __init__(
+        self, given: Mapping[str, str] | None = None, judged: Mapping[str, str] | None = None
+    ) -> None:
+        told = {} if given is None else given
+        if not isinstance(told, Mapping) or not all(
+            isinstance(text, str) for pair in told.items() for text in pair
         ):
             raise RequestError("quarantined: a mapping of tool ids to reasons")
-        self.reasons: Mapping[str, str] = MappingProxyType(dict(given))
+        self._given = dict(told)
+        self._judged = dict(judged or {})
+        self.reasons: Mapping[str, str] = MappingProxyType(self._judged | self._given)
         self._held: tuple[Index | None, Mask | None] = (None, None)
+
+    def replaced(
+        self, given: Mapping[str, str] | None = None, judged: Mapping[str, str] | None = None
+    ) -> Quarantine:
+        """This one with other reasons of a kind; those not given stay as they are.
+
+        Raises:
+            RequestError: no mapping of ids to reasons.
+        """
+        return Quarantine(
+            self._given if given is None else given, self._judged if judged is None else judged
+        )
 
     def spared(self, index: Index) -> Mask | None:
         """Rows of a catalog version that are not held back, shape (n,); None for all of them."""

@@ -9,6 +9,7 @@
         vectors.npy      float32 (n, dim), rows by tool id
         keys.npy         hash of the text of each row, uint8 (n, 16)
         lexical/ dense/  what the backends wrote
+        screening.json   what a scan of the tools found, if they were scanned
         learned/         what usage taught, if anything; the dense index was built with it
 
 A version is written completely before CURRENT names it, so a crash leaves the old one in force. The
@@ -22,6 +23,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ FORMAT = 2
 _LOCK_SECONDS = 30.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
+_SCREENING = "screening.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class Saved:
         vectors: its vectors, mapped from disk, or None when it was saved without.
         settings: what the backends were built with.
         learned: what usage taught, or None.
+        screening: what a scan of the tools found, or None.
     """
 
     folder: Path
@@ -57,10 +61,22 @@ class Saved:
     vectors: Vectors | None
     settings: dict[str, Any]
     learned: Learned | None = None
+    screening: dict[str, Any] | None = None
 
 
-def save(index: Index, folder: Path, settings: dict[str, Any]) -> None:
+def save(
+    index: Index,
+    folder: Path,
+    settings: dict[str, Any],
+    screening: Mapping[str, Any] | None = None,
+) -> None:
     """Write an index as the new current version.
+
+    Args:
+        index: what to write.
+        folder: of all versions.
+        settings: what the backends were built with.
+        screening: JSON form of what a scan of the tools found.
 
     Raises:
         StoreError: another process is writing, or the disk refuses.
@@ -68,7 +84,7 @@ def save(index: Index, folder: Path, settings: dict[str, Any]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / "LOCK", timeout=_LOCK_SECONDS):
-            _save_locked(index, folder, settings)
+            _save_locked(index, folder, settings, screening)
     except Timeout as error:
         raise StoreError(
             f"{folder}: another process has been writing for {_LOCK_SECONDS:.0f} s; try again"
@@ -110,7 +126,9 @@ def current(folder: Path) -> str:
     return name
 
 
-def _save_locked(index: Index, folder: Path, settings: dict[str, Any]) -> None:
+def _save_locked(
+    index: Index, folder: Path, settings: dict[str, Any], screening: Mapping[str, Any] | None
+) -> None:
     versions = sorted(
         (path.name for path in folder.glob("v-*") if path.name[2:].isdecimal()),
         key=lambda name: int(name[2:]),
@@ -130,6 +148,9 @@ def _save_locked(index: Index, folder: Path, settings: dict[str, Any]) -> None:
         np.save(version / "keys.npy", keys)
         (version / "dense").mkdir()
         index.dense.save(version / "dense")
+    if screening is not None:
+        text = json.dumps(screening, ensure_ascii=False)
+        (version / _SCREENING).write_text(text, encoding="utf-8")
     if index.learned is not None:
         (version / "learned").mkdir()
         index.learned.save(version / "learned")
@@ -199,13 +220,14 @@ def _read_version(version: Path) -> Saved:
             values = np.load(version / "vectors.npy", mmap_mode="r")
             keys = np.load(version / "keys.npy")
             vectors = Vectors(values, tuple(key.tobytes() for key in keys), manifest["model"])
-        learned = version / "learned"
+        learned, screening = version / "learned", version / _SCREENING
         return Saved(
             version,
             catalog,
             vectors,
             dict(manifest["settings"]),
             Learned.load(learned) if learned.is_dir() else None,
+            json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
         )
     except FileNotFoundError:
         raise
