@@ -22,7 +22,7 @@ from .stock import stock_absence, stock_spec
 from .tasks import KINDS, Script, asked, load_scripts
 from .transcript import Prices
 from .two_phase import Settings
-from .workbench import Workbench
+from .workbench import TRUSTING, Workbench
 
 OURS = Settings()
 """What is measured as two-phase."""
@@ -207,7 +207,7 @@ def _grown(
         step(f"catalog of {size}")
         larger = padded(catalog, size, others)
         if engine is None:
-            engine = RememberingEngine.from_tools(larger)
+            engine = RememberingEngine.from_tools(larger, trust=TRUSTING)
         else:
             engine.update(larger)
         fitting = answerable(scripts, larger)

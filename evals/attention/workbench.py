@@ -22,6 +22,9 @@ from .tasks import Script
 from .transcript import Prices, TextTokens
 from .two_phase import FORMAT, Settings, TwoPhase
 
+TRUSTING = {"scan": False}
+"""Trust of the engines, which hold back nothing by themselves; the arm `trusted` does."""
+
 
 class Workbench:
     """Arms over one catalog, and their figures.
@@ -30,7 +33,7 @@ class Workbench:
         catalog: the tools.
         scripts: the tasks.
         engine: over the catalog; made when absent.
-        settings: of a Config, for the engine that is made.
+        settings: of a Config, for the engine that is made, which by itself trusts every definition.
     """
 
     def __init__(
@@ -46,7 +49,7 @@ class Workbench:
         self.prices = Prices()
         self._counter = TokenCounter()
         self.count = TextTokens(self._counter)
-        self.engine = engine or RememberingEngine.from_tools(catalog, **settings)
+        self.engine = engine or RememberingEngine.from_tools(catalog, trust=TRUSTING, **settings)
         self._schemas = SchemaLoader()
         self._entries = EntryWriter(renderer_for(FORMAT), self._counter)
 
