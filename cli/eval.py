@@ -83,7 +83,11 @@ def evaluate(
         str, typer.Option(help="catalog: search all tools; queries: each query's own pool.")
     ] = "catalog",
     session: Annotated[
-        bool, typer.Option("--session", help="Measure the whole decision, not the search alone.")
+        bool,
+        typer.Option(
+            "--session",
+            help="Measure the whole decision, not the search alone; holds back what trust does.",
+        ),
     ] = False,
     cut: Annotated[
         bool, typer.Option("--cut", help="With --session: only as many tools as are needed.")
@@ -101,7 +105,10 @@ def evaluate(
     record: RecordOption = None,
     title: TitleOption = None,
 ) -> None:
-    """Measure tiers on labelled queries: --tools T.jsonl --queries Q.jsonl."""
+    """Measure tiers on labelled queries: --tools T.jsonl --queries Q.jsonl.
+
+    Finding is measured, not trust: without --session no definition is held back.
+    """
     if context.invoked_subcommand is not None:
         return
     if not tools or not queries:
@@ -127,7 +134,7 @@ def evaluate(
         raise typer.BadParameter(f"--by {by!r}: no row has it; there are: {there or 'none'}")
     malformed = (*bad_tools, *read.malformed)
     tell_malformed(malformed)
-    engine = _indexed(catalog, config)
+    engine = _indexed(catalog, config, trusting=not session)
     outcomes = {}
     decider = _decider(engine, gates) if session else None
     for name in _tiers(engine, tier):
@@ -303,11 +310,15 @@ def write_plots(
         note(f"{plot}: {path or 'nothing recorded to draw'}")
 
 
-def _indexed(catalog: Catalog, config: Path | None) -> Engine:
+def _indexed(catalog: Catalog, config: Path | None, *, trusting: bool = True) -> Engine:
+    from ..config import TrustConfig
     from ..engine import Engine
 
+    settings = read_config(config)
+    if trusting:
+        settings = settings.model_copy(update={"trust": TrustConfig(scan=False)})
     with progress("encoding tools") as bar:
-        return Engine.from_tools(catalog, read_config(config), progress=bar)
+        return Engine.from_tools(catalog, settings, progress=bar)
 
 
 def _decider(engine: Engine, gates: Path | None) -> Decider:

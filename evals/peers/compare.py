@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
 from ...catalog import Tool
+from ...config import TrustConfig
 from ...engine import Engine
 from ...errors import EvaluationError, MissingExtraError
 from ..dataset import Query
@@ -92,7 +94,9 @@ def compare(
     *,
     peers: Sequence[str],
     tiers: Sequence[str],
-    build: Callable[[Sequence[Tool]], Engine] = Engine.from_tools,
+    build: Callable[[Sequence[Tool]], Engine] = partial(
+        Engine.from_tools, trust=TrustConfig(scan=False)
+    ),
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Row]:
     """Run tiers and peers on every set, one method after another, yielding each row as it is done.
@@ -104,7 +108,8 @@ def compare(
         sets: what to run on.
         peers: names out of `PEERS` and `NOT_OFFLINE`.
         tiers: tiers of the engine.
-        build: makes the engine the tiers run in; one is built for each set.
+        build: makes the engine the tiers run in, by default one that trusts every definition; one
+            is built for each set.
         progress: called with 1 after each query.
 
     Raises:

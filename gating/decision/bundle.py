@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ... import models
 from ...builder import Builder
 from ...catalog import Catalog
-from ...config import Config
+from ...config import Config, TrustConfig
 from ...engine import Engine
 from ...models import load_encoder
 from ...retrieval.index import encode_tools
@@ -124,7 +124,7 @@ def bundle(source: Source, *, deployments: int = DEPLOYMENTS, seed: int = 0) -> 
         seed: of everything drawn.
     """
     encoder = load_encoder()
-    builder = Builder(Config())
+    builder = Builder(Config(trust=TrustConfig(scan=False)))
     tiers = builder.strategies()
     known, _ = encode_tools(encoder, tuple(source.tools.values()))
     rows = {tool_id: row for row, tool_id in enumerate(source.tools)}
