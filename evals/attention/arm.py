@@ -17,7 +17,9 @@ class Shown:
         head: texts before the conversation.
         batches: texts within it, oldest first, each where it was when it was first shown.
         tail: texts right before what the user says; the next turn has others.
-        offered: ids of the tools that can be called: their arguments are there.
+        offered: ids of the tools that can be called: the names of their arguments are there, with
+            the types of those required.
+        typed: those of them whose arguments are all there with their types.
         visible: ids that are there at least by name.
         extra_calls: further calls of the model that the turn takes before its tools are there.
     """
@@ -26,6 +28,7 @@ class Shown:
     batches: tuple[str, ...] = ()
     tail: tuple[str, ...] = ()
     offered: frozenset[str] = frozenset()
+    typed: frozenset[str] = frozenset()
     visible: frozenset[str] = frozenset()
     extra_calls: int = 0
 

@@ -29,7 +29,7 @@ class Standing(Stateless):
     def __init__(self, tools: Iterable[Tool]) -> None:
         shown = tuple(tools)
         ids = frozenset(tool.id for tool in shown)
-        self._shown = Shown((text_of([definition(tool) for tool in shown]),), (), (), ids, ids)
+        self._shown = Shown((text_of([definition(tool) for tool in shown]),), (), (), ids, ids, ids)
 
     def begin(self, script: Script) -> Running:  # noqa: ARG002 - nothing depends on it
         """It is the same in every conversation."""
@@ -79,7 +79,7 @@ class Retrieval(Stateless):
         tools = [self._catalog.get(tool_id) for tool_id in self._search(turn.user)]
         ids = frozenset(tool.id for tool in tools)
         tail = (text_of([definition(tool) for tool in tools]),) if tools else ()
-        return Shown(self._pool, (), tail, ids, ids | self._visible)
+        return Shown(self._pool, (), tail, ids, ids, ids | self._visible)
 
 
 _COMMAND = definition_text(
@@ -158,6 +158,7 @@ class _Discovering(Stateless):
             (self._arm.head,),
             tuple(self._batches),
             (),
+            frozenset(self._told),
             frozenset(self._told),
             visible,
             extra_calls=bool(listed) + bool(asked),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ...demo import SERVERS
 from ...gating import Gate, Rule, after, any_of, requires_scope
 
+_READ_ONLY = ("web",)
+"""Servers without a tool that writes."""
 _FIRST = {
     "database/terminate_session": ("database/list_locks",),
     "database/apply_migrations": ("database/list_migrations",),
@@ -28,6 +30,7 @@ def testbed_gate() -> Gate:
         )
         for server in SERVERS
         for reads in (True, False)
+        if reads or server not in _READ_ONLY
     ]
     orders = [Rule(any_of(*map(after, calls)), tools=tool) for tool, calls in _FIRST.items()]
     return Gate([*scopes, *orders])

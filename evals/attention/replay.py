@@ -28,6 +28,7 @@ class Outcome:
         number: of the turn, from 1.
         asked: how many tools it takes.
         offered: how many of them could be called.
+        typed: how many of them were there with all types.
         visible: how many of them were there at least by name.
         tools: how many tools could be called in all.
         extra_calls: see `Shown`.
@@ -39,6 +40,7 @@ class Outcome:
     number: int
     asked: int
     offered: int
+    typed: int
     visible: int
     tools: int
     extra_calls: int
@@ -76,6 +78,7 @@ def replay(
                     number,
                     len(turn.needed),
                     sum(tool_id in shown.offered for tool_id in turn.needed),
+                    sum(tool_id in shown.typed for tool_id in turn.needed),
                     sum(tool_id in shown.visible for tool_id in turn.needed),
                     len(shown.offered),
                     shown.extra_calls,
@@ -101,14 +104,16 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
     Returns:
         `coverage`, the share of requests with every tool they take offered, in all and by kind of
-        task; `tool_recall`, the share of tools; `visible`, as coverage by name; `turns`, per turn
-        and kind; `long`, the first 30 turns of each session that has them.
+        task; `typed`, the share with the types of all their arguments there; `visible`, with their
+        names there; `tool_recall`, the share of tools offered; `turns` and `kinds`, per turn;
+        `long`, the first 30 turns of each session that has them.
     """
     asked = [one for one in outcomes if one.asked]
     long = _long(outcomes)
     return {
         "requests": len(asked),
         "coverage": _coverage(asked),
+        "typed": fmean(one.typed == one.asked for one in asked),
         "visible": fmean(one.visible == one.asked for one in asked),
         "tool_recall": sum(one.offered for one in asked) / sum(one.asked for one in asked),
         "kinds": {

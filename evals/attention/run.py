@@ -9,14 +9,15 @@ from typing import Any
 
 from ... import demo
 from ...catalog import Catalog, Tool
-from ...loaders import Summaries
-from ...loaders.pool import POOL_BUDGET
+from ...gating.decision import Decider
+from ...loaders import PoolWriter, Summaries
+from ...loaders.ladder import Rung
 from .arm import Arm
 from .overlap import word_overlap
 from .poison import exposure, poisoned_tools, with_poison
 from .preconditions import testbed_gate
 from .remembering import RememberingEngine
-from .replay import LONG, TASK_TOKENS, figures
+from .replay import figures
 from .sizes import SIZES, answerable, does_the_same_work, padded, shuffled
 from .stock import stock_absence, stock_spec
 from .tasks import KINDS, Script, asked, load_scripts
@@ -24,8 +25,20 @@ from .transcript import Prices
 from .two_phase import Settings
 from .workbench import TRUSTING, Workbench
 
-OURS = Settings()
-"""What is measured as two-phase."""
+OURS = Settings(k=3, pool_budget=3_000, top=Rung.ARGUMENTS, schema_budget=1_200, turn_budget=600)
+"""Measured as two-phase where the pool has room for every tool's arguments: all tools can be called
+from the prefix, so that few are promoted. By arithmetic: pool and schemas together take less than
+ten definitions of 400 tokens, and a turn writes the first in full and two signatures."""
+SEARCHED = Settings(k=20, schema_budget=2_200)
+"""Measured elsewhere: a pool of summaries at its default budget, and what a search finds. By the
+same arithmetic: the first in full and nineteen signatures take some 2,100 tokens."""
+
+
+def settings_for(catalog: Catalog) -> Settings:
+    """How a catalog is shown: by arguments if there is room for all of them, else by search."""
+    pool = PoolWriter(budget=OURS.pool_budget, top=OURS.top).write(catalog)
+    return OURS if pool.rung is OURS.top else SEARCHED
+
 
 Step = Callable[[str], None]
 
@@ -60,17 +73,24 @@ def measure(plan: Plan, *, step: Step = lambda _: None) -> dict[str, Any]:
     catalog = demo.load_catalog()
     scripts = load_scripts(catalog)
     bench = Workbench(catalog, scripts)
+    fewer = Workbench(catalog, some(scripts), engine=bench.engine)
     found = {
         "tasks": _tasks(scripts, catalog),
         "prices": asdict(Prices()),
-        "settings": _settings(OURS) | {"pool_budget": POOL_BUDGET},
+        "settings": {"two-phase": _settings(OURS), "by search": _settings(SEARCHED)},
         "stock_absent": stock_absence(),
         "arms": {name: _arm(bench, name, arm, step) for name, arm in _arms(bench)},
-        "ablations": dict(_ablations(bench, step)),
-        "poison": _poison(scripts, step),
-        "sizes": _sizes(plan, scripts, step),
+        "ablations": dict(_ablations(fewer, step)),
+        "poison": _poison(some(scripts), step),
+        "sizes": _sizes(plan, some(scripts), step),
     }
     return found | {"seconds": perf_counter() - start}
+
+
+def some(scripts: Sequence[Script]) -> list[Script]:
+    """Every third task that stands alone, and all sessions: for what is measured many times."""
+    alone = [script for script in scripts if script.kind != "session"]
+    return alone[::3] + [script for script in scripts if script.kind == "session"]
 
 
 def _tasks(scripts: Sequence[Script], catalog: Catalog) -> dict[str, Any]:
@@ -92,7 +112,7 @@ def _tasks(scripts: Sequence[Script], catalog: Catalog) -> dict[str, Any]:
 
 def _settings(settings: Settings) -> dict[str, Any]:
     held = asdict(replace(settings, decider=None))
-    return held | {"decider": settings.decider is not None}
+    return held | {"top": settings.top.name.lower(), "decider": settings.decider is not None}
 
 
 def _arms(bench: Workbench) -> Iterator[tuple[str, Arm]]:
@@ -104,6 +124,7 @@ def _arms(bench: Workbench) -> Iterator[tuple[str, Arm]]:
     yield "discovery", bench.discovery()
     if stock_absence() is None:
         yield "as published", bench.as_published()
+    yield "two-phase, by search", bench.two_phase(SEARCHED)
     yield "two-phase", bench.two_phase(OURS)
 
 
@@ -113,22 +134,27 @@ def _arm(bench: Workbench, name: str, arm: Arm, step: Step) -> dict[str, Any]:
 
 
 def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
-    def row(name: str, settings: Settings, pool_budget: int = POOL_BUDGET) -> tuple[str, Any]:
+    def row(name: str, settings: Settings) -> tuple[str, Any]:
         step(f"ablation: {name}")
-        return name, brief(bench.figures(bench.two_phase(settings, pool_budget=pool_budget)))
+        return name, brief(bench.figures(bench.two_phase(settings)))
 
-    yield row("no check", replace(OURS, check=False))
-    yield row("phase 1 alone", replace(OURS, schema_budget=0))
-    yield row("phase 2 alone", OURS, pool_budget=0)
-    for k in (5, 10, 20, 40):
-        yield row(f"k = {k}", replace(OURS, k=k))
+    yield row("arguments, phase 1 alone", replace(OURS, schema_budget=0))
+    yield row("library defaults", Settings())
+    yield row("by search", SEARCHED)
+    yield row("no check", replace(SEARCHED, check=False))
+    yield row("phase 1 alone", replace(SEARCHED, schema_budget=0))
+    yield row("phase 2 alone", replace(SEARCHED, pool_budget=0))
+    yield row("all in full", replace(SEARCHED, k=10, schema_budget=100_000))
+    for k in (5, 10):
+        yield row(f"k = {k}", replace(SEARCHED, k=k))
     for tier in ("lexical", "embed", "rerank"):
-        yield row(f"tier: {tier}", replace(OURS, tier=tier))
+        yield row(f"tier: {tier}", replace(SEARCHED, tier=tier))
+    yield row("decider", replace(SEARCHED, decider=Decider.bundled()))
     yield from _preconditions(bench, step)
     if stock_absence() is None:
         step("ablation: stock encoder")
         stock = Workbench(bench.catalog, bench.scripts, encoder=stock_spec())
-        yield "encoder: stock", brief(stock.figures(stock.two_phase(OURS)))
+        yield "encoder: stock", brief(stock.figures(stock.two_phase(SEARCHED)))
         for theta in (0.15, 0.28, 0.40):
             step(f"ablation: as published, theta {theta}")
             arm = bench.as_published(threshold=theta)
@@ -143,8 +169,8 @@ def _preconditions(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str
     sessions = [script for script in bench.scripts if script.kind == "session"]
     gated = bench.gated(testbed_gate())
     for name, place, settings in (
-        ("sessions, no preconditions", bench, OURS),
-        ("sessions, preconditions", gated, replace(OURS, preconditions=True)),
+        ("sessions, no preconditions", bench, SEARCHED),
+        ("sessions, preconditions", gated, replace(SEARCHED, preconditions=True)),
     ):
         step(f"ablation: {name}")
         yield name, brief(place.figures(place.two_phase(settings), sessions))
@@ -156,10 +182,10 @@ def brief(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _poison(scripts: Sequence[Script], step: Step) -> dict[str, Any]:
-    """Definitions that hide orders, added to the testbed, in the prompts of every other task."""
+    """Definitions that hide orders, added to the testbed, in the prompts of some tasks."""
     step("poison")
     poisoned = poisoned_tools()
-    bench = Workbench(with_poison(demo.load_catalog()), scripts[::2])
+    bench = Workbench(with_poison(demo.load_catalog()), scripts)
     arms = {"full": bench.full(), "retrieval, our encoder": bench.retrieval()}
     if stock_absence() is None:
         arms["as published"] = bench.as_published()
@@ -186,7 +212,7 @@ def _sizes(plan: Plan, scripts: Sequence[Script], step: Step) -> dict[str, Any]:
     catalog = demo.load_catalog()
     given = shuffled(plan.others)
     apart = tuple(tool for tool in given if not does_the_same_work(tool))
-    rows = [row for row in _grown(plan.sizes, catalog, apart, scripts, step)]
+    rows = list(_grown(plan.sizes, catalog, apart, scripts, step))
     if len(apart) < len(given):
         rows += [
             row | {"same_work": True}
@@ -212,11 +238,13 @@ def _grown(
             engine.update(larger)
         fitting = answerable(scripts, larger)
         bench = Workbench(larger, fitting, engine=engine)
-        arm = bench.two_phase(OURS)
+        settings = settings_for(larger)
+        arm = bench.two_phase(settings)
         yield {
             "tools": len(larger),
             "generated": max(0, len(larger) - len(catalog) - len(others)),
             "same_work": False,
+            "settings": "arguments" if settings is OURS else "by search",
             "pool_tokens": arm.pool.tokens,
             "pool": {rung.name.lower(): n for rung, n in arm.rungs.items()},
             "two-phase": brief(bench.figures(arm)),

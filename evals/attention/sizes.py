@@ -40,7 +40,9 @@ def padded(catalog: Catalog, size: int, others: Sequence[Tool]) -> Catalog:
     tools = tuple(catalog)
     if size <= len(tools):
         return Catalog(tools[at * len(tools) // size] for at in range(size))
-    return Catalog((*tools, *grow(others or tools, size - len(tools))))
+    if not others:
+        return Catalog(grow(tools, size))
+    return Catalog((*tools, *grow(others, size - len(tools))))
 
 
 def shuffled(tools: Iterable[Tool], *, seed: int = 0) -> tuple[Tool, ...]:

@@ -1,4 +1,4 @@
-"""The stock encoder with cosine, a cut and a top ten: the router Tool Attention was published with."""
+"""The router Tool Attention was published with: the stock encoder, a cut and a top ten."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stock_spec() -> str:
 
 
 def published_summary(tool: Tool, counter: TokenCounter) -> str:
-    """A tool's line in the published pool: its id and as much of the description as 60 tokens hold."""
+    """A tool's line in the published pool: its id and what 60 tokens hold of its description."""
     words = tool.description.split()
     while words and counter.count(f"{tool.id}: {' '.join(words)}") > SUMMARY_TOKENS:
         words.pop()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from ...gating import State
 from ...loaders import Detail, Prompt
 from ...loaders.ladder import Rung
+from ...loaders.pool import POOL_BUDGET
+from ...loaders.prompt import SCHEMA_BUDGET
 from ...session import Session
 from .arm import Running, Shown
 from .tasks import Script, Turn
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 
 FORMAT = "anthropic_call_tool"
 """One stable tool; definitions travel in messages, so that nothing before them moves."""
-CALLABLE = Detail.SIGNATURE
-"""The least detail at which a tool's arguments are there."""
+TYPED = Detail.SIGNATURE
+"""The least detail at which all arguments of a tool are there with their types."""
 _STANDING = 2
 """Segments of the format that stand before the conversation: the one tool and the pool."""
 
@@ -34,7 +36,10 @@ class Settings:
         tier: that searches; the engine's default when absent.
         k: tools found per turn; the engine's number when absent.
         decider: cuts and abstains; none by default, as in a Session.
+        pool_budget: tokens of phase 1; 0 for none.
+        top: what a line of the pool says where there is room.
         schema_budget: tokens of phase 2.
+        turn_budget: tokens a turn may write, see `Prompt`; None for no bound.
         check: whether a call of a tool that is visible and not offered promotes it.
         preconditions: whether sessions run with their accounts' scopes under the engine's rules.
     """
@@ -42,7 +47,10 @@ class Settings:
     tier: str | None = None
     k: int | None = None
     decider: Decides | None = None
-    schema_budget: int = 4_000
+    pool_budget: int = POOL_BUDGET
+    top: Rung = Rung.SUMMARIES
+    schema_budget: int = SCHEMA_BUDGET
+    turn_budget: int | None = None
     check: bool = True
     preconditions: bool = False
 
@@ -76,12 +84,11 @@ class TwoPhase:
         self.pools = pools
         self.withheld = withheld
         self.pool = pools.write(engine.catalog, withheld=withheld)
-        named = {server for server, rung in self.pool.rungs.items() if rung >= Rung.NAMES}
+        shown = [tool for tool in engine.catalog if tool.id not in withheld]
         self.visible = frozenset(
-            tool.id
-            for tool in engine.catalog
-            if (tool.server or "") in named and tool.id not in withheld
+            tool.id for tool in shown if self.pool.rungs[tool.server or ""] >= Rung.NAMES
         )
+        self.standing = self.pool.standing(shown)
 
     @property
     def rungs(self) -> dict[Rung, int]:
@@ -102,6 +109,7 @@ class _Running:
             tier=settings.tier,
             k=settings.k,
             decider=settings.decider,
+            standing=arm.standing,
             state=State(scopes=frozenset(script.scopes)) if settings.preconditions else None,
         )
         self._prompt = Prompt(
@@ -111,6 +119,7 @@ class _Running:
             schemas=arm.schemas,
             entries=arm.entries,
             schema_budget=settings.schema_budget,
+            turn_budget=settings.turn_budget,
             pass_through_share=0.0,
             withheld=arm.withheld,
         )
@@ -121,15 +130,15 @@ class _Running:
         found = self._session.turn(turn.user)
         scores = {hit.id: 1.0 / hit.rank for hit in found.hits}
         prompt = self._prompt.turn(found.active, scores)
-        self._offered = frozenset(
-            tool_id for tool_id, detail in prompt.details.items() if detail >= CALLABLE
-        )
+        typed = frozenset(tool_id for tool_id, detail in prompt.details.items() if detail >= TYPED)
+        self._offered = typed | self._arm.standing
         segments = prompt.rendered.segments
         return Shown(
             segments[:_STANDING],
             segments[_STANDING:],
             (),
             self._offered,
+            typed,
             self._arm.visible | prompt.details.keys(),
         )
 

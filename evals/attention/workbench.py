@@ -9,7 +9,6 @@ from typing import Any
 from ...catalog import Catalog
 from ...gating import Gate
 from ...loaders import EntryWriter, PoolWriter, SchemaLoader
-from ...loaders.pool import POOL_BUDGET
 from ...loaders.render import renderer_for
 from ...models import Encoder, TokenCounter
 from ...trust import Trust
@@ -87,7 +86,7 @@ class Workbench:
         return Retrieval(self.catalog, lambda request: self._over_definitions.search(request, k))
 
     def as_published(self, *, k: int = RETRIEVED_TOOLS, threshold: float = THRESHOLD) -> Arm:
-        """Tool Attention's own two phases: a pool of cut descriptions, ten schemas above a cosine."""
+        """Its own two phases: a pool of cut descriptions, ten schemas above a cosine."""
         return Retrieval(
             self.catalog,
             lambda request: self._over_summaries.search(request, k, threshold),
@@ -98,14 +97,13 @@ class Workbench:
         self,
         settings: Settings,
         *,
-        pool_budget: int = POOL_BUDGET,
         withheld: frozenset[str] = frozenset(),
     ) -> TwoPhase:
         """A Session and a Prompt."""
         return TwoPhase(
             self.engine,
             settings,
-            pools=PoolWriter(budget=pool_budget, counter=self._counter),
+            pools=PoolWriter(budget=settings.pool_budget, counter=self._counter, top=settings.top),
             schemas=self._schemas,
             entries=self._entries,
             withheld=withheld,
