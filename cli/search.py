@@ -70,7 +70,8 @@ def search(
     if as_json:
         write_json(selection.to_dict())
         return
-    footer = _footer(selection, len(engine.catalog))
+    quarantined = sum(tool_id in engine.catalog for tool_id in engine.quarantined)
+    footer = _footer(selection, len(engine.catalog), quarantined)
     if selection.hits:
         show(_table(selection), footer)
     else:
@@ -96,7 +97,7 @@ def _table(selection: Selection) -> Table:
     return table
 
 
-def _footer(selection: Selection, count: int) -> Text:
+def _footer(selection: Selection, count: int, quarantined: int) -> Text:
     from rich.text import Text
 
     text = Text()
@@ -105,7 +106,8 @@ def _footer(selection: Selection, count: int) -> Text:
         text.append(f"{selection.tier_reason}\n", style="yellow")
     if held := len(selection.held_back):
         lines = refusal_lines(selection.held_back.nearest())
-        text.append(f"held back: {held:,} of {counted(count, 'tool')}; the nearest:\n")
+        some = f", {quarantined:,} of them until approved" if quarantined else ""
+        text.append(f"held back: {held:,} of {counted(count, 'tool')}{some}; the nearest:\n")
         text.append("\n".join(lines) + "\n")
     stages = ", ".join(f"{stage} {ms:.1f}" for stage, ms in selection.timings.items())
     text.append(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
@@ -94,9 +93,7 @@ def compare(
     *,
     peers: Sequence[str],
     tiers: Sequence[str],
-    build: Callable[[Sequence[Tool]], Engine] = partial(
-        Engine.from_tools, trust=TrustConfig(scan=False)
-    ),
+    build: Callable[[Sequence[Tool]], Engine] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Iterator[Row]:
     """Run tiers and peers on every set, one method after another, yielding each row as it is done.
@@ -108,8 +105,8 @@ def compare(
         sets: what to run on.
         peers: names out of `PEERS` and `NOT_OFFLINE`.
         tiers: tiers of the engine.
-        build: makes the engine the tiers run in, by default one that trusts every definition; one
-            is built for each set.
+        build: makes the engine the tiers run in, one for each set; one that trusts every
+            definition when absent.
         progress: called with 1 after each query.
 
     Raises:
@@ -119,9 +116,13 @@ def compare(
     for group in sets:
         if not group.tools or not group.queries:
             raise EvaluationError(f"set {group.name!r}: needs at least one tool and one query")
-        yield from _tier_rows(group, tiers, build, progress)
+        yield from _tier_rows(group, tiers, build or _trusting, progress)
         for name in peers:
             yield _peer_row(group, name, progress)
+
+
+def _trusting(tools: Sequence[Tool]) -> Engine:
+    return Engine.from_tools(tools, trust=TrustConfig(scan=False))
 
 
 def _tier_rows(

@@ -14,6 +14,8 @@ import pytest
 from shortlist import Catalog, Engine, Tool
 from shortlist.errors import ConfigError, PinsError, StoreError
 from shortlist.gating import Refusal
+from shortlist.loaders import Prompt
+from shortlist.session import Session
 from shortlist.trust import Pins, revision
 from shortlist.trust import trust as trust_module
 
@@ -163,6 +165,37 @@ class TestPins:
         with caplog.at_level(logging.WARNING):
             make_engine([CALM], trust={"pins": tmp_path / "none.json"})
         assert "none.json: no such file" in caplog.text
+
+
+class TestConversation:
+    def test_what_turns_hostile_leaves_offer_and_prompt(self, make_engine: MakeEngine) -> None:
+        calm = Tool("joke", "fun", "Tells a joke about an issue.")
+        engine = make_engine([*TOOLS[:-1], calm])
+        session = Session(engine, k=3)
+        prompt = Prompt(engine.catalog, pass_through_share=0, withheld=engine.quarantined)
+        shown = prompt.turn(session.turn("tell a joke about an issue").active)
+        assert JOKER.id in session.active
+        assert JOKER.id in json.dumps([shown.rendered.system, shown.appended])
+        engine.update(TOOLS)
+        prompt.update(engine.catalog, withheld=engine.quarantined)
+        turn = session.turn("another joke please")
+        assert [one.kind for one in turn.left] == ["quarantined"]
+        shown = prompt.turn(session.active)
+        assert JOKER.id not in session.active
+        assert JOKER.id not in json.dumps([shown.rendered.system, shown.rendered.messages])
+        verdict = session.check("joke", {})
+        assert not verdict.passed
+        assert verdict.refusal is not None
+        assert verdict.refusal.kind == "quarantined"
+
+    def test_a_small_catalog_is_shown_without_it(self, make_engine: MakeEngine) -> None:
+        engine = make_engine(TOOLS)
+        prompt = Prompt(engine.catalog, withheld=engine.quarantined)
+        session = Session(engine, pinned=[tool.id for tool in engine.catalog])
+        assert prompt.passes_through
+        shown = prompt.turn(session.turn("tell a joke").active)
+        assert "joke" not in json.dumps([shown.rendered.system, shown.rendered.messages])
+        assert set(session.active) == {tool.id for tool in TOOLS[:-1]}
 
 
 class TestSaved:

@@ -108,7 +108,8 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     for block in blocks("python"):
         exec(compile(block, "gate.md", "exec"), names)
-    [declared] = blocks("toml")
+    declared, trusting = blocks("toml")
+    assert Config(**tomllib.loads(trusting)).trust.approved == ("files/read",)
     config = Config(**tomllib.loads(declared))
     assert len(config.gate.rules) == 3
     with pytest.raises(ConfigError, match="no scope"):
