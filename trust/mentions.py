@@ -21,10 +21,12 @@ _CALLED = re.compile(
     rf"\b[Tt]ools? [`'\"]([a-z]+)[`'\"]|[`'\"]([a-z]+)[`'\"] (?:tool\b|is (?:called|used|about|"
     rf"invoked))"
 )
+_ACTING = re.compile(rf"{_VERB}(?:_|[A-Z])|[a-z]+_{_VERB}$")
 _RULED = re.compile(
     r"[`'\"]?\b([a-z]+(?:_[a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+)[`'\"]? (?:(?:tool|function|"
     r"calls?) )?(?:must|requires?|should|shall|needs?|has|have|only works|accepts only|"
-    r"is to)\b(?!(?: to)? be (?:called|used|run|invoked))"
+    r"is to|expects|takes|wants|works|is known to|will only|to (?:succeed|work))\b(?!(?: to)? be "
+    r"(?:called|used|run|invoked))"
 )
 
 _NAMED = re.compile(
@@ -49,13 +51,15 @@ def foreign_tools(text: str, own: Set[str]) -> Set[str]:
     said = {"foreign_name"}
     if any(name not in own for name in _GAVE.findall(text)):
         said.add("from_tools")
+    ruled = {name for match in _RULED.finditer(text) if (name := _name(match)) not in own}
     called = {name for match in _CALLED.finditer(text) if (name := _name(match)) not in own}
+    called |= {name for name in ruled if _ACTING.match(name)}
     if not called:
         return said
     said.add("foreign_tool")
     if len(called) > 1:
         said.add("several_tools")
-    if any(_name(match) in called for match in _RULED.finditer(text)):
+    if ruled & called or any(_ACTING.match(name) for name in ruled):
         said.add("ruled_tool")
     return said
 

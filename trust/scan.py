@@ -15,7 +15,8 @@ from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, POINTED, POINTED_ELSEWHER
 from .mentions import foreign_tools
 from .purpose import off_topic
 from .reading import Passage, passages, words_of
-from .signals import SIGNALS, Signal
+from .signal import Signal
+from .signals import SIGNALS
 
 HELD_FROM: Final = 0.45
 """Sum of the weights of different signals close together from which a tool is held back.

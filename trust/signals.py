@@ -2,46 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
-from dataclasses import dataclass, field
 from typing import Final
 
-
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """One reason to doubt a text.
-
-    Args:
-        name: short and stable.
-        reason: for the person who decides whether the tool may be offered.
-        weight: its share of what it takes to hold a tool back, see `scan.HELD_FROM`.
-        needs: alternatives joined by `|`; a sentence must speak of one of each.
-        unless: concepts that give the sentence an innocent reading.
-    """
-
-    name: str
-    reason: str
-    weight: float
-    needs: tuple[str, ...]
-    unless: str = ""
-
-    groups: tuple[frozenset[str], ...] = field(init=False, repr=False)
-    innocent: frozenset[str] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Splits the alternatives once, for speed."""
-        groups = tuple(frozenset(alternatives.split("|")) for alternatives in self.needs)
-        object.__setattr__(self, "groups", groups)
-        object.__setattr__(
-            self, "innocent", frozenset(self.unless.split("|") if self.unless else ())
-        )
-
-    def holds(self, concepts: Set[str]) -> bool:
-        """Whether a sentence that speaks of these concepts gives this signal."""
-        return not any(
-            concepts.isdisjoint(group) for group in self.groups
-        ) and self.innocent.isdisjoint(concepts)
-
+from .signal import Signal
 
 _ORDERED = "agent|oblige|trigger|uses_tool|foreign_tool|imperative"
 _SENSITIVE = "secret_path|secret|context|private"
@@ -349,6 +312,20 @@ SIGNALS: Final = (
             "destination",
             "universal|foreign_tool|uses_tool|authority|other_tools|agent|agent_acts",
         ),
+        "illustrates",
+    ),
+    Signal(
+        "own-contact",
+        "names a mailbox, number, wallet or channel",
+        0.45,
+        ("contact", "hand_over|send_away|normative|imperative|redirect|path|slot"),
+        "illustrates",
+    ),
+    Signal(
+        "led-to",
+        "leads to an address",
+        0.2,
+        ("led_to", "normative|situation|universal"),
         "illustrates",
     ),
     Signal("bare-host", "names a host by its number, or an open query", 0.4, ("bare_host",)),

@@ -12,7 +12,7 @@ _RULES = (
     r"(?:rules?|guidelines?|instructions?|polic(?:y|ies)|restrictions?|guardrails?|limits?|"
     r"safeguards?|developer messages?|system messages?)"
 )
-_ORDERS = r"(?:instructions?|directions?|directives?|requests?|commands?|orders?)"
+_ORDERS = r"(?:hints?|instructions?|directions?|directives?|requests?|commands?|orders?)"
 _FOUND = r"(?:in|inside|within|from|by|between) (?:the |a |an |any |such |these |its )?"
 
 _ACT = (
@@ -21,7 +21,9 @@ _ACT = (
     "navigate|"
     "enumerate|hand|paste|copy|write|insert|append|attach|export|grant|store|save|record|embed|"
     "install|"
-    "modify|change|replace|rewrite|reset|disable|skip|push|look for|read|open|call|pick|take in|"
+    "modify|change|replace|rewrite|reset|disable|skip|push|look for|import|overwrite|keep|"
+    "remember|quote|mirror|redirect|announce|publish|register|transfer|pay|buy|invite|read|open|"
+    "call|pick|take in|"
     "take)"
 )
 _ACTED = (
@@ -99,7 +101,8 @@ CONDUCT: Final[dict[str, str]] = {
     ),
     "obeys": (
         rf"\b(?:{_ORDERS}|text|content|passages?)\b[^.!?\n]{{0,50}}?\b(?:should|must|shall|"
-        rf"(?:is|are) to|to) be (?:followed|obeyed|acted (?:up)?on|trusted|treated as|(?:executed|"
+        rf"(?:is|are) to|to) be (?:followed|obeyed|respected|honou?red|acted (?:up)?on|trusted|"
+        rf"treated as|(?:executed|"
         rf"performed|carried out)(?=[^.!?\n]{{0,30}}\b(?:as|exactly|at once)\b))|\bobeyed\b|"
         rf"\b(?:execute|follow|obey|perform|run)s? (?:these|those|them|any|all|such) "
         rf"(?:\w+ )?(?:{_ORDERS} )?(?:{_FOUND}|exactly|literally|as (?:given|though|if)|at once)|"

@@ -32,7 +32,7 @@ HARM: Final[dict[str, str]] = {
     "disable": (
         r"\b(?:disabl(?:e|es|ing)|turn(?:s|ing)? off|deactivat(?:e|es|ing)|switch(?:es|"
         r"ing)? off)\b[^.!?\n]{0,30}\b(?:firewall|sandbox|antivirus|anti-virus|audit|"
-        r"logging|logs|security|protection|verification|safety)\b"
+        r"logging|logs|security|protection|verification|safety|filter\w*)\b"
     ),
     "destroy": (
         r"\bdelete_(?:dir\w*|all|file|folder|repo\w*|database)\b|\bclear(?:s|ing)? (?:the "
@@ -78,7 +78,7 @@ HARM: Final[dict[str, str]] = {
         r"risk|potential(?:ly)?|investigat\w+)\b"
     ),
     "unsafe_flag": (
-        r"\b(?:(?:skip_(?:checks?|confirm\w*|verif\w*|approval)|force|no_verify|allow_all|"
+        r"\b(?:(?:skip_\w+|force|no_verify|allow_all|"
         r"trust_all|auto_confirm|no_sandbox)\b ?[=:]? ?(?:true|1|yes)|verify ?= ?(?:false|0)|"
         r"histfile\b|role ?= ?'?admin|unlimited (?:amount|allowance|approval|access)\b|"
         r"password_?hash\b|privileged: ?true|hostpath: ?/|approved_by\b)|-(?:-trusted-host|"

@@ -40,7 +40,8 @@ ORDER: Final[dict[str, str]] = {
     "oblige": (
         r"\b(?:must|shall|ha(?:s|ve) to|needs? to|needs|required?|requires|mandatory|"
         r"obligatory|oblige[sd]?|always|never|should|(?:is|are) to be|ought to|expected to|"
-        r"make sure|ensure|kindly|please|recommended|advisable|necessary|prerequisite|do not|"
+        r"make sure|ensure|kindly|please|recommended|advisable|necessary|prerequisite|"
+        r"precondition|do not|"
         r"don't|only)\b"
     ),
     "agent": (
@@ -81,7 +82,7 @@ ORDER: Final[dict[str, str]] = {
         r"execute_command|http_(?:get|post)|send_(?:e?mail|message))\b"
     ),
     "normative": (
-        r"\b(?:must|shall|should|ha(?:s|ve) to|needs? to|(?:is|are) to be|(?:is|are) expected|"
+        r"\b(?:must|shall|should|ha(?:s|ve) to|needs? to|(?:is|are) to \w+|(?:is|are) expected|"
         r"requires?d?|ought to|will be (?:removed|deleted|sent|shared|recorded|copied)|"
         r"goes? first|valid only if|only works? if|precedes each|never|always)\b"
     ),

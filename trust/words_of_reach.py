@@ -115,9 +115,20 @@ REACH: Final[dict[str, str]] = {
     "destination": (
         r"(?<![\w.+-])(?=[\w.+-]{1,64}@)(?!\S{0,80}example)[\w.+-]+@[\w-]{1,63}\.[a-z]{2,}\b|"
         r"\b(?:(?:https?|ftp|wss?)://|0x[0-9a-f]{40}\b|git@[\w.-]+:|(?:\d{1,3}\.){3}\d{1,3}\b|"
-        r"[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){3,}\b|pay\.me/)|\+\d[\d ]{8,}\d\b|"
+        r"[a-z]{2}\d{2}(?: ?[a-z0-9]{4}){3,}(?: ?[a-z0-9]{1,3})?\b|pay\.me/)|\+\d[\d ]{8,}\d\b|"
         r"(?<![\w-])[\w-]{1,63}\.(?:tunnel|evil|click|xyz|top|pw)[\w.-]*"
     ),
     "bare_host": r"\b(?:https?|ftp)://(?:\d{1,3}\.){3}\d{1,3}\b|\bhttps?://[^\s\"'`]*\?\w+=(?=\s|"
     "$)",
+    "contact": (
+        r"(?<![\w.+-])(?=[\w.+-]{1,64}@)(?!\S{0,80}(?:example|test|domain|company|acme))[\w.+-]+@"
+        r"[\w-]{1,63}\.[a-z.]{2,}\b|(?<!\w)0x[0-9a-f]{40}\b|\b[a-z]{2}\d{2}(?: "
+        r"?[a-z0-9]{4}){3,}(?: ?[a-z0-9]{1,3})?\b|"
+        r"(?<!\w)\+\d[\d ]{8,}\d\b|\bchannel #[a-z][\w-]+|(?<!\w)#[a-z][\w-]+ channel\b"
+    ),
+    "led_to": (
+        r"\b(?:via|through|to|go|use|visit|open|at|on|with|by)\b[^.!?\n]{0,12}(?:https?://|"
+        r"(?<![\w.])"
+        r"[\w-]{2,63}(?:\.[\w-]{2,63}){1,3}:\d{2,5}\b)"
+    ),
 }

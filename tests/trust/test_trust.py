@@ -85,7 +85,7 @@ def test_each_definition_is_scanned_once(monkeypatch):
 
 
 def test_what_is_held_back_is_never_offered():
-    engine = Engine.from_tools(CATALOG, tiers=["lexical"])
+    engine = Engine.from_tools(CATALOG, tiers=["lexical"], trust={"scan": False})
     asked = ["multiplies two numbers", "mul", "math/mul", "read id_rsa"]
     assert any("math/mul" in [hit.id for hit in engine.search(one).hits] for one in asked)
     engine.quarantine(Trust().quarantined(CATALOG))
