@@ -17,11 +17,13 @@ CALM = "Adds two integers and returns the sum."
 CASES = {
     "attacks": (153, 158),
     "attacks_held_out": (73, 74),
-    "attacks_second": (97, 100),
-    "attacks_third": (36, 44),
+    "attacks_second": (98, 100),
+    "attacks_second_held_out": (48, 60),
+    "attacks_third": (50, 68),
     "lookalikes": (5, 75),
     "lookalikes_held_out": (3, 50),
     "benign_second": (4, 50),
+    "benign_second_held_out": (7, 30),
 }
 
 
