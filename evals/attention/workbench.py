@@ -16,7 +16,7 @@ from .arm import Arm, text_of
 from .plain_arms import RETRIEVED_TOOLS, Discovery, Retrieval, Standing, curated, definition
 from .remembering import RememberingEngine
 from .replay import Outcome, figures, replay
-from .stock import THRESHOLD, StockRouter, load_stock, published_summary
+from .stock import THRESHOLD, Requests, StockRouter, load_stock, published_summary
 from .tasks import Script
 from .transcript import Prices, TextTokens
 from .two_phase import FORMAT, Settings, TwoPhase
@@ -127,14 +127,19 @@ class Workbench:
         return load_stock()
 
     @cached_property
+    def _requests(self) -> Requests:
+        users = sorted({turn.user for script in self.scripts for turn in script.turns})
+        return dict(zip(users, self._stock.encode(users, query=True), strict=True))
+
+    @cached_property
     def _summaries(self) -> list[str]:
         return [published_summary(tool, self._counter) for tool in self.catalog]
 
     @cached_property
     def _over_summaries(self) -> StockRouter:
-        return StockRouter(self.catalog, self._summaries, self._stock)
+        return StockRouter(self.catalog, self._stock.encode(self._summaries), self._requests)
 
     @cached_property
     def _over_definitions(self) -> StockRouter:
         texts = [definition(tool) for tool in self.catalog]
-        return StockRouter(self.catalog, texts, self._stock)
+        return StockRouter(self.catalog, self._stock.encode(texts), self._requests)
