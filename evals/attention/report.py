@@ -132,6 +132,7 @@ def ablation_table(found: Mapping[str, Any]) -> Table:
             "tokens/turn",
             "offered %",
             "typed %",
+            "or promoted on call %",
             "tools offered",
             "30 turns, cached",
         ),
@@ -148,6 +149,7 @@ def _ablation(name: str, held: Mapping[str, Any]) -> tuple[Cell, ...]:
         _whole(held["turns"]["tokens"]),
         _percent(held["coverage"]),
         _percent(held["typed"]),
+        _percent(held.get("reachable", held["coverage"])),
         f"{held['turns']['tools']:.1f}",
         _whole(held["long_cached"]),
     )

@@ -81,7 +81,7 @@ def measure(plan: Plan, *, step: Step = lambda _: None) -> dict[str, Any]:
         "stock_absent": stock_absence(),
         "arms": {name: _arm(bench, name, arm, step) for name, arm in _arms(bench)},
         "ablations": dict(_ablations(fewer, step)),
-        "poison": _poison(some(scripts), step),
+        "poison": _poison([one for one in scripts if one.kind == "session"], step),
         "sizes": _sizes(plan, some(scripts), step),
     }
     return found | {"seconds": perf_counter() - start}
@@ -136,7 +136,8 @@ def _arm(bench: Workbench, name: str, arm: Arm, step: Step) -> dict[str, Any]:
 def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
     def row(name: str, settings: Settings) -> tuple[str, Any]:
         step(f"ablation: {name}")
-        return name, brief(bench.figures(bench.two_phase(settings)))
+        found = brief(bench.figures(bench.two_phase(settings)))
+        return name, found | {"reachable": found["visible" if settings.check else "coverage"]}
 
     yield row("arguments, phase 1 alone", replace(OURS, schema_budget=0))
     yield row("library defaults", Settings())
@@ -182,7 +183,7 @@ def brief(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _poison(scripts: Sequence[Script], step: Step) -> dict[str, Any]:
-    """Definitions that hide orders, added to the testbed, in the prompts of some tasks."""
+    """Definitions that hide orders, added to the testbed, in the prompts of all sessions."""
     step("poison")
     poisoned = poisoned_tools()
     bench = Workbench(with_poison(demo.load_catalog()), scripts)
@@ -210,32 +211,30 @@ def _poison(scripts: Sequence[Script], step: Step) -> dict[str, Any]:
 def _sizes(plan: Plan, scripts: Sequence[Script], step: Step) -> dict[str, Any]:
     """The two-phase arm and retrieval over catalogs of growing size."""
     catalog = demo.load_catalog()
-    given = shuffled(plan.others)
+    given = shuffled(Catalog(plan.others))
     apart = tuple(tool for tool in given if not does_the_same_work(tool))
-    rows = list(_grown(plan.sizes, catalog, apart, scripts, step))
+    engine = RememberingEngine.from_tools(catalog, trust=TRUSTING)
+    rows = list(_grown(engine, plan.sizes, catalog, apart, scripts, step))
     if len(apart) < len(given):
         rows += [
             row | {"same_work": True}
-            for row in _grown(plan.sizes[-1:], catalog, given, scripts, step)
+            for row in _grown(engine, plan.sizes[-1:], catalog, given, scripts, step)
         ]
     return {"rows": rows, "padded_from": list(plan.others_from), "apart": len(apart)}
 
 
 def _grown(
+    engine: RememberingEngine,
     sizes: Sequence[int],
     catalog: Catalog,
     others: Sequence[Tool],
     scripts: Sequence[Script],
     step: Step,
 ) -> Iterator[dict[str, Any]]:
-    engine: RememberingEngine | None = None
     for size in sizes:
         step(f"catalog of {size}")
         larger = padded(catalog, size, others)
-        if engine is None:
-            engine = RememberingEngine.from_tools(larger, trust=TRUSTING)
-        else:
-            engine.update(larger)
+        engine.update(larger)
         fitting = answerable(scripts, larger)
         bench = Workbench(larger, fitting, engine=engine)
         settings = settings_for(larger)

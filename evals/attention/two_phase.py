@@ -143,10 +143,12 @@ class _Running:
         )
 
     def done(self, turn: Turn) -> None:
-        """What was offered is called; what was only visible is asked for and promoted."""
+        """What was offered is called; what was only visible is named, promoted, and called."""
         for tool_id in turn.needed:
-            if tool_id in self._offered:
-                self._session.state = self._arm.engine.after_call(self._session.state, tool_id)
-            elif self._arm.settings.check and tool_id in self._arm.visible:
-                self._session.check(tool_id)
+            if tool_id not in self._offered:
+                if not (self._arm.settings.check and tool_id in self._arm.visible):
+                    continue
+                if self._session.check(tool_id).status != "promoted":
+                    continue
+            self._session.state = self._arm.engine.after_call(self._session.state, tool_id)
         self._session.answered(turn.assistant)
