@@ -26,6 +26,7 @@ bench: $(VENV)/.dev
 
 tables: $(VENV)/.dev
 	$(BIN)/shortlist eval tables README.md
+	$(BIN)/shortlist eval tables docs/tool-attention.md
 	$(BIN)/shortlist eval plots --out docs/plots
 
 clean:

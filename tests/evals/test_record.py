@@ -121,7 +121,7 @@ def test_markdown_shows_absent_cells_as_dashes() -> None:
     assert markdown(Table(("a", "b"), (("x", None),))).endswith("| x | – |\n")
 
 
-def test_readme_shows_what_was_recorded() -> None:
-    readme = record.RESULTS.parents[1] / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    assert fill_tables(text) == text, "run: shortlist eval tables README.md"
+@pytest.mark.parametrize("page", ["README.md", "docs/tool-attention.md"])
+def test_pages_show_what_was_recorded(page: str) -> None:
+    text = (record.RESULTS.parents[1] / page).read_text(encoding="utf-8")
+    assert fill_tables(text) == text, f"run: shortlist eval tables {page}"
