@@ -81,6 +81,7 @@ def bench(
             show_table("Requests: p50 / p95 ms", report.latency_table(found))
             show_table("Stages, one caller: p50 ms", report.stage_table(found))
             show_table("Compared, call by call in turn", report.comparison_table(found))
+            show_table("Gate, session and decision", report.decided_table(found))
             show_table("Indexes", report.build_table(found))
             show_table("Start and memory", report.process_table(found))
         show_table("Bars", report.bars_table(found))

@@ -124,9 +124,12 @@ class Run:
         """For each row, where every stage that saw it placed it."""
         found: dict[int, dict[str, Placement]] = {row: {} for row in rows}
         for stage, ranking in self.rankings.items():
-            for place, row in enumerate(ranking.rows.tolist()):
-                if row in found:
-                    found[row][stage] = Placement(place + 1, float(ranking.scores[place]))
+            ranked = ranking.rows.tolist()
+            scores = ranking.scores.tolist()
+            places = dict(zip(ranked, range(len(ranked)), strict=True))
+            for row, stages in found.items():
+                if (place := places.get(row)) is not None:
+                    stages[stage] = Placement(place + 1, scores[place])
         return found
 
     @contextmanager

@@ -8,6 +8,7 @@ from typing import Any
 from ..record import Cell, Table
 from .bars import Bar
 from .comparison import BARE, EMBED, HYBRID, TORCH, Comparison
+from .decision import RULES
 from .perturbed import NOISE
 from .run import CHANGED, Bench
 
@@ -17,6 +18,9 @@ BUILD_LIMIT = 1.5
 MEMORY_LIMIT_MB = 700
 MEMORY_TOOLS = 50_000
 INSTALL_LIMIT_MB = 250
+ADDED_LIMITS_MS = {1_000: 1.0, 50_000: 5.0}
+"""Tools to the milliseconds that gate, session and decision may add to a request over them."""
+_NOT_DECIDED = "not a size of this run, or no query that is one request"
 _SMALL = 0.01
 """Milliseconds below which a stage is not worth a column of its own."""
 
@@ -43,6 +47,7 @@ def to_json(bench: Bench) -> dict[str, Any]:
         "against_bare": [found.to_dict() for found in bench.bare],
         "against_torch": [found.to_dict() for found in bench.torch],
         "torch_absent": bench.torch_absent,
+        "decided": [found.to_dict() for found in bench.decided],
         "start": bench.start,
         "memory": bench.memory,
         "reopened": bench.reopened,
@@ -98,6 +103,13 @@ def bars(bench: Bench) -> list[Bar]:
         found.append(Bar(name, 5.0, "least", one.ratio(TORCH, EMBED), "x"))
     if bench.torch_absent is not None:
         found.append(Bar(f"{TORCH} to embed", 5.0, "least", None, "x", bench.torch_absent))
+    for size, limit in ADDED_LIMITS_MS.items():
+        measured = [one for one in bench.decided if one.tools == size]
+        name = f"gate of {RULES} rules, session and decision add, {size:,} tools"
+        found += [
+            Bar(f"{name}, {_counted(one.threads)}", limit, "most", one.wall_ms, "ms")
+            for one in measured
+        ] or [Bar(name, limit, "most", None, "ms", _NOT_DECIDED)]
     build, start, memory = bench.compared_build, bench.start, bench.memory
     of_largest = memory["tools"] == MEMORY_TOOLS
     return [
@@ -209,6 +221,16 @@ def _compared(one: Comparison, name: str, base: str) -> tuple[Cell, ...]:
     found = one.latencies[name]
     times = _significant(found.p50_ms), _significant(found.p95_ms)
     return (name, one.threads, *times, f"{one.ratio(name, base):.2f}x {base}")
+
+
+def decided_table(bench: Bench) -> Table:
+    """What gate, session and decision add to a plain search, by the wall and in CPU time."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in bench.decided:
+        times = (_significant(ms) for ms in (one.search_ms, one.wall_ms, one.cpu_ms))
+        rows.append((f"{one.tools:,}", f"{one.admitted:,}", one.threads, *times))
+    heads = ("tools", "admitted", "threads", "search p50 ms", "added p50 ms", "added CPU ms")
+    return Table(heads, tuple(rows))
 
 
 def build_table(bench: Bench) -> Table:

@@ -19,6 +19,7 @@ from ...models.session import default_threads
 from ...retrieval.document import embedding_text
 from .bare import BareEncoder
 from .comparison import Comparison, against_bare, against_torch, torch_absence
+from .decision import Added, added, undivided
 from .install import core_install
 from .latency import TierLatency, tier_latencies
 from .material import Material, write_tools
@@ -80,6 +81,7 @@ class Bench:
         bare: requests against the bare session call, per number of threads.
         torch: requests against sentence-transformers, per number of threads.
         torch_absent: why there are none of those, or None.
+        decided: what gate, session and decision add, per size and number of threads.
         start: import, opening and first answer.
         memory: of the process that indexed and searched the largest catalog.
         reopened: opening a saved index with some tools changed.
@@ -94,6 +96,7 @@ class Bench:
     bare: list[Comparison] = field(default_factory=list)
     torch: list[Comparison] = field(default_factory=list)
     torch_absent: str | None = None
+    decided: list[Added] = field(default_factory=list)
     start: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     reopened: dict[str, Any] = field(default_factory=dict)
@@ -144,6 +147,8 @@ def measure(material: Material, plan: Plan, *, step: Step) -> Bench:
                 saved[size] = folder / str(size)
                 bench.builds.append(_take_over(saved[largest], saved[size], material.catalog(size)))
             bench.latencies += _latencies(saved[size], plan, material.queries)
+            step(f"gate, session and decision over {size:,} tools")
+            bench.decided += _decided(saved[size], plan, material.queries)
     bench.install = core_install()
     bench.load.append(_load())
     return bench
@@ -234,6 +239,13 @@ def _latencies(folder: Path, plan: Plan, queries: Sequence[str]) -> list[TierLat
         for callers in plan.callers:
             found += tier_latencies(engine, queries, threads=threads, callers=callers)
     return found
+
+
+def _decided(folder: Path, plan: Plan, queries: Sequence[str]) -> list[Added]:
+    asked = undivided(queries)
+    if not asked:
+        return []
+    return [added(folder, asked, threads=threads, rounds=plan.rounds) for threads in plan.threads]
 
 
 def _start(folder: Path, queries: Sequence[str], repeats: int) -> dict[str, Any]:

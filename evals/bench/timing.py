@@ -68,7 +68,13 @@ def warm_up(call: Call, queries: int) -> None:
         call(position)
 
 
-def in_turn(calls: Mapping[str, Call], queries: int, *, rounds: int = 1) -> dict[str, Times]:
+def in_turn(
+    calls: Mapping[str, Call],
+    queries: int,
+    *,
+    rounds: int = 1,
+    clock: Callable[[], float] = perf_counter,
+) -> dict[str, Times]:
     """Time several warm calls for each query one after the other, in an order that rotates.
 
     Whatever slows the machine meanwhile falls on all of them alike, so that their ratios hold.
@@ -77,6 +83,7 @@ def in_turn(calls: Mapping[str, Call], queries: int, *, rounds: int = 1) -> dict
         calls: name to call.
         queries: how many queries there are.
         rounds: how often each is asked.
+        clock: gives seconds: wall time, or CPU time where the machine is busy with other things.
     """
     names = list(calls)
     times: dict[str, list[float]] = {name: [] for name in names}
@@ -84,9 +91,9 @@ def in_turn(calls: Mapping[str, Call], queries: int, *, rounds: int = 1) -> dict
         for step in range(queries * rounds):
             turn = step % len(names)
             for name in (*names[turn:], *names[:turn]):
-                start = perf_counter()
+                start = clock()
                 calls[name](step % queries)
-                times[name].append((perf_counter() - start) * 1e3)
+                times[name].append((clock() - start) * 1e3)
     return {name: np.array(found) for name, found in times.items()}
 
 

@@ -12,10 +12,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from shortlist import Engine, demo
 from shortlist.cli import bench as command
 from shortlist.errors import EvaluationError
 from shortlist.evals.bench import report, run
 from shortlist.evals.bench.bars import short
+from shortlist.evals.bench.decision import RULES, mixed_rules, undivided
 from shortlist.evals.bench.material import read_material
 from shortlist.evals.bench.processes import run_job
 
@@ -64,6 +66,37 @@ def test_stages_are_those_of_the_tier(held: Any) -> None:
     assert stages["lexical"] == {"lexical", "outside stages"}
     assert stages["embed"] == {"encode", "dense", "outside stages"}
     assert stages["hybrid"] >= {"lexical", "encode", "dense", "fusion", "outside stages"}
+
+
+def test_what_deciding_adds_is_measured_for_every_size(found: run.Bench, held: Any) -> None:
+    assert [row["tools"] for row in held["decided"]] == [50, 60]
+    for row in held["decided"]:
+        assert 0 < row["admitted"] < row["tools"]
+        assert row["requests"] == len(undivided(found.material.queries))
+        assert row["search_ms"] > 0
+    assert len(report.decided_table(found).rows) == 2
+
+
+def test_what_deciding_adds_is_held_to_its_bars(found: run.Bench) -> None:
+    bars = {bar.name: bar for bar in report.bars(found)}
+    name = "gate of 50 rules, session and decision add"
+    assert bars[f"{name}, 1,000 tools"].verdict == "not measured"
+    quick = replace(found.decided[0], tools=1_000, wall_ms=0.9)
+    bars = {bar.name: bar for bar in report.bars(replace(found, decided=[quick]))}
+    assert bars[f"{name}, 1,000 tools, 1 thread"].verdict == "pass"
+    assert bars[f"{name}, 50,000 tools"].verdict == "not measured"
+    slow = replace(quick, tools=50_000, wall_ms=5.1)
+    bars = {bar.name: bar for bar in report.bars(replace(found, decided=[slow]))}
+    assert bars[f"{name}, 50,000 tools, 1 thread"].verdict == "short"
+
+
+def test_the_rules_are_of_every_kind_and_leave_most_tools() -> None:
+    gate, state = mixed_rules(demo.load_catalog())
+    assert len(gate.rules) == RULES
+    engine = Engine.from_tools(demo.load_catalog(), tiers=["lexical"], gate=gate)
+    kinds = {refusal.kind for refusal in engine.admission(state).refusals}
+    assert {"scope", "precondition"} <= kinds
+    assert not [one for one in engine.problems if one.kind in ("never_holds", "conflict")]
 
 
 def test_builds_say_what_was_encoded_and_what_is_synthetic(held: Any) -> None:
@@ -129,7 +162,7 @@ def test_tables_are_whole(found: run.Bench) -> None:
 
 def test_steps_are_told(found: run.Bench, steps: list[str]) -> None:
     assert steps[0] == "indexing 50 tools beside the bare encoder"
-    assert steps[-1] == "searching 60 tools"
+    assert steps[-2:] == ["searching 60 tools", "gate, session and decision over 60 tools"]
 
 
 def test_a_size_too_small_to_measure_is_refused() -> None:
