@@ -141,11 +141,12 @@ def offered_by_tokens(result: Mapping[str, Any]) -> Figure:
     figure, panels = _panels(list(costs))
     for (cost, key), axes in zip(costs.items(), panels, strict=True):
         for name, held in arms.items():
-            ours = name == "two-phase"
+            ours = name.startswith("two-phase")
             at = held[key], 100 * held["coverage"]
             axes.scatter(*at, marker="o" if ours else "^", color="C0" if ours else "0.5")
             axes.annotate(name, at, textcoords="offset points", xytext=(4, 3), fontsize=7)
         axes.set_xscale("log")
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
         axes.margins(x=0.25, y=0.1)
         axes.set(title=cost, xlabel="tool tokens per turn", ylabel="every needed tool offered, %")
     return figure
