@@ -53,12 +53,12 @@ class LinearFusion:
 
     Args:
         weights: stage name to its weight, 1 where absent. By default a point of BM25 counts as
-            much as 0.008 of cosine, chosen on a development set of requests to real servers.
+            much as 0.006 of cosine, chosen on a development set of requests to real servers.
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         self._given = dict(weights or {})
-        self._weights = {"lexical": 0.008} if weights is None else self._given
+        self._weights = {"lexical": 0.006} if weights is None else self._given
         if any(weight < 0 for weight in self._weights.values()):
             raise ConfigError(f"fusion: weights ({self._weights}) must not be negative")
 
