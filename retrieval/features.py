@@ -22,7 +22,7 @@ from .run import Run
 #: servers. `dense`: cosine of request and tool. `lexical`: BM25. `coverage`: share of the
 #: request's IDF mass that occurs in the tool. `server`: share of the server's terms that occur in
 #: the request.
-WEIGHTS: Mapping[str, float] = {"dense": 1.0, "lexical": 0.006, "coverage": 0.05, "server": 0.1}
+WEIGHTS: Mapping[str, float] = {"dense": 1.0, "lexical": 0.006, "coverage": 0.03, "server": 0.1}
 _CACHED_TOOLS = 16_384
 
 
