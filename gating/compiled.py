@@ -36,6 +36,8 @@ Values = bool | NDArray[np.bool_]
 #: Whether a condition holds, and whether it fails: one truth value for every tool or one for each.
 #: Neither is true where a predicate gave no answer, so that no `not_` makes a permission of that.
 Truth = tuple[Values, Values]
+_YES: Truth = (True, False)
+_NO: Truth = (False, True)
 
 
 class CompiledGate:
@@ -80,11 +82,26 @@ class CompiledGate:
             for condition in conditions
             if isinstance(condition, After)
         }
-        self.annotated: Mapping[Annotation, Mask] = {
-            condition: matcher.annotated(condition)
-            for condition in conditions
-            if isinstance(condition, Annotation)
-        }
+        #: Name of each scope and milestone that is asked for, and where, beside what has it.
+        self.scopes = [(one.name, at) for one, at in conditions.items() if isinstance(one, Scope)]
+        self.milestones = [
+            (one.name, at) for one, at in conditions.items() if isinstance(one, Milestone)
+        ]
+        #: Rows of the tools that are annotated so, and of those that are not.
+        self.annotated: dict[Annotation, tuple[Mask, Mask]] = {}
+        #: Where annotations are asked for, and what the tools say.
+        self.marked: list[tuple[int, Truth]] = []
+        for one, at in conditions.items():
+            if isinstance(one, Annotation):
+                marked = matcher.annotated(one)
+                self.annotated[one] = marked, ~marked
+                self.marked.append((at, self.annotated[one]))
+        #: The other conditions, parts first, with where they and their parts are.
+        self.others = [
+            (one, at, self.nodes[at][1])
+            for one, at in conditions.items()
+            if not isinstance(one, Scope | Milestone | Annotation)
+        ]
 
     def holding(self, state: State) -> Evaluation:
         """The gate's conditions in a state."""
@@ -159,9 +176,18 @@ class Evaluation:
         self.compiled = compiled
         self.state = state
         self.errors: dict[str, str] = {}
-        self.truths: list[Truth] = []
-        for condition, parts in compiled.nodes:
-            self.truths.append(self._truth(condition, [self.truths[part] for part in parts]))
+        self.truths: list[Truth] = [_NO] * len(compiled.nodes)
+        truths, scopes, milestones = self.truths, state.scopes, state.milestones
+        for name, at in compiled.scopes:
+            if name in scopes:
+                truths[at] = _YES
+        for name, at in compiled.milestones:
+            if name in milestones:
+                truths[at] = _YES
+        for at, truth in compiled.marked:
+            truths[at] = truth
+        for condition, at, parts in compiled.others:
+            truths[at] = self._truth(condition, [truths[part] for part in parts])
 
     @cached_property
     def _called(self) -> tuple[NDArray[np.intp], tuple[str, ...]]:
@@ -173,17 +199,10 @@ class Evaluation:
 
     def _truth(self, condition: Condition, parts: Sequence[Truth]) -> Truth:
         match condition:
-            case Scope():
-                return _certain(condition.name in self.state.scopes)
-            case After():
-                return _certain(self._was_called(condition.pattern))
-            case Milestone():
-                return _certain(condition.name in self.state.milestones)
             case Fact():
-                return _certain(self._is_known(condition))
-            case Annotation():
-                annotated = self.compiled.annotated[condition]
-                return annotated, ~annotated
+                return _YES if self._is_known(condition) else _NO
+            case After():
+                return _YES if self._was_called(condition.pattern) else _NO
             case Predicate():
                 return self._consulted(condition)
             case AllOf():
@@ -217,17 +236,13 @@ class Evaluation:
             _LOG.debug("predicate %r raised", condition.name, exc_info=True)
             return self._unsaid(condition, f"raised {type(error).__name__}: {error}")
         if isinstance(answer, bool | np.bool_):
-            return _certain(bool(answer))
+            return _YES if answer else _NO
         return self._unsaid(condition, f"answered {type(answer).__name__}, not True or False")
 
     def _unsaid(self, condition: Predicate, what: str) -> Truth:
         self.errors[condition.name] = what[:_ERROR_TEXT]
         _LOG.warning("predicate %r %s", condition.name, self.errors[condition.name])
         return False, False
-
-
-def _certain(holds: bool) -> Truth:
-    return holds, not holds
 
 
 def _both(parts: Sequence[Truth]) -> Truth:

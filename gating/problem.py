@@ -172,8 +172,7 @@ def _possible(
             result = result & part if isinstance(condition, AllOf) == holding else result | part
         return result
     if isinstance(condition, Annotation):
-        annotated = compiled.annotated[condition]
-        return annotated if holding else ~annotated
+        return compiled.annotated[condition][0 if holding else 1]
     if isinstance(condition, After) and holding and called is not None:
         return bool((compiled.meant[condition.pattern] & called).any())
     return True

@@ -93,7 +93,6 @@ def hits_of(index: Index, run: Run, ranking: Ranking, first: First) -> tuple[Hit
     for stage, row, place in first.stages():
         if row in placements:
             placements[row][stage] = place
-    return tuple(
-        Hit(index.tools[row], rank, score, placements[row])
-        for rank, (row, score) in enumerate(zip(rows, ranking.scores.tolist(), strict=True), 1)
-    )
+    tools = [index.tools[row] for row in rows]
+    ranks = range(1, len(rows) + 1)
+    return tuple(map(Hit, tools, ranks, ranking.scores.tolist(), map(placements.__getitem__, rows)))
