@@ -24,7 +24,8 @@ _CALLED = re.compile(
 _ACTING = re.compile(rf"{_VERB}(?:_|[A-Z])|[a-z]+_{_VERB}$")
 _RULED = re.compile(
     r"[`'\"]?\b([a-z]+(?:_[a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+)[`'\"]? (?:(?:tool|function|"
-    r"calls?) )?(?:must|requires?|should|shall|needs?|has|have|only works|accepts only|"
+    r"calls?) )?(?:must|requires?|should|shall|needs?|has(?! (?:returned|finished|succeeded|"
+    r"completed)\b)|have|only works|accepts only|"
     r"is to|expects|takes|wants|works|is known to|will only|to (?:succeed|work))\b(?!(?: to)? be "
     r"(?:called|used|run|invoked))"
 )
@@ -33,6 +34,8 @@ _NAMED = re.compile(
     r"\b([a-z]+(?:_[a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]+)+|(?<=['`\"])[a-z]+(?=['`\"]))\b"
 )
 
+_LISTED = re.compile(r"(?<!tools )(?<!functions )\((?:\w+, ){2,}(?:or |and )?\w+\)")
+"""Values to choose from, in brackets."""
 _GAVE = re.compile(
     r"\b(?:fetched|obtained|returned|made|composed|retrieved|given|provided|produced|sent|handled|"
     r"listed) (?:by|from|through|with|via) (?:the )?[`'\"]?([a-z]+(?:_[a-z0-9]+)+)\b"
@@ -46,6 +49,7 @@ def foreign_tools(text: str, own: Set[str]) -> Set[str]:
         text: folded, its case kept.
         own: names of the tool, its parameters and the other tools of its server.
     """
+    text = _LISTED.sub(" ", text)
     if not any(name not in own for name in _NAMED.findall(text)):
         return frozenset()
     said = {"foreign_name"}

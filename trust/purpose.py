@@ -36,7 +36,8 @@ _TOPICS: Final = {
     "private": (
         "off_topic",
         re.compile(
-            r"contact|mail|photo|file|document|browser|repositor|folder|inbox|home|location|"
+            r"contact|mail|photo|file|workspace|owner|person|document|browser|repositor|folder|"
+            r"inbox|home|location|"
             r"data|record|microphone|camera|account|user|customer|director|profile"
         ),
     ),
@@ -50,6 +51,22 @@ _TOPICS: Final = {
     ),
 }
 """Concept to what it becomes in a tool whose purpose does not speak of it, and words that do."""
+
+
+_OWN_CALL: Final = re.compile(
+    r"\b(?:before|prior to) ([a-z]{3,}?)ing(?: it| this)?(?=[.,;]|$)|\bbefore(?:hand)?(?=[.;]|$)"
+)
+
+
+def own_call(sentence: str, topic: str) -> bool:
+    """Whether it says what comes before a call of this tool: "before editing", of one that edits.
+
+    Args:
+        sentence: in lower case.
+        topic: name, title, server and first sentence of the tool, in lower case.
+    """
+    found = _OWN_CALL.search(sentence)
+    return found is not None and (found[1] is None or found[1] in topic)
 
 
 def off_topic(concepts: Set[str], topic: str) -> Set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from .folding import fold, segments
 from .languages import elsewhere
 from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, POINTED, POINTED_ELSEWHERE
 from .mentions import foreign_tools
-from .purpose import off_topic
+from .purpose import off_topic, own_call
 from .reading import Passage, passages, words_of
 from .signal import Signal
 from .signals import SIGNALS
@@ -26,6 +27,8 @@ The lowest at which at most 1 % of the benign tools of the training sets are hel
 WINDOW: Final = 4
 """Segments, about sentences, that count as close together."""
 _EXCERPT = 160
+_NAMED_AFTER = re.compile(r"\b([a-z]+)(?:_\w+)?[`'\"]?(?: \([^)\n]{0,40}\))?: \1\b")
+"""An option or argument and its description, `get: Get a list`, which is no order to get one."""
 _FILLED = frozenset({"slot", "hand_over", "imperative"})
 
 
@@ -133,9 +136,11 @@ def _signals(
     said = concepts | foreign_tools(piece, own)
     if not said:
         return []
-    lower = piece.lower()
+    lower = _NAMED_AFTER.sub("option", piece.lower())
     for lexicon in (CONNECTING, CONNECTING_ELSEWHERE) if elsewhere(lower) else (CONNECTING,):
         said |= {name for name, words in lexicon.items() if words.search(lower)}
+    if own_call(lower, topic):
+        said |= {"own_call"}
     if passage.where in ("description", "name", "title") and number == 0:
         said -= {
             "imperative",

@@ -122,7 +122,13 @@ SIGNALS: Final = (
     Signal("obeys", "has found text obeyed, or obeys none but itself", 0.85, ("obeys",), "defend"),
     Signal("endless", "goes on without end or spreads", 0.85, ("endless", "oblige|imperative")),
     Signal("speaks-to-model", "speaks to the model, not of the tool", 0.4, ("to_model",), "markup"),
-    Signal("first-person", "speaks as somebody", 0.4, ("us", "normative|imperative|hand_over")),
+    Signal(
+        "first-person",
+        "speaks as somebody",
+        0.4,
+        ("us", "normative|imperative|hand_over"),
+        "illustrates",
+    ),
     Signal(
         "fixes-value",
         "fixes a value of what is elsewhere",
@@ -142,7 +148,7 @@ SIGNALS: Final = (
         "orders an act with another tool",
         0.25,
         ("foreign_name|other_tools|uses_tool", "acts|is_acted"),
-        "learns|usage|own_server",
+        "learns|usage|own_server|own_call",
     ),
     Signal(
         "act-on-owned",
@@ -155,7 +161,7 @@ SIGNALS: Final = (
         "orders an act at another time",
         0.2,
         ("situation|universal|each_thing|from_tools|standing", "acts|is_acted", "elsewhere"),
-        "usage|own_server",
+        "usage|own_server|own_call",
     ),
     Signal(
         "act-to-address",
@@ -229,13 +235,14 @@ SIGNALS: Final = (
         "says what goes wrong otherwise",
         0.4,
         ("threat", f"universal|other_tools|agent|foreign_tool|uses_tool|{_SENSITIVE}|command|gate"),
+        "own_call",
     ),
     Signal(
         "prescribes",
         "rules on what happens elsewhere",
         0.4,
         ("situation", "normative"),
-        "usage",
+        "usage|own_call",
     ),
     Signal("rules-all", "rules on every thing of a kind", 0.4, ("each_thing", "normative")),
     Signal(
@@ -274,7 +281,13 @@ SIGNALS: Final = (
     ),
     Signal("yields", "has the model take orders from elsewhere", 1.0, ("yields",)),
     Signal("belittles", "speaks ill of other tools", 1.0, ("belittle",)),
-    Signal("preferred", "wants to be taken before other tools", 0.55, ("prefer", "other_tools")),
+    Signal(
+        "preferred",
+        "wants to be taken before other tools",
+        0.55,
+        ("prefer", "other_tools"),
+        "learns",
+    ),
     Signal("for-everything", "wants every request", 0.55, ("prefer", "whatever", "oblige|self")),
     # what becomes of other tools
     Signal(
@@ -282,7 +295,7 @@ SIGNALS: Final = (
         "dictates how another tool is called",
         0.35,
         ("foreign_tool", "trigger|universal", "oblige|redirect|send_away"),
-        "learns|usage",
+        "learns|usage|own_call",
     ),
     Signal(
         "redirects",

@@ -65,7 +65,8 @@ CONDUCT: Final[dict[str, str]] = {
         rf"\b(?:every|each|all|any|your|(?:further|future|later|final|subsequent)) "
         rf"(?:(?:one )?of (?:the |your |its )?)?(?:\w+ ){{0,2}}?{_REPLY}\b[^.!?\n]{{0,30}}?\b"
         rf"(?:must|should|shall|ha(?:s|ve) to|needs? to|(?:is|are) to)\b|"
-        rf"\b(?:in|with|within|into|to|of) (?:each|every|all|any)(?: of)?(?: your| the)? "
+        rf"\b(?:in|with|within|into|to|of) (?:each|every|all|any(?! replies\b))(?: of)?(?: your|"
+        rf" the)? "
         rf"(?:\w+ ){{0,2}}?(?:repl(?:y|ies)|answers?)\b|\b(?:reply|answer|respond) (?:only|always|"
         rf"exclusively) (?:in|with)\b"
     ),
@@ -74,7 +75,8 @@ CONDUCT: Final[dict[str, str]] = {
         rf"deny (?:it|its|their|that|having|any)|leav(?:e|ing) (?:it|this|that|them|these) out\b|"
         rf"(?:keep|kept|leave|left|stay)s? (?:\S+ ){{0,4}}?out of (?:the |your |its |any )?"
         rf"{_REPLY}|(?:is|are|be|forms?) (?:not|no|never) (?:a )?part of (?:the |your )?{_REPLY}|"
-        rf"without (?:ever )?(?:mention|say|stat|explain|disclos|comment|reveal|quot|announc)\w*|"
+        rf"without (?:ever )?(?:mention|say|stating|explain|disclos|comment|reveal|quoting|"
+        rf"announc)\w*|"
         rf"(?:isn't|aren't|is not|are not|never|not (?:to )?be|needn't be|nor)(?: be)? (?:mention|"
         rf"quote|reveal|disclose"
         rf"|comment on|bring)(?:ed|d)?\b(?! in\b)|(?:need|want|have)s?(?: not|n't) (?:to )?(?:be )?"
@@ -104,8 +106,10 @@ CONDUCT: Final[dict[str, str]] = {
         rf"(?:is|are) to|to) be (?:followed|obeyed|respected|honou?red|acted (?:up)?on|trusted|"
         rf"treated as|(?:executed|"
         rf"performed|carried out)(?=[^.!?\n]{{0,30}}\b(?:as|exactly|at once)\b))|\bobeyed\b|"
-        rf"\b(?:execute|follow|obey|perform|run)s? (?:these|those|them|any|all|such) "
-        rf"(?:\w+ )?(?:{_ORDERS} )?(?:{_FOUND}|exactly|literally|as (?:given|though|if)|at once)|"
+        rf"\b(?:(?:follow|obey)s? (?:these|those|them|any|all|such) (?:\w+ )?(?:{_ORDERS} )?|"
+        rf"(?:execute|perform|run)s? (?:(?:these|those|them) |(?:any|all|"
+        rf"such) (?:\w+ )?{_ORDERS} ))"
+        rf"(?:{_FOUND}|exactly|literally|as (?:given|though|if)|at once)|"
         rf"\b(?:take|takes|have|has) (?:precedence|priority) over (?:what|the user|your|any|all)|"
         rf"\boverrides? (?:what|whatever|your|the user)|\bact (?:up)?on (?:it|them|what)\b|\b"
         rf"follow this configuration\b|\bas though the user\b|\b(?:do not|don't|never) (?:think|"
@@ -131,7 +135,7 @@ CONDUCT: Final[dict[str, str]] = {
         r"(?:ai|llm|language model) (?:agents? |models? )?only\b|\bhidden from (?:the )?users?\b"
     ),
     "person": rf"\b(?:the|your|a|each) (?:\w+ )?{_PERSON}\b",
-    "us": r"\b(?:me|us|our)\b",
+    "us": r"(?<!-)\b(?:me|us|our)\b",
     "fixed_value": (
         r"\b(?:must|should|shall|ha(?:s|ve) to|needs? to|(?:is|are)(?: always)? to|be|set to|"
         r"expects?|"

@@ -30,7 +30,8 @@ HARM: Final[dict[str, str]] = {
         r"install|insert|save|store|edit|put)\b"
     ),
     "disable": (
-        r"\b(?:disabl(?:e|es|ing)|turn(?:s|ing)? off|deactivat(?:e|es|ing)|switch(?:es|"
+        r"(?<!enable or )(?<!enables or )(?<!enable/)\b(?:disabl(?:e|es|ing)|turn(?:s|ing)? off|"
+        r"deactivat(?:e|es|ing)|switch(?:es|"
         r"ing)? off)\b[^.!?\n]{0,30}\b(?:firewall|sandbox|antivirus|anti-virus|audit|"
         r"logging|logs|security|protection|verification|safety|filter\w*)\b"
     ),
@@ -84,10 +85,13 @@ HARM: Final[dict[str, str]] = {
         r"password_?hash\b|privileged: ?true|hostpath: ?/|approved_by\b)|-(?:-trusted-host|"
         r"-index-url|"
         r"auto-approve)\b|--(?:no-sandbox|insecure|privileged|no-verify|force|skip-\w+|"
-        r"allow-\w+|disable-\w+)\b"
+        r"allow-\w+|disable-[\w-]*(?:secur|sandbox|auth|verif|check|protect|saf|ssl|tls|log|"
+        r"isolat|polic|"
+        r"firewall|guard)\w*)\b"
     ),
     "tamper": (
-        r"\b(?:alter(?:ed|s)?|falsif(?:y|ied)|tamper(?:ed)?|(?:increas|decreas|reduc|"
+        r"\b(?:alter(?:ed|s)?(?! (?:table|operations?)\b)|falsif(?:y|ied)|tamper(?:ed)?|"
+        r"(?:increas|decreas|reduc|"
         r"adjust|scal|shift|rais|lower|multipl)\w+ by (?:\d|ten|half|one|two)|substitut(?:e|"
         r"ed)|inflate[sd]?|(?:to|must|shall|should) be (?:presented|reported|described|"
         r"shown) as|multipl(?:y|ied) by|(?:is|are|to be|must be|shall be|should be) rewritten|ten "
@@ -102,12 +106,17 @@ HARM: Final[dict[str, str]] = {
         r"branch|base branch|parameters?|arguments?|fields?|values?|options?|flags?|limit|"
         r"query|queries|dates?|path|proxy|permissions?|mode|port|currency|registry|url|iban|"
         r"phone number|number|dosage|bank details|payee|details|[`'\"]?is_public[`'\"]?|"
-        r"results?|it)\b[^.!?\n]{0,40}?\b(?:is now|must (?:be|go)|should be|shall (?:be|go|"
+        r"results?|it)\b[^.!?\n]{0,40}?\b(?:is now|must go|(?:must|"
+        r"should) be(?! (?:an? )?(?:\w+ly )?(?:valid|unique|\w+able|dict\w*|string|object|list|"
+        r"array|"
+        r"integer|number|boolean|json|positive|between|one of|at least|at most|less|greater|"
+        r"(?:provided|specified|given|supplied) by the user)\b)|shall (?:be|go|"
         r"have)|ha(?:s|ve) to be|needs? to be|(?:are|is) (?:always |only )?to be|must begin|"
         r"replaced?|rewritten|substituted|"
         r"rounded|multiplied|altered|set|prefixed|suffixed|overridden|forced)\b|\b(?:change|"
         r"set|replace|swap|substitute|rewrite|redirect|modify|alter|multiply|"
-        r"round)\b[^.!?\n]{0,50}?\b(?:to|with|by|for|through)\b"
+        r"round)\b(?! (?:it |this )?(?:to )?(?:\w+ ?= ?)?(?:none|null|true|false|empty|"
+        r"-?\d+)\b)[^.!?\n]{0,50}?\b(?:to|with|by|for|through)\b"
     ),
     "chat_markup": (
         r"<\|(?:im_start|im_end|system|user|assistant|endoftext|start_header_id|eot_id)\|>|"

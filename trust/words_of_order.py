@@ -11,6 +11,11 @@ _NOUN = (
     r"repl(?:y|ies)|answers?|responses?|deployments?|bookings?|invoices?|pages?|records?|"
     r"events?|entr(?:y|ies)|cards?|parcels?|purchases?|uploads?|interactions?)"
 )
+_NO_THING = (
+    r"(?! (?:analys[ie]s|cards?|classes|class|details|fields?|files?|groups?|ids?|identifiers?|"
+    r"instances?|keys|names?|options|pages?|parameters|providers?|roles|settings|state|status|"
+    r"types?|urls?|versions?|weights)\b)"
+)
 _KIND = r"(?:[\w-]+ ){0,2}"
 
 ORDER: Final[dict[str, str]] = {
@@ -19,7 +24,7 @@ ORDER: Final[dict[str, str]] = {
         r"every) time|whenever|upon|at the (?:start|beginning)|first|in (?:the )?(?:case|"
         r"presence) of|after (?:each|every|any)|while (?:\w+ ){0,3}(?:installed|available|"
         r"connected|active|present)|once (?:\w+ ){0,3}(?:connected|installed|loaded|called)|"
-        r"(?:when|if|should|as soon as|while|during|in order to|in case) )"
+        r"(?:when|if|as soon as|while|during|in order to|in case) )|(?:^|[,;:] )should "
     ),
     "universal": (
         rf"\b(?:any|all|every|each|other|another|subsequent|further|"
@@ -45,7 +50,8 @@ ORDER: Final[dict[str, str]] = {
         r"don't|only)\b"
     ),
     "agent": (
-        r"\b(?:the|an?|every|all|each) (?:\w+ )?(?:assistants?|agents?|models?|ai|llms?)\b|"
+        r"\b(?:the|an?|every|all|each) (?:\w+ )?(?:assistants?|agents?|models?|ai|llms?)\b"
+        rf"(?!\.\w){_NO_THING}|"
         r"\b(?:assistants?|agents?|models|ais?|llms?)(?: (?:must|shall|should|has|have|needs?|"
         r"are|using)\b|:)|\bfor (?:the )?(?:ai|llm)s?\b"
     ),
@@ -60,7 +66,8 @@ ORDER: Final[dict[str, str]] = {
         r"advise|recommend|begin|proceed|give|switch|approve|type|invite)\b"
     ),
     "agent_acts": (
-        r"\bthe (?:ai |language |calling )?(?:assistant|agent|model|llm|ai) (?:\w+ly |first |"
+        rf"\bthe (?:ai |language |calling )?(?:assistant|agent|model|llm|"
+        rf"ai)\b{_NO_THING} (?:\w+ly |first |"
         r"then |also |just |will |can then |is expected to |may )*(?!is\b|has\b|was\b|needs\b|"
         r"uses\b|does\b|returns\b|supports\b|knows\b)(?:[a-z]{2,}[^s\W\d_]s\b|read|fetch|send|"
         r"copy|delete|upload|pass|include|forward|retrieve|collect|gather|open|run)"
@@ -77,7 +84,7 @@ ORDER: Final[dict[str, str]] = {
     ),
     "uses_tool": (
         r"\b(?:us(?:e|ing)|via|through|with|by|by means of|call(?:ing)?|invok(?:e|ing)|"
-        r"run(?:ning)?|have) (?:the |a |an |any |whichever )?(?:[\w-]+ )?tools?\b|"
+        r"run(?:ning)?|have) (?:the |a |an |any |whichever )?(?:(?!this |these )[\w-]+ )?tools?\b|"
         r"\b(?:read_(?:text_)?file|list_director(?:y|ies)|write_file|run_command|"
         r"execute_command|http_(?:get|post)|send_(?:e?mail|message))\b"
     ),
@@ -96,7 +103,9 @@ ORDER: Final[dict[str, str]] = {
         r"which) (?:is|are) (?:scheduled|displayed|created|composed|sent|written|fetched)\b"
     ),
     "each_thing": (
-        r"\b(?:all|each|every|any) (?:[\w-]+ ){1,3}?(?:that|which|fetched|obtained|returned|"
+        r"\b(?:all|each|every|any) (?!(?:\w+ )?(?:parameters|arguments|fields) (?:must|should) be "
+        r"(?:provided|specified|given|supplied)\b)(?:[\w-]+ ){1,3}?(?:that|which|fetched|obtained|"
+        r"returned|"
         r"composed|made|sent|written|statement|must|shall|should|ha(?:s|ve) to|needs?|"
         r"requires?|is|are)\b|\bcommits need\b"
     ),
@@ -126,7 +135,8 @@ ORDER: Final[dict[str, str]] = {
     ),
     "override": (
         r"\b(?:ignor(?:e|ing)|disregard|forget|overrid(?:e|es|ing)|bypass|do not follow|"
-        r"supersede[sd]?)(?: \S+){0,4}? (?:instructions?|guidelines?|rules|directions?|"
+        r"supersede[sd]?)(?! the default)(?: \S+){0,4}? (?:instructions?|guidelines?|rules|"
+        r"directions?|"
         r"prompts?|were told|safety|user's)\b|\b(?:previous|prior|earlier|above|"
         r"safety) (?:instructions?|directions?|guidelines?|rules) (?:\S+ ){0,5}?(?:no longer|"
         r"do not|don't|suspended|void|cancel)|\byou are now\b|\byou are an? (?:unrestricted|"
@@ -148,7 +158,8 @@ ORDER: Final[dict[str, str]] = {
     ),
     "authority": (
         r"\b(?:(?:hr|legal|management|security|vendor|company|team|department) requires?|"
-        r"polic(?:y|ies)|complian(?:ce|t)|regulations?|gdpr|sox|hipaa|pci|mandated|mandatory|"
+        r"polic(?:y|ies)|(?<![-$])complian(?:ce|t)|regulations?|gdpr|sox|hipaa|pci|mandated|"
+        r"mandatory|"
         r"in accordance with|licen[cs]e terms|zero trust|safety (?:layer|team)|"
         r"security (?:check|audit|measure|reasons?|requirement)|fraud prevention|"
         r"export control|best practice|as required by|(?:usual|standard) (?:workflow|procedure|"
@@ -165,7 +176,9 @@ ORDER: Final[dict[str, str]] = {
     ),
     "prefer": (
         r"\b(?:prefer|choose|select(?:ed)?|pick|use|call|rank|route)\b[^.!?\n]{0,40}?\b(?:over|"
-        r"before|instead of|in (?:their|its) place|to all|first|at all times|no matter|only)\b|"
+        r"before|instead of|in (?:their|its) place|to all|first(?! if any other tool (?:returns|"
+        r"fails))|"
+        r"at all times|no matter|only(?! (?:once|when|if|after)\b))\b|"
         r"\bhighest priority\b|\b(?:best|only) (?:and \w+ )?(?:trusted|official)|"
         r"\balways (?:choose|prefer|select|pick|use|call) this\b|\bpreferred (?:over|to) \w+|"
         r"\bmandatory choice\b|\bobliged to (?:pick|use|choose|select|call)\b|\b(?:use|"
@@ -205,18 +218,21 @@ ORDER: Final[dict[str, str]] = {
     "usage": (
         r"\b(?:use|used|call|called|useful|helpful|invoke|run|intended|meant|"
         r"important)\b[^.!?\n]{0,40}?"
-        r"\b(?:when|if|for|before|to)\b[^.!?\n]{0,12}\b(?:you|it|the user|users?|an?|placing|"
+        r"\b(?:when(?:ever)?|if|for|before|to)\b[^.!?\n]{0,12}\b(?:you|it|the user|users?|an?|"
+        r"placing|"
         r"creating|"
         r"making|performing|using|executing|deploying|need\w*|want\w*)\b|\bshould use this\b|"
-        r"\bwants? to\b"
+        r"\bwants? to\b|\b(?:when|if|unless) the user (?:does not|doesn't|did not|has not) "
+        r"(?:name|give|specify|provide|mention)\b"
     ),
     "illustrates": (
         r"\b(?:e\.g\.|eg\.?|for example|for instance|such as|examples?|documentation|docs|see|"
         r"format|"
-        r"get your|sign up|visit your|like)(?: |:|,|\()|->|example\.(?:com|org|net)\b"
+        r"get your|urls? (?:always |must |should )?(?:start|begin|look)s?|sign up|visit your|"
+        r"like)(?: |:|,|\()|->|example\.(?:com|org|net)\b"
     ),
     "own_server": (
-        r"\btools? (?:of|in|from|on) this (?:server|toolkit|set|mcp|package)\b|\bthe other \w+ "
-        r"tools\b"
+        r"\btools? (?:of|in|from|on) this (?:server|toolkit|set|mcp|package)\b|\b(?:the other \w+|"
+        r"its other) tools\b"
     ),
 }

@@ -30,7 +30,8 @@ REACH: Final[dict[str, str]] = {
         r"\b(?:conversation|chat|dialog(?:ue)?|message|session)s? (?:history|transcript|"
         r"so far)\b|\b(?:whole|entire|full|complete|verbatim|previous|prior|earlier|"
         r"past) (?:copy of )?(?:of )?(?:the |this |our |your |user's )*(?:conversations?|"
-        r"chats?|dialog(?:ue)?|transcript|context|messages|prompts?)\b|\bmessages? (?:of|in|"
+        r"chats?|dialog(?:ue)?|transcript|context(?!,| of an? | for an? )|messages|prompts?)\b|"
+        r"\bmessages? (?:of|in|"
         r"from) (?:the|this|our|your) (?:conversation|chat|dialog|session|user)|\b(?:summary|"
         r"history|transcript|copy|log|messages?) of (?:the |this |our |all )*(?:conversation|"
         r"dialog(?:ue)?|chat|messages|user's messages)|\b(?:prior|earlier|previous|"
@@ -70,7 +71,7 @@ REACH: Final[dict[str, str]] = {
         r"mails|messages) (?:in|below|under|named|from|of) (?:the|this|~|\w*\*)|recent mails|"
         r"newest "
         r"(?:\d+ )?mails|personal (?:details|information)|contacts? list|personal data|customer "
-        r"records?|workspace's|"
+        r"records?|workspace's (?!repositories|members|projects)|"
         r"~/documents|/private)\b"
     ),
     "path": (

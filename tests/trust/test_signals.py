@@ -3,7 +3,7 @@ from __future__ import annotations
 from shortlist.trust.languages import FOREIGN
 from shortlist.trust.lexicon import CONNECTING, POINTED
 from shortlist.trust.mentions import foreign_tools
-from shortlist.trust.purpose import off_topic
+from shortlist.trust.purpose import off_topic, own_call
 from shortlist.trust.signals import SIGNALS
 
 DERIVED = {
@@ -14,6 +14,7 @@ DERIVED = {
     "off_topic",
     "off_topic_secret",
     "off_topic_file",
+    "own_call",
 }
 
 
@@ -59,3 +60,16 @@ def test_a_purpose_decides_what_is_off_topic():
     assert off_topic({"secret_path"}, "add adds numbers") == {"off_topic"}
     assert off_topic({"secret_path"}, "ssh runs commands over ssh") == set()
     assert off_topic({"oblige"}, "add adds numbers") == set()
+
+
+def test_values_to_choose_from_are_no_tools_that_are_called():
+    assert foreign_tools("Operation type (add_text, delete_row, add_cell)", frozenset()) == set()
+    called = foreign_tools("Call the tools (read_file, send_mail, post_text)", frozenset())
+    assert "several_tools" in called
+
+
+def test_what_comes_before_a_call_of_the_tool_itself_is_told_from_what_comes_before_others():
+    assert own_call("before editing, read the page.", "edit_page edits a page")
+    assert own_call("add_item has to be called before.", "check out")
+    assert not own_call("before editing, read the page.", "add adds numbers")
+    assert not own_call("before editing a file, call this.", "edit_page edits a page")
