@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from .languages import FOREIGN
+from .literals import Literals
 from .words_of_conduct import CONDUCT
 from .words_of_harm import HARM
 from .words_of_order import ORDER
@@ -18,6 +19,8 @@ from .words_of_reach import REACH
 from .words_of_secrecy import SECRECY
 
 _WORDS: Final = ORDER | REACH | SECRECY | HARM | CONDUCT
+LITERALS: Final = Literals(_WORDS)
+"""What a text must hold for each concept to be found in it."""
 _JOINING: Final = frozenset(
     "trigger oblige imperative self read hand_over send_away slot authority threat prefer redirect "
     "execute change defend path normative acts is_acted elsewhere learns usage illustrates "

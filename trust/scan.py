@@ -12,12 +12,12 @@ from typing import Any, Final
 from ..catalog import Tool
 from .folding import fold, segments
 from .languages import elsewhere
-from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, POINTED, POINTED_ELSEWHERE
+from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, LITERALS, POINTED, POINTED_ELSEWHERE
 from .mentions import foreign_tools
 from .purpose import off_topic, own_call
 from .reading import Passage, passages, words_of
 from .signal import Signal
-from .signals import SIGNALS
+from .signals import CALLED_FOR
 
 HELD_FROM: Final = 0.45
 """Sum of the weights of different signals close together from which a tool is held back.
@@ -29,6 +29,7 @@ WINDOW: Final = 4
 _EXCERPT = 160
 _NAMED_AFTER = re.compile(r"\b([a-z]+)(?:_\w+)?[`'\"]?(?: \([^)\n]{0,40}\))?: \1\b")
 """An option or argument and its description, `get: Get a list`, which is no order to get one."""
+_UNREAD = "\u2026"  # in no expression, so that nothing is found by what was taken out
 _FILLED = frozenset({"slot", "hand_over", "imperative"})
 
 
@@ -92,7 +93,9 @@ def scan(tool: Tool, siblings: Collection[str] = ()) -> Scan:
         siblings: names of the other tools of its server, which it may speak of freely.
     """
     read = tuple(passages(tool))
-    spoken = _concepts([piece.lower() for passage in read for piece in passage.pieces])
+    pieces = [piece.lower() for passage in read for piece in passage.pieces]
+    possible = LITERALS.possible("\n".join(pieces))
+    spoken = _concepts(pieces, possible)
     own = frozenset((*siblings, tool.name, *(one.name for one in tool.parameters)))
     topic = _topic(tool)
     best = Scan()
@@ -100,7 +103,7 @@ def scan(tool: Tool, siblings: Collection[str] = ()) -> Scan:
     for passage in read:
         end = start + len(passage.pieces)
         found = [
-            _signals(passage, number, concepts, own, topic)
+            _signals(passage, number, concepts, possible, own, topic)
             for number, concepts in enumerate(spoken[start:end])
         ]
         best = max(best, _heaviest(passage, found), key=lambda one: one.score)
@@ -116,29 +119,37 @@ def _topic(tool: Tool) -> str:
     ).lower()
 
 
-def _concepts(pieces: Sequence[str]) -> list[set[str]]:
+def _concepts(pieces: Sequence[str], possible: Set[str]) -> list[set[str]]:
     """The pointed concepts of each segment; all segments are searched at once, for speed."""
     text = "\n".join(pieces)
     starts = list(accumulate((len(piece) + 1 for piece in pieces), initial=0))
     found: list[set[str]] = [set() for _ in pieces]
-    for lexicon in (POINTED, POINTED_ELSEWHERE) if elsewhere(text) else (POINTED,):
-        for name, words in lexicon.items():
-            for match in words.finditer(text):
-                found[min(bisect_right(starts, match.start()), len(pieces)) - 1].add(name)
+    searched = [(name, POINTED[name]) for name in POINTED.keys() & possible]
+    if elsewhere(text):
+        searched += POINTED_ELSEWHERE.items()
+    for name, words in searched:
+        for match in words.finditer(text):
+            found[min(bisect_right(starts, match.start()), len(pieces)) - 1].add(name)
     return found
 
 
 def _signals(
-    passage: Passage, number: int, concepts: Set[str], own: Set[str], topic: str
+    passage: Passage,
+    number: int,
+    concepts: Set[str],
+    possible: Set[str],
+    own: Set[str],
+    topic: str,
 ) -> list[Signal]:
     """The signals of one segment."""
     piece = passage.pieces[number]
     said = concepts | foreign_tools(piece, own)
     if not said:
         return []
-    lower = _NAMED_AFTER.sub("option", piece.lower())
-    for lexicon in (CONNECTING, CONNECTING_ELSEWHERE) if elsewhere(lower) else (CONNECTING,):
-        said |= {name for name, words in lexicon.items() if words.search(lower)}
+    lower = _NAMED_AFTER.sub(_UNREAD, piece.lower())
+    said |= {name for name in CONNECTING.keys() & possible if CONNECTING[name].search(lower)}
+    if elsewhere(lower):
+        said |= {name for name, words in CONNECTING_ELSEWHERE.items() if words.search(lower)}
     if own_call(lower, topic):
         said |= {"own_call"}
     if passage.where in ("description", "name", "title") and number == 0:
@@ -153,7 +164,7 @@ def _signals(
             said |= _FILLED
     else:
         said |= off_topic(said, topic)
-    return [signal for signal in SIGNALS if signal.holds(said)]
+    return [one for concept in said for one in CALLED_FOR.get(concept, ()) if one.holds(said)]
 
 
 def _heaviest(passage: Passage, found: Sequence[Sequence[Signal]]) -> Scan:

@@ -37,6 +37,7 @@ class Signal:
 
     def holds(self, concepts: Set[str]) -> bool:
         """Whether a sentence that speaks of these concepts gives this signal."""
-        return not any(
-            concepts.isdisjoint(group) for group in self.groups
-        ) and self.innocent.isdisjoint(concepts)
+        for group in self.groups:
+            if group.isdisjoint(concepts):
+                return False
+        return self.innocent.isdisjoint(concepts)
