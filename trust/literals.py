@@ -17,7 +17,7 @@ _GRAM = 3
 _MOST_SPELLINGS = 48
 """Spellings of one stretch that are told apart; beyond, the stretch is cut in two."""
 _LONG_ENOUGH = 6  # a longer literal is hardly rarer
-_CHOICES = 6
+_CHOICES = 10  # the digits
 
 _Item = tuple[Any, Any]
 _EMPTY: Final = frozenset({""})
@@ -80,8 +80,7 @@ def _spellings(item: _Item) -> frozenset[str] | None:
     if kind is op.LITERAL:
         return frozenset({chr(value)})
     if kind is op.IN:
-        plain = len(value) <= _CHOICES and all(one is op.LITERAL for one, _ in value)
-        return frozenset(chr(letter) for _, letter in value) if plain else None
+        return _letters(value)
     if kind is op.SUBPATTERN:
         return _all_spellings([value[-1]])
     if kind is op.BRANCH:
@@ -90,6 +89,19 @@ def _spellings(item: _Item) -> frozenset[str] | None:
         once = _all_spellings([value[2]])
         return once if value[0] or once is None else once | _EMPTY
     return None
+
+
+def _letters(choices: Iterable[_Item]) -> frozenset[str] | None:
+    """The letters of a class, or None where they are many or told by what they are not."""
+    letters: set[str] = set()
+    for kind, value in choices:
+        if kind is op.LITERAL:
+            letters.add(chr(value))
+        elif kind is op.RANGE:
+            letters.update(map(chr, range(value[0], value[1] + 1)))
+        else:
+            return None
+    return frozenset(letters) if len(letters) <= _CHOICES else None
 
 
 def _all_spellings(branches: Iterable[Iterable[_Item]]) -> frozenset[str] | None:
@@ -114,21 +126,22 @@ class Literals:
         expressions: name to expression.
     """
 
-    __slots__ = ("_by_gram", "_short")
+    __slots__ = ("_by_gram", "_names", "_short")
 
     def __init__(self, expressions: Mapping[str, str]) -> None:
         """Derives the literals and files each under the three of its letters fewest share."""
-        names: dict[str, set[str]] = {}
-        for name, expression in expressions.items():
+        self._names = [(1 << number, name) for number, name in enumerate(expressions)]
+        masks: dict[str, int] = {}
+        for (bit, _), expression in zip(self._names, expressions.values(), strict=True):
             for literal in required(expression):
-                names.setdefault(literal, set()).add(name)
-        shared = Counter(gram for literal in names for gram in _grams(literal))
-        self._short = [(one, named) for one, named in names.items() if len(one) < _GRAM]
-        self._by_gram: dict[str, list[tuple[str, set[str]]]] = {}
-        for literal, named in names.items():
+                masks[literal] = masks.get(literal, 0) | bit
+        shared = Counter(gram for literal in masks for gram in _grams(literal))
+        self._short = [(one, mask) for one, mask in masks.items() if len(one) < _GRAM]
+        self._by_gram: dict[str, list[tuple[str, int]]] = {}
+        for literal, mask in masks.items():
             if len(literal) >= _GRAM:
                 rarest = min(sorted(_grams(literal)), key=lambda gram: shared[gram])
-                self._by_gram.setdefault(rarest, []).append((literal, named))
+                self._by_gram.setdefault(rarest, []).append((literal, mask))
 
     def possible(self, text: str) -> set[str]:
         """Names of the expressions that may match; the others do not.
@@ -136,15 +149,15 @@ class Literals:
         Args:
             text: to be searched.
         """
-        found: set[str] = set()
-        for literal, named in self._short:
-            if literal in text:
-                found |= named
+        found = 0
+        for literal, mask in self._short:
+            if mask & ~found and literal in text:
+                found |= mask
         for gram in self._by_gram.keys() & _grams(text):
-            for literal, named in self._by_gram[gram]:
-                if not named <= found and literal in text:
-                    found |= named
-        return found
+            for literal, mask in self._by_gram[gram]:
+                if mask & ~found and literal in text:
+                    found |= mask
+        return {name for bit, name in self._names if found & bit}
 
 
 def _grams(text: str) -> set[str]:

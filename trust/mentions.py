@@ -42,6 +42,11 @@ _GAVE = re.compile(
 )
 
 
+def names(text: str) -> Set[str]:
+    """All that looks like the name of a tool."""
+    return set(_NAMED.findall(text))
+
+
 def foreign_tools(text: str, own: Set[str]) -> Set[str]:
     """The concepts a sentence gains by what it says of tools of other servers.
 

@@ -13,11 +13,11 @@ from ..catalog import Tool
 from .folding import fold, segments
 from .languages import elsewhere
 from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, LITERALS, POINTED, POINTED_ELSEWHERE
-from .mentions import foreign_tools
+from .mentions import foreign_tools, names
 from .purpose import off_topic, own_call
 from .reading import Passage, passages, words_of
+from .relevance import signals_of, still_wanted
 from .signal import Signal
-from .signals import CALLED_FOR
 
 HELD_FROM: Final = 0.45
 """Sum of the weights of different signals close together from which a tool is held back.
@@ -96,7 +96,7 @@ def scan(tool: Tool, siblings: Collection[str] = ()) -> Scan:
     pieces = [piece.lower() for passage in read for piece in passage.pieces]
     possible = LITERALS.possible("\n".join(pieces))
     spoken = _concepts(pieces, possible)
-    own = frozenset((*siblings, tool.name, *(one.name for one in tool.parameters)))
+    own = _own_names(tool, siblings, read)
     topic = _topic(tool)
     best = Scan()
     start = 0
@@ -109,6 +109,16 @@ def scan(tool: Tool, siblings: Collection[str] = ()) -> Scan:
         best = max(best, _heaviest(passage, found), key=lambda one: one.score)
         start = end
     return best
+
+
+def _own_names(tool: Tool, siblings: Collection[str], read: Sequence[Passage]) -> Set[str] | None:
+    """Names the tool may speak of, or None where it speaks of no others."""
+    text = "\n".join(piece for passage in read for piece in passage.pieces)
+    others = names(text).difference(siblings, (tool.name,))
+    if not others:
+        return None
+    own = frozenset((*siblings, tool.name, *(one.name for one in tool.parameters)))
+    return None if others <= own else own
 
 
 def _topic(tool: Tool) -> str:
@@ -138,16 +148,17 @@ def _signals(
     number: int,
     concepts: Set[str],
     possible: Set[str],
-    own: Set[str],
+    own: Set[str] | None,
     topic: str,
 ) -> list[Signal]:
     """The signals of one segment."""
     piece = passage.pieces[number]
-    said = concepts | foreign_tools(piece, own)
+    said = concepts if own is None else concepts | foreign_tools(piece, own)
     if not said:
         return []
     lower = _NAMED_AFTER.sub(_UNREAD, piece.lower())
-    said |= {name for name in CONNECTING.keys() & possible if CONNECTING[name].search(lower)}
+    wanted = still_wanted(frozenset(said)) & possible
+    said = said | {name for name in wanted if CONNECTING[name].search(lower)}
     if elsewhere(lower):
         said |= {name for name, words in CONNECTING_ELSEWHERE.items() if words.search(lower)}
     if own_call(lower, topic):
@@ -164,7 +175,7 @@ def _signals(
             said |= _FILLED
     else:
         said |= off_topic(said, topic)
-    return [one for concept in said for one in CALLED_FOR.get(concept, ()) if one.holds(said)]
+    return signals_of(said)
 
 
 def _heaviest(passage: Passage, found: Sequence[Sequence[Signal]]) -> Scan:

@@ -384,9 +384,3 @@ SIGNALS: Final = (
     Signal("comment", "hides text in a comment", 0.5, ("comment",)),
 )
 """All signals; weights set by hand, then fitted on the project's own cases, see ADR 0012."""
-
-CALLED_FOR: Final[dict[str, list[Signal]]] = {}
-"""Concept to the signals that cannot do without it or one that stands for it, for speed."""
-for _signal in SIGNALS:
-    for _concept in min(_signal.groups, key=len):
-        CALLED_FOR.setdefault(_concept, []).append(_signal)
