@@ -26,6 +26,7 @@ MAX_TERMS = 96
 # query; otherwise hits are read on until enough of them are admitted.
 _MASK_CLAUSE_SHARE = 100
 _MASK_CLAUSE_ROWS = 512
+_RESERVE = 8
 _ROW = "row"
 _WRITER_BYTES = 128_000_000
 
@@ -128,7 +129,8 @@ class TantivyIndex:
                 [(tantivy.Occur.Must, query), (tantivy.Occur.Must, clause)]
             )
             return self._collect(query, min(depth, total))
-        limit = min(total, depth * total // admitted + depth)
+        # As many hits as hold enough admitted ones if these are spread evenly, and a reserve.
+        limit = min(total, depth * total // admitted + depth // 4 + _RESERVE)
         while True:
             found = self._collect(query, limit)
             inside = allowed[found.rows]

@@ -25,8 +25,7 @@ class Placement(NamedTuple):
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """One tool of an answer.
 
     Args:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Hits taken from each search before they are merged.
 DEPTH = 50
 #: Stages of a search that put tools before all others, whatever their scores.
-_FIRST = ("exact", "claim")
+_FIRST = frozenset(("exact", "claim"))
 #: Weight of the context above which a request is judged by what it finds in context.
 LEANING = 0.3
 #: Stage under which a hit carries its place and score in the merged ranking.
@@ -137,14 +137,16 @@ def _hits(
     for selection in sources:
         for hit in selection.hits:
             listed.setdefault(hit.id, hit)
-    first = [hit.id for hit in asked.hits if any(stage in hit.stages for stage in _FIRST)]
+    first = [hit.id for hit in asked.hits if not _FIRST.isdisjoint(hit.stages)]
     ids = [tool.id for tool in board.tools]
-    credit = ranking.tolist()
-    order = sorted(range(len(ids)), key=lambda at: (-credit[at], ids[at]))
+    credit, scores = ranking.tolist(), whole.tolist()
+    # By credit, ties by id: a reversed sort keeps the order of equals.
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    order.sort(key=credit.__getitem__, reverse=True)
     ordered = list(dict.fromkeys([*first, *(ids[at] for at in order)]))
     hits = []
     for rank, tool_id in enumerate(ordered[:most], 1):
         hit, place = listed[tool_id], board.places[tool_id]
         stages = {**hit.stages, STAGE: Placement(rank, credit[place])}
-        hits.append(Hit(hit.tool, rank, float(whole[place]), stages))
+        hits.append(Hit(hit.tool, rank, scores[place], stages))
     return tuple(hits)
