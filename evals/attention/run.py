@@ -136,8 +136,7 @@ def _arm(bench: Workbench, name: str, arm: Arm, step: Step) -> dict[str, Any]:
 def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
     def row(name: str, settings: Settings) -> tuple[str, Any]:
         step(f"ablation: {name}")
-        found = brief(bench.figures(bench.two_phase(settings)))
-        return name, found | {"reachable": found["visible" if settings.check else "coverage"]}
+        return name, _variant(bench, settings, bench.scripts)
 
     yield row("arguments, phase 1 alone", replace(OURS, schema_budget=0))
     yield row("library defaults", Settings())
@@ -155,7 +154,7 @@ def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, An
     if stock_absence() is None:
         step("ablation: stock encoder")
         stock = Workbench(bench.catalog, bench.scripts, encoder=stock_spec(), threads=1)
-        yield "encoder: stock", brief(stock.figures(stock.two_phase(SEARCHED)))
+        yield "encoder: stock", _variant(stock, SEARCHED, stock.scripts)
         for theta in (0.15, 0.28, 0.40):
             step(f"ablation: as published, theta {theta}")
             arm = bench.as_published(threshold=theta)
@@ -163,6 +162,12 @@ def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, An
         for k in (5, 20):
             arm = bench.as_published(k=k)
             yield f"as published, k = {k}", brief(bench.figures(arm))
+
+
+def _variant(bench: Workbench, settings: Settings, scripts: Sequence[Script]) -> dict[str, Any]:
+    """Figures of two phases, with what can be called at once or once named."""
+    found = brief(bench.figures(bench.two_phase(settings), scripts))
+    return found | {"reachable": found["visible" if settings.check else "coverage"]}
 
 
 def _preconditions(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -174,7 +179,7 @@ def _preconditions(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str
         ("sessions, preconditions", gated, replace(SEARCHED, preconditions=True)),
     ):
         step(f"ablation: {name}")
-        yield name, brief(place.figures(place.two_phase(settings), sessions))
+        yield name, _variant(place, settings, sessions)
 
 
 def brief(found: dict[str, Any]) -> dict[str, Any]:
