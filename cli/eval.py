@@ -86,7 +86,7 @@ def evaluate(
         bool,
         typer.Option(
             "--session",
-            help="Measure the whole decision, not the search alone; holds back what trust does.",
+            help="Measure the whole decision, not the search alone.",
         ),
     ] = False,
     cut: Annotated[
@@ -107,7 +107,7 @@ def evaluate(
 ) -> None:
     """Measure tiers on labelled queries: --tools T.jsonl --queries Q.jsonl.
 
-    Finding is measured, not trust: without --session no definition is held back.
+    Finding is measured, not trust: no definition is held back; `shortlist doctor` tells which are.
     """
     if context.invoked_subcommand is not None:
         return
@@ -134,7 +134,7 @@ def evaluate(
         raise typer.BadParameter(f"--by {by!r}: no row has it; there are: {there or 'none'}")
     malformed = (*bad_tools, *read.malformed)
     tell_malformed(malformed)
-    engine = _indexed(catalog, config, trusting=not session)
+    engine = _indexed(catalog, config)
     outcomes = {}
     decider = _decider(engine, gates) if session else None
     for name in _tiers(engine, tier):
@@ -310,13 +310,11 @@ def write_plots(
         note(f"{plot}: {path or 'nothing recorded to draw'}")
 
 
-def _indexed(catalog: Catalog, config: Path | None, *, trusting: bool = True) -> Engine:
+def _indexed(catalog: Catalog, config: Path | None) -> Engine:
     from ..config import TrustConfig
     from ..engine import Engine
 
-    settings = read_config(config)
-    if trusting:
-        settings = settings.model_copy(update={"trust": TrustConfig(scan=False)})
+    settings = read_config(config).model_copy(update={"trust": TrustConfig(scan=False)})
     with progress("encoding tools") as bar:
         return Engine.from_tools(catalog, settings, progress=bar)
 
