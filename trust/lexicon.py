@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from .languages import FOREIGN
@@ -19,8 +20,6 @@ from .words_of_reach import REACH
 from .words_of_secrecy import SECRECY
 
 _WORDS: Final = ORDER | REACH | SECRECY | HARM | CONDUCT
-LITERALS: Final = Literals(_WORDS)
-"""What a text must hold for each concept to be found in it."""
 _JOINING: Final = frozenset(
     "trigger oblige imperative self read hand_over send_away slot authority threat prefer redirect "
     "execute change defend path normative acts is_acted elsewhere learns usage illustrates "
@@ -44,3 +43,9 @@ POINTED_ELSEWHERE: Final = _compiled(FOREIGN, joining=False)
 """The pointed concepts in other languages."""
 CONNECTING_ELSEWHERE: Final = _compiled(FOREIGN, joining=True)
 """The connecting concepts in other languages."""
+
+
+@cache
+def literals() -> Literals:
+    """What a text must hold for each concept to be found in it; derived once, when first asked."""
+    return Literals(_WORDS)

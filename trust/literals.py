@@ -1,7 +1,7 @@
 """Literals: letters of which each match of an expression must hold some, looked for first.
 
 Searching a text for eighty expressions is slow and mostly in vain. The letters that a match cannot
-do without are derived from the expressions themselves, and three letters at a time tell which of
+do without are derived from the expressions themselves, and four letters at a time tell which of
 them a text can hold at all. What is found stays the same, only sooner.
 """
 
@@ -13,7 +13,7 @@ from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final
 
-_GRAM = 3
+_GRAM = 4
 _MOST_SPELLINGS = 48
 """Spellings of one stretch that are told apart; beyond, the stretch is cut in two."""
 _LONG_ENOUGH = 6  # a longer literal is hardly rarer
@@ -129,7 +129,7 @@ class Literals:
     __slots__ = ("_by_gram", "_names", "_short")
 
     def __init__(self, expressions: Mapping[str, str]) -> None:
-        """Derives the literals and files each under the three of its letters fewest share."""
+        """Derives the literals and files each under the four of its letters fewest share."""
         self._names = [(1 << number, name) for number, name in enumerate(expressions)]
         masks: dict[str, int] = {}
         for (bit, _), expression in zip(self._names, expressions.values(), strict=True):

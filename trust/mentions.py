@@ -42,9 +42,9 @@ _GAVE = re.compile(
 )
 
 
-def names(text: str) -> Set[str]:
+def names(text: str) -> frozenset[str]:
     """All that looks like the name of a tool."""
-    return set(_NAMED.findall(text))
+    return frozenset(_NAMED.findall(text))
 
 
 def foreign_tools(text: str, own: Set[str]) -> Set[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from ..catalog import Tool
 from .folding import fold, segments
 from .languages import elsewhere
-from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, LITERALS, POINTED, POINTED_ELSEWHERE
+from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, POINTED, POINTED_ELSEWHERE, literals
 from .mentions import foreign_tools, names
 from .purpose import off_topic, own_call
 from .reading import Passage, passages, words_of
@@ -94,7 +94,7 @@ def scan(tool: Tool, siblings: Collection[str] = ()) -> Scan:
     """
     read = tuple(passages(tool))
     pieces = [piece.lower() for passage in read for piece in passage.pieces]
-    possible = LITERALS.possible("\n".join(pieces))
+    possible = literals().possible("\n".join(pieces))
     spoken = _concepts(pieces, possible)
     own = _own_names(tool, siblings, read)
     topic = _topic(tool)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+_IBAN = r"[0-9](?<=\b[a-z]{2}[0-9])[0-9](?: ?[a-z0-9]{4}){3,}(?: ?[a-z0-9]{1,3})?\b"
+
 REACH: Final[dict[str, str]] = {
     "secret_path": (
         r"(?:~|/root|/home/[\w.$<>{}-]+|/users/[\w.$<>{}-]+|\$home|"
@@ -114,18 +116,19 @@ REACH: Final[dict[str, str]] = {
     ),
     "slot_text": r"^[`'\"]?\w+[`'\"]?(?: \([\w, ]+\))?: |\btakes `\w+`:",
     "destination": (
-        r"(?<![\w.+-])(?=[\w.+-]{1,64}@)(?!\S{0,80}example)[\w.+-]+@[\w-]{1,63}\.[a-z]{2,}\b|"
-        r"\b(?:(?:https?|ftp|wss?)://|0x[0-9a-f]{40}\b|git@[\w.-]+:|(?:\d{1,3}\.){3}\d{1,3}\b|"
-        r"[a-z]{2}[0-9]{2}(?: ?[a-z0-9]{4}){3,}(?: ?[a-z0-9]{1,3})?\b|pay\.me/)|\+\d[\d ]{8,}\d\b|"
-        r"(?<![\w-])[\w-]{1,63}\.(?:tunnel|evil|click|xyz|top|pw)[\w.-]*"
+        r"@(?<=[\w.+-]@)(?<!example@)(?!\S{0,80}example)[\w-]{1,63}\.[a-z]{2,}\b|"
+        r"h(?<!\wh)ttps?://|f(?<!\wf)tp://|w(?<!\ww)ss?://|0x(?<!\w0x)[0-9a-f]{40}\b|"
+        r"git@(?<!\wgit@)[\w.-]+:|[0-9](?<!\w[0-9])\d{0,2}\.(?:\d{1,3}\.){2}\d{1,3}\b|"
+        rf"{_IBAN}|pay\.me/|\+\d[\d ]{{8,}}\d\b|"
+        r"\.(?<=[\w-]\.)(?:tunnel|evil|click|xyz|top|pw)[\w.-]*"
     ),
     "bare_host": r"\b(?:https?|ftp)://(?:\d{1,3}\.){3}\d{1,3}\b|\bhttps?://[^\s\"'`]*\?\w+=(?=\s|"
     "$)",
     "contact": (
-        r"(?<![\w.+-])(?=[\w.+-]{1,64}@)(?!\S{0,80}(?:example|test|domain|company|acme))[\w.+-]+@"
-        r"[\w-]{1,63}\.[a-z.]{2,}\b|(?<!\w)0x[0-9a-f]{40}\b|\b[a-z]{2}[0-9]{2}(?: "
-        r"?[a-z0-9]{4}){3,}(?: ?[a-z0-9]{1,3})?\b|"
-        r"(?<!\w)\+\d[\d ]{8,}\d\b|\bchannel #[a-z][\w-]+|(?<!\w)#[a-z][\w-]+ channel\b"
+        r"@(?<=[\w.+-]@)(?<!example@)(?<!test@)(?<!domain@)(?<!company@)(?<!acme@)"
+        r"(?!\S{0,80}(?:example|test|domain|company|acme))[\w-]{1,63}\.[a-z.]{2,}\b|"
+        rf"0x(?<!\w0x)[0-9a-f]{{40}}\b|{_IBAN}|\+(?<!\w\+)\d[\d ]{{8,}}\d\b|"
+        r"channel #[a-z][\w-]+|#(?<!\w#)[a-z][\w-]+ channel\b"
     ),
     "led_to": (
         r"\b(?:via|through|to|go|use|visit|open|at|on|with|by)\b[^.!?\n]{0,12}(?:https?://|"
