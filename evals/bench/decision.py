@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ...builder import Builder
 from ...catalog import Catalog
+from ...config import Config
 from ...engine import Engine
 from ...gating import (
     Condition,
@@ -27,6 +29,7 @@ from ...gating import (
     requires_scope,
 )
 from ...gating.decision import Decider
+from ...retrieval.store import read
 from ...session import Session
 from ...session.intents import clauses
 from .timing import Times, in_turn, warm_up
@@ -85,9 +88,11 @@ def added(folder: Path, queries: Sequence[str], *, threads: int, rounds: int) ->
         threads: CPU threads of the encoder.
         rounds: how often each is asked, by each clock.
     """
-    plain = Engine.open(folder, threads=threads, trust={"scan": False})
-    gate, state = mixed_rules(plain.catalog)
+    gate, state = mixed_rules(read(folder).catalog)
     gated = Engine.open(folder, threads=threads, gate=gate)
+    # One index with one encoder for both, as a process has it.
+    trusting = Config.make(threads=threads, trust={"scan": False})
+    plain = Engine(Builder(trusting), gated.admission().index)
     decider = Decider.bundled()
     calls = {
         _SEARCH: lambda position: plain.search(queries[position], tier=_TIER),
