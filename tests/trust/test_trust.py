@@ -102,7 +102,7 @@ def test_benign_tools_of_real_servers_are_hardly_ever_held_back(shared_data):
         total += len(tools)
         flagged += len(Trust().flagged(Catalog(tools)))
     assert total > 700
-    assert flagged <= total * 0.01
+    assert flagged <= total * 0.005
 
 
 @pytest.fixture(scope="module")
@@ -121,13 +121,20 @@ def poison(shared_data) -> dict[str, tuple[int, int]]:
     return counts
 
 
-@pytest.mark.xfail(strict=True, reason="measured once, after the signals were settled: 8 of 248")
+def test_at_least_this_much_is_met_beside_the_two_goals_that_are_not(poison):
+    held, total = poison["hidden_instruction"]
+    assert held >= total * 0.85
+    held, total = poison["benign"]
+    assert held <= total * 0.035
+
+
+@pytest.mark.xfail(strict=True, reason="8 of 248, counted once after each settling")
 def test_of_the_benign_definitions_beside_poisoned_ones_few_are_held_back(poison):
     held, total = poison["benign"]
     assert held <= total * 0.02
 
 
-@pytest.mark.xfail(strict=True, reason="measured once, after the signals were settled: 17 of 19")
+@pytest.mark.xfail(strict=True, reason="17 of 19, counted once after each settling")
 def test_of_the_definitions_with_hidden_instructions_nine_in_ten_are_held_back(poison):
     held, total = poison["hidden_instruction"]
     assert held >= total * 0.9
