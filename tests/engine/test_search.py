@@ -297,7 +297,7 @@ class TestBundledEncoder:
             assert answer.ids == bundled_engine.search(answer.query, tier="embed", k=3).ids
 
 
-def test_a_selection_carries_the_encoded_request(make_engine: MakeEngine) -> None:
+def test_a_selection_carries_the_encoded_request(make_engine: Callable[..., Engine]) -> None:
     engine = make_engine()
     answer = engine.search("send a letter", tier="embed")
     assert answer.vector is not None
