@@ -30,7 +30,8 @@ HARM: Final[dict[str, str]] = {
         r"install|insert|save|store|edit|put)\b"
     ),
     "disable": (
-        r"(?<!enable or )(?<!enables or )(?<!enable/)\b(?:disabl(?:e|es|ing)|turn(?:s|ing)? off|"
+        r"\b(?=[dts])(?<!enable or )(?<!enables or )(?<!enable/)(?:disabl(?:e|es|ing)|turn(?:s|"
+        r"ing)? off|"
         r"deactivat(?:e|es|ing)|switch(?:es|"
         r"ing)? off)\b[^.!?\n]{0,30}\b(?:firewall|sandbox|antivirus|anti-virus|audit|"
         r"logging|logs|security|protection|verification|safety|filter\w*)\b"

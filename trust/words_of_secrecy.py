@@ -58,8 +58,8 @@ SECRECY: Final[dict[str, str]] = {
         r"to) be "
         r"(?:confirmed|approved|asked)\b|\bwithout awaiting\b|\b(?:approval|consent|permission)\b"
         r"[^.!?\n]{0,40}\b(?:remains? valid|already|need not|not needed|asked again)|\bapprove\b"
-        r"[^.!?\n]{0,30}\byourself\b|(?<!after the )(?<!once the )(?<!until the )(?<!unless the "
-        r")\b(?:users?|they|person) "
+        r"[^.!?\n]{0,30}\byourself\b|\b(?=[utp])(?<!after the )(?<!once the )(?<!until the )"
+        r"(?<!unless the )(?:users?|they|person) "
         r"(?:has|have) (?:already )?(?:consented|approved|agreed)\b|\bunasked\b|\b(?:granted|"
         r"given|consented) implicitly\b|\bimplied "
         r"consent\b|\bdelegated (?:all )?\w*(?:approvals?|decisions?|rights)|\bwithout "
@@ -86,6 +86,7 @@ SECRECY: Final[dict[str, str]] = {
         rf"says?|said|prefers?|specif\w+|entered|configured|chose|chooses|types|given|about)\b|"
         rf"\bdisregard what\b|\bdo not follow the {_PERSON}'s\b|\b(?:real|original|"
         rf"intended) (?:recipient|number|address|destination|amount)\b|"
-        rf"(?<!different than )(?<!different from )\bthe one the user\b"
+        rf"\bthe one the user\b(?<!different than the one the user)(?<!different from the one the "
+        rf"user)"
     ),
 }
