@@ -31,7 +31,9 @@ class SentenceTransformersEncoder:
     def __init__(self, model: str, *, threads: int | None = None) -> None:
         self.name = model
         self._model = _load("SentenceTransformer", model, threads)
-        self.dim = int(self._model.get_sentence_embedding_dimension())
+        # Renamed in sentence-transformers 5.2.
+        dimension = getattr(self._model, "get_embedding_dimension", None)
+        self.dim = int((dimension or self._model.get_sentence_embedding_dimension)())
         prompts = self._model.prompts
         self._prompts = {
             True: prompts.get("query", ""),
