@@ -31,7 +31,7 @@ class SentenceTransformersEncoder:
     def __init__(self, model: str, *, threads: int | None = None) -> None:
         self.name = model
         self._model = _load("SentenceTransformer", model, threads)
-        # Renamed in sentence-transformers 5.2.
+        # Newer versions have it under a shorter name, and warn of the old one.
         dimension = getattr(self._model, "get_embedding_dimension", None)
         self.dim = int((dimension or self._model.get_sentence_embedding_dimension)())
         prompts = self._model.prompts
