@@ -90,9 +90,10 @@ def test_an_interrupt_in_a_real_process_leaves_no_traceback(tmp_path):
     pipe = tmp_path / "tools.json"
     os.mkfifo(pipe)
     process = spawn("list", "--tools", pipe)
-    with pipe.open("wb"):  # returns when the command is reading
+    with pipe.open("wb"):  # returns when the command is about to read
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+    # The pipe is closed again, as a signal that came just before the read would not end it.
+    stdout, stderr = process.communicate(timeout=30)
     assert (process.returncode, stdout, stderr) == (130, b"", b"")
 
 
