@@ -89,7 +89,12 @@ def test_an_interrupt_ends_a_command_with_130_and_no_word(run, monkeypatch):
 def test_an_interrupt_in_a_real_process_leaves_no_traceback(tmp_path):
     pipe = tmp_path / "tools.json"
     os.mkfifo(pipe)
-    process = spawn("list", "--tools", pipe)
+    # What a shell runs in the background ignores interrupts, and so would its children.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = spawn("list", "--tools", pipe)
+    finally:
+        signal.signal(signal.SIGINT, before)
     with pipe.open("wb"):  # returns when the command is about to read
         process.send_signal(signal.SIGINT)
     # The pipe is closed again, as a signal that came just before the read would not end it.
