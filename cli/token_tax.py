@@ -6,12 +6,12 @@ what reaches a model however its provider words it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..catalog import Tool
+from ..loaders.detail import definition_text
 from ..models import TokenCounter
 
 SEARCH_TOOL: Mapping[str, Any] = {
@@ -76,12 +76,6 @@ class TokenTax:
         """How many tokens of all definitions a smaller number leaves out, in words."""
         share = 1 - tokens / self.now if self.now else 0.0
         return f"{share:.1%} less" if share >= 0 else f"{-share:.1%} more"
-
-
-def definition_text(name: str, description: str, input_schema: Mapping[str, Any]) -> str:
-    """A definition as it is counted: compact JSON."""
-    definition = {"name": name, "description": description, "input_schema": input_schema}
-    return json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
 
 
 def token_tax(tools: Iterable[Tool], *, k: int, encoding: str) -> TokenTax:

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ...catalog import Tool
-from ..detail import Detail, definition_text
+from ..detail import Detail
 from ..entry import Form
 from ..layout import Layout
-from ..names import ANTHROPIC_LENGTH, provider_name
-from ..signature import without_prose
-from .renderer import Rendered, batch_texts, definitions, line, tools_of
+from ..names import ANTHROPIC_LENGTH
+from .renderer import Rendered, batch_texts, callable_form, definitions, tools_of
 
 BREAKPOINT: Mapping[str, str] = {"type": "ephemeral"}
 """The value of `cache_control` that marks the end of what is to be cached."""
@@ -29,14 +28,7 @@ class AnthropicTools:
 
     def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
         """A tool where it can be called with it, else a line of text."""
-        if detail < Detail.SIGNATURE:
-            return line(tool, detail, summary)
-        name = provider_name(tool.id, ANTHROPIC_LENGTH)
-        full = detail is Detail.FULL
-        schema = tool.input_schema if full else without_prose(tool.input_schema)
-        description = tool.description if full else summary
-        text = definition_text(name, description, schema)
-        return Form(text, self.tool(name, description, schema))
+        return callable_form(tool, detail, summary, ANTHROPIC_LENGTH, self.tool)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A tool."""

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ...catalog import Tool
-from ..detail import Detail, definition_text
+from ..detail import Detail
 from ..entry import Form
 from ..layout import Layout
-from ..names import OPENAI_LENGTH, provider_name
-from ..signature import without_prose
-from .renderer import Rendered, batch_texts, definitions, line, tools_of
+from ..names import OPENAI_LENGTH
+from .renderer import Rendered, batch_texts, callable_form, definitions, tools_of
 
 
 class OpenAITools:
@@ -25,14 +24,7 @@ class OpenAITools:
 
     def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
         """A function tool where it can be called with it, else a line of text."""
-        if detail < Detail.SIGNATURE:
-            return line(tool, detail, summary)
-        name = provider_name(tool.id, OPENAI_LENGTH)
-        full = detail is Detail.FULL
-        schema = tool.input_schema if full else without_prose(tool.input_schema)
-        description = tool.description if full else summary
-        text = definition_text(name, description, schema)
-        return Form(text, self.tool(name, description, schema))
+        return callable_form(tool, detail, summary, OPENAI_LENGTH, self.tool)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A function tool."""

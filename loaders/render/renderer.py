@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from ...catalog import Tool
-from ..detail import Detail, describe
+from ..detail import Detail, definition_text, describe
 from ..entry import Entry, Form
 from ..layout import Batch, Layout
+from ..names import provider_name
+from ..signature import without_prose
 
 HEADING = "Tools loaded:\n"
 """Stands before the lines of each batch that travels in a message."""
@@ -53,6 +55,31 @@ class Renderer(Protocol):
 def line(tool: Tool, detail: Detail, summary: str) -> Form:
     """A tool as a line of text."""
     return Form(describe(tool, detail, summary))
+
+
+def callable_form(
+    tool: Tool,
+    detail: Detail,
+    summary: str,
+    length: int,
+    shape: Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]],
+) -> Form:
+    """A provider's tool where the level lets it be called, else a line of text.
+
+    Args:
+        tool: the definition.
+        detail: how much of it.
+        summary: stands in place of the description below the full level.
+        length: characters of a name that the provider allows.
+        shape: makes the provider's object of name, description and schema.
+    """
+    if detail < Detail.SIGNATURE:
+        return line(tool, detail, summary)
+    name = provider_name(tool.id, length)
+    full = detail is Detail.FULL
+    schema = tool.input_schema if full else without_prose(tool.input_schema)
+    description = tool.description if full else summary
+    return Form(definition_text(name, description, schema), shape(name, description, schema))
 
 
 def lines(entries: Iterable[Entry]) -> str:
