@@ -48,6 +48,8 @@ class Mixture:
         neighbour_group: most tools mined as its negatives that a drawn request brings along.
         self_supervised: share of queries made from tools without a request.
         joined: share of queries that are two or three requests in one.
+        translated: share of translated requests that are set against their English wording
+            in place of their tool, so that both come to lie in one spot.
         extra_documents: tools put in as negatives only: siblings and mined ones.
     """
 
@@ -57,6 +59,7 @@ class Mixture:
     neighbour_group: int = 2
     self_supervised: float = 0.15
     joined: float = 0.05
+    translated: float = 0.25
     extra_documents: int = 16
 
 
@@ -156,6 +159,8 @@ class Batches:
                         tools.append(data.requests[further].relevant[0])
             queries.append(joined(texts, rng))
             relevant.append(tuple(tools))
+            if request.english and len(tools) == 1 and rng.random() < mixture.translated:
+                documents.setdefault(tools[0], request.english)
             for tool in tools:
                 documents.setdefault(tool, shown(data.tools[tool], rng))
         free = min(mixture.queries - len(queries), len(self._unrequested))

@@ -48,12 +48,16 @@ class TrainingTool:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request and the positions of the tools that serve it in `TrainingData.tools`."""
+    """A request and the positions of the tools that serve it in `TrainingData.tools`.
+
+    `english` is the request it was translated from, "" where it is no translation.
+    """
 
     text: str
     relevant: tuple[int, ...]
     style: str
     source: str
+    english: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,8 @@ def _read_set(
                 raise EvaluationError(f"{path}:{number}: no such tool in tools.jsonl: {missing}")
             if ids:
                 relevant = tuple(dict.fromkeys(place[name] for name in ids))
-                requests.append(Request(row["query"], relevant, row.get("style") or "", source))
+                style, english = row.get("style") or "", row.get("english") or ""
+                requests.append(Request(row["query"], relevant, style, source, english))
     return tools, requests
 
 
@@ -156,7 +161,7 @@ def read_training_data(
     Args:
         directory: folder of sets in the common form.
         written: folder of files with further requests for those sets' tools (`set, query,
-            relevant, style`), or None; those of sets that are not there are left out.
+            relevant, style, english?`), or None; those of sets that are not there are left out.
         caps: most requests taken of a set, by its name.
         seed: chooses the requests that a cap keeps.
 

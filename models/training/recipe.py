@@ -43,7 +43,7 @@ class Recipe:
     weight_decay: float = 0.01
     temperature: float = 0.05
     averaging: float = 0.98
-    query_length: int = 48
+    query_length: int = 96
     tool_length: int = 80
     mine_after: tuple[int, ...] = (0, 400)
     memory_negatives: int = 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -46,6 +47,20 @@ def test_a_request_points_at_its_own_tool(data: TrainingData) -> None:
                 (document,) = (batch.documents[place] for place in np.flatnonzero(row))
                 assert any(text.split(".")[0] in document for text in answer[query])
     assert seen > 50
+
+
+def test_a_translation_is_set_against_its_english_wording(data: TrainingData) -> None:
+    place = next(i for i, request in enumerate(data.requests) if len(request.relevant) == 1)
+    request = replace(data.requests[place], text="wirf das Lied weg", english="bin that tune")
+    translated = replace(data, requests=(request,))
+
+    def documents(share: float) -> set[str]:
+        mixture = Mixture(queries=1, self_supervised=0.0, extra_documents=0, translated=share)
+        stream = Batches(translated, _twins(data), mixture, seed=0)
+        return {text for batch in islice(stream, 5) for text in batch.documents}
+
+    assert documents(1.0) == {"bin that tune"}
+    assert "bin that tune" not in documents(0.0)
 
 
 def test_siblings_come_along(data: TrainingData) -> None:

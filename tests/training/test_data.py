@@ -39,12 +39,15 @@ def test_reads_all_sets_and_drops_requests_without_a_tool(toy_sets: Path) -> Non
 
 def test_written_requests_join_the_set_they_name(toy_sets: Path, tmp_path: Path) -> None:
     row = {"set": "toy", "query": "bin that tune", "relevant": ["music/delete_song"]}
+    row["english"] = "delete the song"
     other = {"set": "elsewhere", "query": "x", "relevant": ["y"]}
     (tmp_path / "tools-a.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(other)}\n")
     before = read_training_data(toy_sets, written=None, caps={})
     after = read_training_data(toy_sets, written=tmp_path, caps={})
     (new,) = set(after.requests) - set(before.requests)
     assert (new.text, after.tools[new.relevant[0]].id) == ("bin that tune", "toy:music/delete_song")
+    assert new.english == "delete the song"
+    assert not any(request.english for request in before.requests)
     bad = {"set": "toy", "query": "x", "relevant": ["music/none"]}
     (tmp_path / "tools-b.jsonl").write_text(json.dumps(bad))
     with pytest.raises(EvaluationError, match=r"tools-b\.jsonl:1: no such tool"):
