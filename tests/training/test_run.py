@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tokenizers.models import WordLevel  # noqa: E402
 from tokenizers.pre_tokenizers import BertPreTokenizer  # noqa: E402
 from tokenizers.processors import TemplateProcessing  # noqa: E402
 
+from shortlist.evals.record import read_record  # noqa: E402
+from shortlist.models.training import ablation  # noqa: E402
 from shortlist.models.training.batches import Mixture  # noqa: E402
 from shortlist.models.training.data import read_training_data  # noqa: E402
 from shortlist.models.training.encoder import main  # noqa: E402
@@ -178,3 +181,52 @@ def test_the_command_trains_and_prints_the_best(
     assert record["best_step"] == 4
     assert 0 <= record["unseen"]["all"]["hit@1"] <= record["unseen"]["all"]["recall@10"]
     assert f'"hit@1": {record["curve"][0]["all"]["hit@1"]}' in result.stdout
+
+
+def test_the_ablation_trains_its_variants_and_records_them(
+    toy_sets: Path, start: Path, tmp_path: Path
+) -> None:
+    evaluation = tmp_path / "eval"
+    for name in ("mcp_dev", "livemcpbench"):
+        shutil.copytree(toy_sets / "toy", evaluation / name)
+    shutil.copy(toy_sets / "toy" / "judged_tools.jsonl", evaluation / "mcp_dev" / "tools.jsonl")
+    functions = [
+        {"name": f"song_{i}", "description": f"song {i}", "parameters": {}} for i in range(3)
+    ]
+    row = {
+        "id": 0,
+        "query": "song",
+        "answers": json.dumps([{"name": "song_1", "arguments": {}}]),
+        "tools": json.dumps(functions),
+    }
+    (evaluation / "xlam").mkdir()
+    (evaluation / "xlam" / "xlam_first_1000.jsonl").write_text(json.dumps(row) + "\n")
+    names = (
+        "all but mining",
+        "without this project's requests",
+        "without requests for several tools",
+    )
+
+    def run() -> None:
+        ablation.main(
+            data=toy_sets,
+            evaluation=evaluation,
+            start=start,
+            out=tmp_path / "runs",
+            seed=[0, 1],
+            steps=2,
+            queries=8,
+            unseen=0.3,
+            only=names,
+            results=tmp_path,
+            threads=1,
+        )
+
+    run()
+    record = read_record("ablation", tmp_path)
+    assert [row[0] for row in record.table.rows] == names
+    assert all("±" in str(cell) for row in record.table.rows for cell in row[1:])
+    assert len(record.result["rows"]) == 4
+    trained = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/figures.json")}
+    run()
+    assert trained == {path: path.stat().st_mtime_ns for path in trained}

@@ -1,0 +1,215 @@
+"""What each ingredient of the recipe is worth: short runs from one start, with and without it.
+
+::
+
+    python -m shortlist.models.training.ablation --data DATA/train --evaluation DATA/eval \
+        --start FOLDER/all-MiniLM-L6-v2 --out runs/ablation --seed 0 --seed 1
+
+Figures of the float32 encoder alone, no fusion. The record is `evals/results/ablation.json`; a run
+that was interrupted goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import mean
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from rich import print as show
+
+from ...evals import xlam
+from ...evals.record import RESULTS, Cell, Record, Table, provenance, write_record
+from ...evals.xlam_rows import stream_rows
+from .batches import Mixture
+from .data import Request, TrainingData, hold_out, read_tool, read_training_data
+from .evaluate import LabelledSet, evaluate
+from .model import TextEncoder
+from .negatives import Twins
+from .recipe import Recipe
+from .run import Training, near_twins
+
+#: Sets and the figures that are shown of each.
+SHOWN = {
+    "mcp_dev judged": ("hit@1", "recall@10"),
+    "mcp_dev": ("hit@1", "recall@10"),
+    "livemcpbench": ("hit@1", "recall@10"),
+    "xlam": ("hit@1", "hit@3"),
+    "unseen servers": ("hit@1", "recall@10"),
+    "seen": ("hit@1", "recall@10"),
+}
+_SEEN = 500
+"""Requests trained on that are scored as well, among the tools of their servers."""
+
+
+def _all(_: Request) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A run that differs from the first one in one thing.
+
+    Args:
+        mixture: settings of `Mixture` that differ.
+        recipe: settings of `Recipe` that differ.
+        keep: which requests are trained on.
+        written: whether the requests written for this project are among them.
+        twins: whether near twins are kept from being negatives.
+    """
+
+    mixture: dict[str, Any] = field(default_factory=dict)
+    recipe: dict[str, Any] = field(default_factory=dict)
+    keep: Callable[[Request], bool] = _all
+    written: bool = True
+    twins: bool = True
+
+
+#: The first is what the others are compared with; it does not mine, which costs more than the run.
+VARIANTS: dict[str, Variant] = {
+    "all but mining": Variant(),
+    "and mined negatives": Variant(recipe={"mine_after": (0,)}),
+    "without siblings in a batch": Variant(mixture={"sibling_group": 0}),
+    "without the filter for near twins": Variant(twins=False),
+    "without self-supervision": Variant(mixture={"self_supervised": 0.0}),
+    "without joined requests": Variant(mixture={"joined": 0.0}),
+    "without this project's requests": Variant(written=False),
+    "without translations": Variant(keep=lambda request: not request.english),
+    "translations only with their tool": Variant(mixture={"translated": 0.0}),
+    "without requests for several tools": Variant(keep=lambda request: len(request.relevant) == 1),
+}
+
+
+def evaluation_sets(folder: Path) -> dict[str, LabelledSet]:
+    """The evaluation sets below a folder, by the names of `SHOWN`."""
+    dev, live = folder / "mcp_dev", folder / "livemcpbench"
+    functions = xlam.prepare(stream_rows(folder / "xlam" / "xlam_first_1000.jsonl"))
+    place = {tool.id: index for index, tool in enumerate(functions.catalog)}
+    (whole,) = (pool for pool in functions.pools if pool.name == xlam.WHOLE)
+    return {
+        "mcp_dev judged": LabelledSet.read(dev / "judged_tools.jsonl", dev / "queries.jsonl"),
+        "mcp_dev": LabelledSet.read(dev / "tools.jsonl", dev / "queries.jsonl"),
+        "livemcpbench": LabelledSet.read(live / "tools.jsonl", live / "queries.jsonl"),
+        "xlam": LabelledSet(
+            tuple(read_tool(tool.to_dict(), "xlam") for tool in functions.catalog),
+            tuple(query.text for query in whole.queries),
+            tuple(frozenset(place[name] for name in query.relevant) for query in whole.queries),
+            ("",) * len(whole.queries),
+        ),
+    }
+
+
+def run_variant(
+    variant: Variant,
+    recipe: Recipe,
+    data: TrainingData,
+    twins: Twins,
+    development: LabelledSet,
+    *,
+    start: Path,
+    out: Path,
+    device: torch.device,
+) -> TextEncoder:
+    """Train a variant and return the running average of its weights after the last step."""
+    changed = replace(recipe, **variant.recipe, mixture=replace(recipe.mixture, **variant.mixture))
+    kept = replace(data, requests=tuple(filter(variant.keep, data.requests)))
+    Training(changed, kept, development, twins, start=start, out=out, device=device).run()
+    return TextEncoder(out / "best", device)
+
+
+def table(rows: Sequence[dict[str, Any]]) -> Table:
+    """Means over seeds, and half the range of them where there are several."""
+    columns = ("variant", *(f"{name}: {' / '.join(shown)}" for name, shown in SHOWN.items()))
+    cells: list[tuple[Cell, ...]] = []
+    for variant in dict.fromkeys(row["variant"] for row in rows):
+        runs = [row["sets"] for row in rows if row["variant"] == variant]
+        cells.append((variant, *(_cell(runs, name, shown) for name, shown in SHOWN.items())))
+    return Table(columns, tuple(cells))
+
+
+def _cell(runs: Sequence[dict[str, Any]], name: str, shown: Sequence[str]) -> str:
+    found = [[run[name]["all"][figure] for run in runs] for figure in shown]
+    text = " / ".join(f"{mean(values):.1f}" for values in found)
+    if len(runs) > 1:
+        spread = " / ".join(f"{(max(values) - min(values)) / 2:.1f}" for values in found)
+        text += f" (± {spread})"
+    return text
+
+
+def main(
+    data: Annotated[Path, typer.Option(help="Folder of sets in the common form to train on.")],
+    evaluation: Annotated[Path, typer.Option(help="Folder of the evaluation sets.")],
+    start: Annotated[Path, typer.Option(help="Encoder to start from, Hugging Face layout.")],
+    out: Annotated[Path, typer.Option(help="Folder of the runs.")],
+    seed: Annotated[list[int], typer.Option(help="Of a run of every variant; repeatable.")],
+    steps: Annotated[int, typer.Option(help="Optimiser steps of each run.")] = 50,
+    queries: Annotated[int, typer.Option(help="Requests in a batch.")] = 48,
+    unseen: Annotated[float, typer.Option(help="Share of servers held out.")] = 0.08,
+    only: Annotated[list[str] | None, typer.Option(help="Variants to run; repeatable.")] = None,
+    results: Annotated[Path, typer.Option(help="Folder of the record.")] = RESULTS,
+    threads: Annotated[int, typer.Option(help="CPU threads.")] = os.cpu_count() or 1,
+) -> None:
+    """Run every variant with every seed and record how it ranks."""
+    torch.set_num_threads(threads)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    sets = evaluation_sets(evaluation)
+    recipe = Recipe(
+        steps=steps,
+        evaluate_every=steps,
+        averaging=0.9,
+        mine_after=(),
+        mixture=Mixture(queries=queries),
+    )
+    for one in seed:
+        for name in only or VARIANTS:
+            folder = out / f"{name.replace(' ', '-')}-{one}"
+            if (folder / "figures.json").exists():
+                continue
+            variant = VARIANTS[name]
+            everything = read_training_data(data, seed=one)
+            seen, held_out = hold_out(everything, unseen, by="server", seed=0)
+            trained = seen
+            if not variant.written:
+                published = set(read_training_data(data, written=None, caps={}).requests)
+                kept = tuple(request for request in seen.requests if request in published)
+                trained = replace(seen, requests=kept)
+            twins = near_twins(everything, start, out / "stock-vectors.npy", device)
+            if not variant.twins:
+                twins = Twins(everything.tools, np.zeros((len(everything.tools), 1), np.float32))
+            encoder = run_variant(
+                variant,
+                replace(recipe, seed=one),
+                trained,
+                twins,
+                sets["mcp_dev judged"],
+                start=start,
+                out=folder,
+                device=device,
+            )
+            every = max(1, len(seen.requests) // _SEEN)
+            parts = {
+                "unseen servers": LabelledSet.of(held_out),
+                "seen": LabelledSet.of(replace(seen, requests=seen.requests[::every])),
+            }
+            figures = {label: evaluate(encoder, part) for label, part in (sets | parts).items()}
+            row = {"variant": name, "seed": one, "sets": figures}
+            (folder / "figures.json").write_text(json.dumps(row), encoding="utf-8")
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in out.glob("*/figures.json")]
+    order = list(VARIANTS)
+    rows = sorted(found, key=lambda row: (order.index(row["variant"]), row["seed"]))
+    title = f"ablation, {steps} steps of {queries} requests"
+    command = ["python", "-m", "shortlist.models.training.ablation", *sys.argv[1:]]
+    result = {"steps": steps, "queries": queries, "unseen": unseen, "rows": rows}
+    record = Record("ablation", title, table(rows), result, provenance(command))
+    show(write_record(record, results))
+
+
+if __name__ == "__main__":
+    typer.run(main)
