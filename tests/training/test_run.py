@@ -201,11 +201,7 @@ def test_the_ablation_trains_its_variants_and_records_them(
     }
     (evaluation / "xlam").mkdir()
     (evaluation / "xlam" / "xlam_first_1000.jsonl").write_text(json.dumps(row) + "\n")
-    names = (
-        "all but mining",
-        "without this project's requests",
-        "without requests for several tools",
-    )
+    names = ["all but mining", "without this project's requests"]
 
     def run() -> None:
         ablation.main(
