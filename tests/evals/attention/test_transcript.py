@@ -8,6 +8,7 @@ from shortlist.evals.attention.arm import Shown
 from shortlist.evals.attention.replay import TASK_TOKENS, utilisation
 from shortlist.evals.attention.tasks import Turn
 from shortlist.evals.attention.transcript import Prices, TextTokens, Transcript
+from shortlist.models import TokenCounter
 
 
 class Letters:
@@ -79,3 +80,9 @@ def test_published_shares_follow_from_the_formula_for_all_arms_but_the_paper_s_o
     for tokens, share in ((47_312, 0.24), (11_865, 0.56), (4_082, 0.78)):
         assert utilisation(tokens, TASK_TOKENS) == pytest.approx(share, abs=0.01)
     assert utilisation(2_368, TASK_TOKENS) == pytest.approx(0.86, abs=0.005)  # published: 0.91
+
+
+@given(st.text(alphabet=" \n\t\r{}\":,a1.é中'\x0b\x85\u2028", max_size=40))
+def test_lines_are_counted_one_by_one_and_their_sum_is_the_text_s(text):
+    counter = TokenCounter()
+    assert TextTokens(counter)(text) == counter.count(text)
