@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,7 +17,8 @@ from .errors import ConfigError, StoreError
 from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
-from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
+from .retrieval import DenseIndex, Fusion, LexicalIndex, Strategy
+from .retrieval.cascade import Cascade
 from .retrieval.document import embedding_text
 from .retrieval.features import FeatureScorer
 from .retrieval.index import Index, Vectors, build_lexical, encode_tools, rows_of
@@ -27,8 +27,11 @@ from .retrieval.rerank import RerankStage, TextScorer
 from .retrieval.store import Saved, current, read, save
 
 Progress = Callable[[int, int], None]
-#: Name of the reranker that reads the stages' measurements instead of texts.
+#: Names of the reranker that reads the stages' measurements instead of texts, and of the one that
+#: adds to them what the bundled cross-encoder reads in the best candidates.
 FEATURES = "features"
+BUNDLED = "bundled"
+_CROSS_ENCODER = "shortlist-rerank"
 
 
 class Builder:
@@ -212,13 +215,20 @@ class Builder:
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
-        def scorer(spec: str) -> CandidateScorer:
+        measured = FeatureScorer(tools, values, lexical)
+
+        def reading(spec: str) -> RerankStage:
+            return RerankStage(lambda: TextScorer(self._reranker(spec), texts))
+
+        def stage(spec: str) -> RerankStage | Cascade:
             if spec == FEATURES:
-                return FeatureScorer(tools, values, lexical)
-            return TextScorer(self._reranker(spec), texts)
+                return RerankStage(lambda: measured)
+            if spec == BUNDLED:
+                return Cascade(measured, reading(_CROSS_ENCODER))
+            return reading(spec)
 
         specs = {self._spec(tier.reranker) for tier in self.config.tiers.values() if tier.reranker}
-        rerankers = {spec: RerankStage(partial(scorer, spec)) for spec in sorted(specs)}
+        rerankers = {spec: stage(spec) for spec in sorted(specs)}
         return Index(catalog, tools, lexical, dense, rerankers, encoded, learned)
 
     def _encoder(self) -> Encoder:

@@ -10,6 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from ..errors import ConfigError, RequestError
+from .cascade import Cascade
 from .protocols import Fusion, Retriever
 from .query import Query, Ranking
 from .rerank import RerankStage
@@ -57,7 +58,7 @@ class Run:
     query: Query
     k: int
     retrievers: Mapping[str, Retriever]
-    rerankers: Mapping[str, RerankStage]
+    rerankers: Mapping[str, RerankStage | Cascade]
     deadline: float | None = None
     scales: Mapping[str, float] = field(default_factory=dict)
     rankings: dict[str, Ranking] = field(default_factory=dict)

@@ -29,6 +29,17 @@ from ..onnx_encoder import OnnxEncoder
 from .export import export_encoder, quantize
 from .quantization import measure_loss, read_task
 
+QUANTIZATION = "dynamic int8, signed per-channel weights, unsigned per-tensor activations"
+
+
+def save_tokenizer(source: Path, target: Path) -> None:
+    """Write the tokenizer of a trained model, which neither pads nor cuts, into a new folder."""
+    target.mkdir(parents=True, exist_ok=True)
+    tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    tokenizer.save(str(target / "tokenizer.json"), pretty=False)
+
 
 def interpolated(source: Path, stock: Path | None, share: float) -> Any:
     """A transformer `share` of the way from the stock weights to the trained ones.
@@ -66,17 +77,13 @@ def main(
 ) -> None:
     """Export an encoder as int8 ONNX into models/weights, with what quantisation cost."""
     target = WEIGHTS / name
-    target.mkdir(parents=True, exist_ok=True)
-    tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    tokenizer.save(str(target / "tokenizer.json"), pretty=False)
+    save_tokenizer(source, target)
     transformer = interpolated(source, stock, share)
     settings = {
         "max_tokens": max_tokens,
         "pooling": "mean over the attention mask, then L2, in the graph",
         "dim": transformer.config.hidden_size,
-        "quantization": "dynamic int8, signed per-channel weights, unsigned per-tensor activations",
+        "quantization": QUANTIZATION,
         "source": origin,
         "licence": licence,
     }

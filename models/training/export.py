@@ -69,6 +69,34 @@ class _Logits(torch.nn.Module):
         return self.classifier(input_ids=input_ids, attention_mask=attention_mask, **types).logits
 
 
+class PooledScorer(torch.nn.Module):
+    """A transformer over pairs, mean pooling and a linear head, as one module.
+
+    Args:
+        transformer: a Hugging Face encoder.
+        head: from its width to one logit.
+    """
+
+    def __init__(self, transformer: Any, head: torch.nn.Linear) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.head = head
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor,
+    ) -> torch.Tensor:
+        """Logits (batch, 1) of token ids (batch, sequence)."""
+        hidden = self.transformer(
+            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+        ).last_hidden_state
+        mask = attention_mask.unsqueeze(-1).to(hidden.dtype)
+        logits: torch.Tensor = self.head((hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9))
+        return logits
+
+
 def export_encoder(transformer: Any, path: Path, *, pooling: Pooling = "mean") -> None:
     """Write an encoder as fp32 ONNX whose output ``embedding`` (batch, dim) has unit norm.
 
@@ -78,6 +106,17 @@ def export_encoder(transformer: Any, path: Path, *, pooling: Pooling = "mean") -
         pooling: how the last layer becomes one vector.
     """
     _trace(PooledEncoder(transformer, pooling), transformer.config, path, output="embedding")
+
+
+def export_scorer(transformer: Any, head: torch.nn.Linear, path: Path) -> None:
+    """Write what `PooledScorer` is made of as fp32 ONNX with the output ``logits`` (batch, 1).
+
+    Args:
+        transformer: a Hugging Face encoder, loaded with ``attn_implementation="eager"``.
+        head: from its width to one logit.
+        path: the file to write.
+    """
+    _trace(PooledScorer(transformer, head), transformer.config, path, output="logits")
 
 
 def export_cross_encoder(classifier: Any, path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,44 @@ def toy_sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [{"query": f"number {i % 5} of {i}", "relevant": [f"t{i % 5}"]} for i in range(50)],
     )
     return root
+
+
+@pytest.fixture(scope="session")
+def start(tmp_path_factory: pytest.TempPathFactory, toy_sets: Path) -> Path:
+    """An untrained two-layer encoder that knows the words of the toy sets."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import BertPreTokenizer
+    from tokenizers.processors import TemplateProcessing
+
+    from shortlist.models.training.data import read_training_data
+
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    data = read_training_data(toy_sets)
+    splitter = BertPreTokenizer()
+    texts = [tool.text for tool in data.tools] + [request.text for request in data.requests]
+    words = sorted({word for text in texts for word, _ in splitter.pre_tokenize_str(text)})
+    vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = splitter
+    tokenizer.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
+    )
+    folder = tmp_path_factory.mktemp("start")
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]"
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    return folder

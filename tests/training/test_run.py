@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,10 +13,6 @@ from typer.testing import CliRunner
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from tokenizers import Tokenizer  # noqa: E402
-from tokenizers.models import WordLevel  # noqa: E402
-from tokenizers.pre_tokenizers import BertPreTokenizer  # noqa: E402
-from tokenizers.processors import TemplateProcessing  # noqa: E402
 
 from shortlist.evals.record import read_record  # noqa: E402
 from shortlist.models.training import ablation  # noqa: E402
@@ -39,36 +34,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory, toy_sets: Path) -> Path:
-    """An untrained two-layer encoder that knows the words of the toy sets."""
-    logging.getLogger("transformers").setLevel(logging.ERROR)
-    data = read_training_data(toy_sets)
-    splitter = BertPreTokenizer()
-    texts = [tool.text for tool in data.tools] + [request.text for request in data.requests]
-    words = sorted({word for text in texts for word, _ in splitter.pre_tokenize_str(text)})
-    vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])}
-    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = splitter
-    tokenizer.post_processor = TemplateProcessing(
-        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
-    )
-    folder = tmp_path_factory.mktemp("start")
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]"
-    ).save_pretrained(folder)
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-    )
-    transformers.BertModel(config).save_pretrained(folder)
-    return folder
 
 
 def _training(toy_sets: Path, start: Path, out: Path, steps: int = 30) -> Training:
