@@ -138,6 +138,11 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
+def brief(found: dict[str, Any]) -> dict[str, Any]:
+    """Figures without those turn by turn."""
+    return {name: value for name, value in found.items() if name != "long"}
+
+
 def _long(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
     sessions: dict[str, list[Outcome]] = {}
     for one in outcomes:

@@ -8,6 +8,7 @@ from typing import Any
 from ..record import Cell, Record, Table
 from . import published
 from .bars import bars
+from .tasks import KINDS
 
 _TITLES = {
     "full": "full schemas",
@@ -42,6 +43,7 @@ def tables(found: Mapping[str, Any]) -> dict[str, Table]:
         "Tool Attention: published beside measured": main_table(found),
         "Ablations": ablation_table(found),
         "Catalog size": size_table(found),
+        "Coverage against tokens, largest catalog": curve_table(found),
         "Poisoned definitions": poison_table(found),
         "Bars": bar_table(found),
     }
@@ -55,7 +57,7 @@ def records(found: Mapping[str, Any], name: str, origin: Mapping[str, Any]) -> l
         name: of the first record; the others add a word.
         origin: where the figures come from.
     """
-    words = ("", "-ablations", "-sizes", "-poison", "-bars")
+    words = ("", "-ablations", "-sizes", "-curve", "-poison", "-bars")
     return [
         Record(f"{name}{word}", title, table, found if not word else {"in": name}, origin)
         for word, (title, table) in zip(words, tables(found).items(), strict=True)
@@ -165,7 +167,11 @@ def size_table(found: Mapping[str, Any]) -> Table:
             "pool tokens",
             "tokens/turn",
             "offered %",
-            "tools found %",
+            "single",
+            "multi",
+            "sessions",
+            "typed %",
+            "30 turns, cached",
             "retrieval tokens",
             "retrieval offered %",
             "full schemas",
@@ -177,8 +183,8 @@ def size_table(found: Mapping[str, Any]) -> Table:
                 str(row["two-phase"]["requests"]),
                 _whole(row["pool_tokens"]),
                 _whole(row["two-phase"]["turns"]["tokens"]),
-                _percent(row["two-phase"]["coverage"]),
-                _percent(row["two-phase"]["tool_recall"]),
+                *_offered(row["two-phase"]),
+                _whole(row["two-phase"]["long_cached"]),
                 _whole(row["retrieval, our encoder"]["turns"]["tokens"]),
                 _percent(row["retrieval, our encoder"]["coverage"]),
                 _whole(row["full_tokens"]),
@@ -186,6 +192,40 @@ def size_table(found: Mapping[str, Any]) -> Table:
             for row in found["sizes"]["rows"]
         ),
     )
+
+
+def curve_table(found: Mapping[str, Any]) -> Table:
+    """Several settings of the two-phase arm, and retrieval, at the largest size."""
+    return Table(
+        (
+            "setting",
+            "tokens/turn",
+            "offered %",
+            "single",
+            "multi",
+            "sessions",
+            "typed %",
+            "30 turns, cached",
+            "tools offered",
+        ),
+        tuple(
+            (
+                row["name"],
+                _whole(row["turns"]["tokens"]),
+                *_offered(row),
+                _whole(row["long_cached"]),
+                f"{row['turns']['tools']:.1f}",
+            )
+            for row in found["sizes"]["curve"]
+        ),
+    )
+
+
+def _offered(held: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """Coverage in all and by kind of task, and of types."""
+    kinds = (held["kinds"].get(kind) for kind in KINDS)
+    by_kind = (kind and _percent(kind["coverage"]) for kind in kinds)
+    return (_percent(held["coverage"]), *by_kind, _percent(held["typed"]))
 
 
 def poison_table(found: Mapping[str, Any]) -> Table:

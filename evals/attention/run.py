@@ -2,69 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from time import perf_counter
 from typing import Any
 
 from ... import demo
-from ...catalog import Catalog, Tool
+from ...catalog import Catalog
 from ...gating.decision import Decider
 from ...loaders import Summaries
-from ...loaders.ladder import Rung
-from ...retrieval.document import embedding_text
 from .arm import Arm
+from .growth import Plan, Step
 from .overlap import word_overlap
 from .poison import exposure, poisoned_tools, with_poison
 from .preconditions import testbed_gate
-from .remembering import RememberingEngine
-from .replay import figures
-from .sizes import SIZES, answerable, does_the_same_work, padded, shuffled
+from .replay import brief
+from .settings import OURS, SEARCHED, WORKING, Settings
 from .stock import STOCK_THREADS, stock_absence, stock_spec
 from .tasks import KINDS, Script, asked, load_scripts
 from .transcript import Prices
-from .two_phase import Settings
 from .workbench import Shared, Workbench
 
-OURS = Settings(k=3, pool_budget=3_000, top=Rung.ARGUMENTS, schema_budget=1_200, turn_budget=600)
-"""Measured as two-phase where the pool has room for every tool's arguments: all tools can be called
-from the prefix, so that few are promoted. By arithmetic: pool and schemas together take less than
-ten definitions of 400 tokens, and a turn writes the first in full and two signatures."""
-SEARCHED = Settings(k=20, schema_budget=2_200)
-"""Measured elsewhere: a pool of summaries at its default budget, and what a search finds. By the
-same arithmetic: the first in full and nineteen signatures take some 2,100 tokens."""
-
-
-def settings_for(catalog: Catalog, shared: Shared) -> Settings:
-    """How a catalog is shown: by arguments if there is room for all of them, else by search."""
-    pool = shared.pools(OURS).write(catalog)
-    return OURS if pool.rung is OURS.top else SEARCHED
-
-
-Step = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to measure.
-
-    Args:
-        others: tools that larger catalogs are padded with; generated ones without.
-        others_from: names of the files they came from.
-        sizes: of the catalogs.
-    """
-
-    others: tuple[Tool, ...] = ()
-    others_from: tuple[str, ...] = ()
-    sizes: tuple[int, ...] = SIZES
+__all__ = ["Plan", "measure"]
 
 
 def measure(plan: Plan, *, step: Step = lambda _: None) -> dict[str, Any]:
     """Run everything; deterministic but for the seconds.
 
     Args:
-        plan: what to measure.
+        plan: what to measure besides the testbed.
         step: is told what is being measured.
 
     Returns:
@@ -73,7 +40,7 @@ def measure(plan: Plan, *, step: Step = lambda _: None) -> dict[str, Any]:
     start, shared = perf_counter(), Shared()
     with ThreadPoolExecutor(1, "encoding") as aside:
         # The arms keep one core busy: what the larger catalogs need is encoded beside them.
-        encoded = aside.submit(shared.encoders.load().encode, _texts(plan))
+        encoded = aside.submit(shared.encoders.load().encode, plan.texts())
         found = _measured(plan, shared, encoded, step)
     return found | {"seconds": perf_counter() - start}
 
@@ -87,7 +54,11 @@ def _measured(plan: Plan, shared: Shared, encoded: Future[Any], step: Step) -> d
     found: dict[str, Any] = {
         "tasks": _tasks(scripts, catalog),
         "prices": asdict(Prices()),
-        "settings": {"two-phase": _settings(OURS), "by search": _settings(SEARCHED)},
+        "settings": {
+            "two-phase": _settings(OURS),
+            "by search": _settings(SEARCHED),
+            "working set": _settings(WORKING),
+        },
         "stock_absent": stock_absence(),
         "arms": {name: _arm(bench, name, arm, step) for name, arm in _arms(bench)},
         "ablations": dict(_ablations(fewer, step)),
@@ -95,20 +66,7 @@ def _measured(plan: Plan, shared: Shared, encoded: Future[Any], step: Step) -> d
     }
     step("encoding")
     encoded.result()
-    return found | {"sizes": _sizes(plan, some(scripts), shared, step)}
-
-
-def _texts(plan: Plan) -> list[str]:
-    """What encoders read of the tools of all catalogs."""
-    catalog, most = demo.load_catalog(), plan.sizes[-1]
-    tools = (tool for others in _fillers(plan) for tool in padded(catalog, most, others))
-    return list(dict.fromkeys(map(embedding_text, tools)))
-
-
-def _fillers(plan: Plan) -> list[tuple[Tool, ...]]:
-    """What the testbed is padded with: tools of other work, and all."""
-    given = shuffled(Catalog(plan.others))
-    return [tuple(tool for tool in given if not does_the_same_work(tool)), given]
+    return found | {"sizes": plan.measure(some(scripts), shared, step)}
 
 
 def some(scripts: Sequence[Script]) -> list[Script]:
@@ -207,11 +165,6 @@ def _preconditions(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str
         yield name, _variant(place, settings, sessions)
 
 
-def brief(found: dict[str, Any]) -> dict[str, Any]:
-    """Figures without those turn by turn."""
-    return {name: value for name, value in found.items() if name != "long"}
-
-
 def _poison(scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, Any]:
     """Definitions that hide orders, added to the testbed, in the prompts of all sessions."""
     step("poison")
@@ -236,47 +189,3 @@ def _poison(scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, 
         "missed": sorted(ids - trusted.withheld),
         "benign_held_back": sorted(trusted.withheld - ids),
     }
-
-
-def _sizes(plan: Plan, scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, Any]:
-    """The two-phase arm and retrieval over catalogs of growing size."""
-    catalog = demo.load_catalog()
-    apart, given = _fillers(plan)
-    engine = shared.engine(catalog)
-    rows = list(_grown(engine, plan.sizes, catalog, apart, scripts, shared, step))
-    if len(apart) < len(given):
-        rows += [
-            row | {"same_work": True}
-            for row in _grown(engine, plan.sizes[-1:], catalog, given, scripts, shared, step)
-        ]
-    return {"rows": rows, "padded_from": list(plan.others_from), "apart": len(apart)}
-
-
-def _grown(
-    engine: RememberingEngine,
-    sizes: Sequence[int],
-    catalog: Catalog,
-    others: Sequence[Tool],
-    scripts: Sequence[Script],
-    shared: Shared,
-    step: Step,
-) -> Iterator[dict[str, Any]]:
-    for size in sizes:
-        step(f"catalog of {size}")
-        larger = padded(catalog, size, others)
-        engine.update(larger)
-        fitting = answerable(scripts, larger)
-        bench = Workbench(larger, fitting, shared, engine=engine)
-        settings = settings_for(larger, shared)
-        arm = bench.two_phase(settings)
-        yield {
-            "tools": len(larger),
-            "generated": max(0, len(larger) - len(catalog) - len(others)),
-            "same_work": False,
-            "settings": "arguments" if settings is OURS else "by search",
-            "pool_tokens": arm.pool.tokens,
-            "pool": {rung.name.lower(): n for rung, n in arm.rungs.items()},
-            "two-phase": brief(bench.figures(arm)),
-            "retrieval, our encoder": brief(bench.figures(bench.retrieval())),
-            "full_tokens": figures(bench.outcomes(bench.full(), fitting[:1]))["turns"]["tokens"],
-        }

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...catalog import Tool
 from ...gating import State
 from ...loaders import Detail, Prompt
 from ...loaders.ladder import Rung
-from ...loaders.pool import POOL_BUDGET
-from ...loaders.prompt import SCHEMA_BUDGET
-from ...session import Session
+from ...session import Budget, Session
 from .arm import Running, Shown
+from .settings import Settings
 from .tasks import Script, Turn
+from .working import ArgumentLines
 
 if TYPE_CHECKING:
     from ...engine import Engine
     from ...loaders import EntryWriter, PoolWriter, SchemaLoader
-    from ...session.deciding import Decides
+    from .transcript import TextTokens
 
 FORMAT = "anthropic_call_tool"
 """One stable tool; definitions travel in messages, so that nothing before them moves."""
@@ -28,33 +29,6 @@ _STANDING = 2
 """Segments of the format that stand before the conversation: the one tool and the pool."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the two phases are set to.
-
-    Args:
-        tier: that searches; the engine's default when absent.
-        k: tools found per turn; the engine's number when absent.
-        decider: cuts and abstains; none by default, as in a Session.
-        pool_budget: tokens of phase 1; 0 for none.
-        top: what a line of the pool says where there is room.
-        schema_budget: tokens of phase 2.
-        turn_budget: tokens a turn may write, see `Prompt`; None for no bound.
-        check: whether a call of a tool that is visible and not offered promotes it.
-        preconditions: whether sessions run with their accounts' scopes under the engine's rules.
-    """
-
-    tier: str | None = None
-    k: int | None = None
-    decider: Decides | None = None
-    pool_budget: int = POOL_BUDGET
-    top: Rung = Rung.SUMMARIES
-    schema_budget: int = SCHEMA_BUDGET
-    turn_budget: int | None = None
-    check: bool = True
-    preconditions: bool = False
-
-
 class TwoPhase:
     """Phase 1 in the prefix, phase 2 behind it, one stable tool that calls any other.
 
@@ -62,6 +36,8 @@ class TwoPhase:
         engine: searched.
         settings: of the session and the prompt.
         pools: writes phase 1; shared, so that it is written once per catalog and budget.
+        lines: writes what stands without being promoted; shared.
+        count: counts tokens; shared.
         schemas: loads phase 2; shared.
         entries: writes tools; shared.
         withheld: ids of the tools the engine has in quarantine.
@@ -73,6 +49,8 @@ class TwoPhase:
         settings: Settings,
         *,
         pools: PoolWriter,
+        lines: ArgumentLines,
+        count: TextTokens,
         schemas: SchemaLoader,
         entries: EntryWriter,
         withheld: frozenset[str] = frozenset(),
@@ -82,6 +60,8 @@ class TwoPhase:
         self.schemas = schemas
         self.entries = entries
         self.pools = pools
+        self.lines = lines
+        self.count = count
         self.withheld = withheld
         self.pool = pools.write(engine.catalog, withheld=withheld)
         shown = [tool for tool in engine.catalog if tool.id not in withheld]
@@ -89,6 +69,9 @@ class TwoPhase:
             tool.id for tool in shown if self.pool.rungs[tool.server or ""] >= Rung.NAMES
         )
         self.standing = self.pool.standing(shown)
+        self.servers: dict[str, list[Tool]] = {}
+        for tool in shown:
+            self.servers.setdefault(tool.server or "", []).append(tool)
 
     @property
     def rungs(self) -> dict[Rung, int]:
@@ -111,6 +94,7 @@ class _Running:
             decider=settings.decider,
             standing=arm.standing,
             state=State(scopes=frozenset(script.scopes)) if settings.preconditions else None,
+            budget=Budget(max(Budget().tools, 2 * (settings.k or 0))),
         )
         self._prompt = Prompt(
             arm.engine.catalog,
@@ -123,24 +107,37 @@ class _Running:
             pass_through_share=0.0,
             withheld=arm.withheld,
         )
+        self._kept: set[str] = set()
+        self._servers: dict[str, list[Tool]] = {}
+        self._in_use = ""
+        self._at_hand: frozenset[str] = frozenset()
         self._offered: frozenset[str] = frozenset()
 
     def show(self, turn: Turn) -> Shown:
         """What the session finds, as far as the prompt has room."""
         found = self._session.turn(turn.user)
-        scores = {hit.id: 1.0 / hit.rank for hit in found.hits}
-        prompt = self._prompt.turn(found.active, scores)
+        first = found.hits[: self._arm.settings.promoted]
+        self._kept |= {hit.id for hit in first}
+        wanted = [tool_id for tool_id in found.active if tool_id in self._kept]
+        prompt = self._prompt.turn(wanted, {hit.id: 1.0 / hit.rank for hit in first})
         typed = frozenset(tool_id for tool_id, detail in prompt.details.items() if detail >= TYPED)
-        self._offered = typed | self._arm.standing
+        there = typed | self._arm.standing | self._at_hand
+        told = self._told([hit.tool for hit in found.hits if hit.id not in there])
+        self._offered = there | {tool.id for tool in told}
         segments = prompt.rendered.segments
         return Shown(
-            segments[:_STANDING],
+            _texts(*segments[:_STANDING], self._in_use),
             segments[_STANDING:],
-            (),
+            _texts(self._arm.lines.text(told)),
             self._offered,
             typed,
-            self._arm.visible | prompt.details.keys(),
+            self._arm.visible | self._offered | prompt.details.keys(),
         )
+
+    def _told(self, found: Iterable[Tool]) -> list[Tool]:
+        """Of what was found, that whose arguments are told in the room that servers leave."""
+        spent = self._arm.count(self._in_use)
+        return self._arm.lines.fitting(found, self._arm.settings.working - spent)
 
     def done(self, turn: Turn) -> None:
         """What was offered is called; what was only visible is named, promoted, and called."""
@@ -150,5 +147,23 @@ class _Running:
                     continue
                 if self._session.check(tool_id).status != "promoted":
                     continue
+                self._kept.add(tool_id)
             self._session.state = self._arm.engine.after_call(self._session.state, tool_id)
+            self._use(self._arm.engine.catalog.get(tool_id))
         self._session.answered(turn.assistant)
+
+    def _use(self, called: Tool) -> None:
+        """Put a tool's server in use; the latest called has room before the others."""
+        if called.server is None or called.id in self._arm.standing:
+            return
+        self._servers.pop(called.server, None)
+        self._servers[called.server] = self._arm.servers[called.server]
+        latest = reversed(self._servers.values())
+        tools = self._arm.lines.fitting_servers(latest, self._arm.settings.in_use)
+        self._in_use = self._arm.lines.text(tools)
+        self._at_hand = frozenset(tool.id for tool in tools)
+
+
+def _texts(*texts: str) -> tuple[str, ...]:
+    """Those that say something."""
+    return tuple(filter(None, texts))

@@ -17,10 +17,12 @@ from .arm import Arm, text_of
 from .plain_arms import RETRIEVED_TOOLS, Discovery, Retrieval, Standing, curated, definition
 from .remembering import Encoders, RememberingEngine
 from .replay import Outcome, figures, replay
+from .settings import Settings
 from .stock import STOCK_THREADS, THRESHOLD, Requests, StockRouter, published_summary, stock_spec
 from .tasks import Script
 from .transcript import Prices, TextTokens
-from .two_phase import FORMAT, Settings, TwoPhase
+from .two_phase import FORMAT, TwoPhase
+from .working import ArgumentLines
 
 TRUSTING = {"scan": False}
 """Trust of the engines, which hold back nothing by themselves; the arm `trusted` does."""
@@ -37,19 +39,22 @@ class Shared:
         self.counter = TokenCounter()
         self.count = TextTokens(self.counter)
         self.summaries = Summaries()
+        self.lines = ArgumentLines(self.count, self.summaries)
         self.schemas = SchemaLoader()
         self.entries = EntryWriter(renderer_for(FORMAT), self.counter)
         self._pools: dict[tuple[int, Rung], PoolWriter] = {}
 
-    def pools(self, settings: Settings) -> PoolWriter:
-        """Writes phase 1 as these settings have it."""
-        key = settings.pool_budget, settings.top
+    def pools(self, budget: int, top: Rung) -> PoolWriter:
+        """Writes phase 1.
+
+        Args:
+            budget: tokens.
+            top: what a line says where there is room.
+        """
+        key = budget, top
         if key not in self._pools:
             self._pools[key] = PoolWriter(
-                budget=settings.pool_budget,
-                summaries=self.summaries,
-                counter=self.counter,
-                top=settings.top,
+                budget=budget, summaries=self.summaries, counter=self.counter, top=top
             )
         return self._pools[key]
 
@@ -140,7 +145,9 @@ class Workbench:
         return TwoPhase(
             self.engine,
             settings,
-            pools=self.shared.pools(settings),
+            pools=self.shared.pools(settings.pool_budget, settings.top),
+            lines=self.shared.lines,
+            count=self.shared.count,
             schemas=self.shared.schemas,
             entries=self.shared.entries,
             withheld=withheld,

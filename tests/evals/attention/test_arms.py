@@ -16,11 +16,11 @@ from shortlist.evals.attention.remembering import (
     RememberingEngine,
 )
 from shortlist.evals.attention.replay import figures, replay
+from shortlist.evals.attention.settings import Settings
 from shortlist.evals.attention.sizes import answerable, does_the_same_work, padded
 from shortlist.evals.attention.stock import published_summary
 from shortlist.evals.attention.tasks import Script, Turn, load_scripts
 from shortlist.evals.attention.transcript import Prices, TextTokens
-from shortlist.evals.attention.two_phase import Settings
 from shortlist.evals.attention.workbench import Shared, Workbench
 from shortlist.models import TokenCounter
 
@@ -158,7 +158,9 @@ def test_an_encoder_is_loaded_once_and_not_before_it_is_asked_for(catalog, monke
     RememberingEngine.over(catalog, encoders, tiers=["lexical"])
     assert not loaded
     for _ in range(2):
-        engine = RememberingEngine.over(catalog, encoders, encoder="some", threads=1)
+        engine = RememberingEngine.over(
+            catalog, encoders, encoder="some", threads=1, tiers=["embed"]
+        )
         assert engine.encoded == len(catalog)
     assert loaded == [("some", 1)]
 

@@ -71,7 +71,10 @@ def test_the_command_shows_tables_and_writes_records(measured, tmp_path):
     assert "two-phase, pool of arguments" in told.output
     assert measured[0].sizes == (50, 120)
     names = {one.stem for one in tmp_path.iterdir()}
-    assert names == {"again", *(f"again-{w}" for w in ("ablations", "sizes", "poison", "bars"))}
+    assert names == {
+        "again",
+        *(f"again-{w}" for w in ("ablations", "sizes", "curve", "poison", "bars")),
+    }
     assert read_record("again-bars", tmp_path).result == {"in": "again"}
 
 

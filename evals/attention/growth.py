@@ -1,0 +1,133 @@
+"""The two-phase arm and retrieval over catalogs of growing size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ... import demo
+from ...catalog import Catalog, Tool
+from ...retrieval.document import embedding_text
+from .remembering import RememberingEngine
+from .replay import brief, figures
+from .settings import OURS, SEARCHED, WORKING, Settings
+from .sizes import SIZES, answerable, does_the_same_work, padded, shuffled
+from .tasks import Script
+from .workbench import Shared, Workbench
+
+Step = Callable[[str], None]
+
+CURVE = {
+    "by search, k = 20": SEARCHED,
+    "by search, k = 50": replace(SEARCHED, k=50),
+    "working set": WORKING,
+    "no servers in use": replace(WORKING, in_use=0),
+    **{
+        f"working set of {tokens:,} tokens": replace(
+            WORKING, working=tokens, in_use=tokens * 2 // 3
+        )
+        for tokens in (1_000, 2_000, 4_000, 6_000)
+    },
+}
+"""What is measured at the largest size, so that the choice of `WORKING` can be seen."""
+RETRIEVED = (30, 50)
+"""Full schemas of simple retrieval there, as its ten are smaller than the testbed's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure besides the testbed: catalogs of growing size around it.
+
+    Args:
+        others: tools that larger catalogs are padded with; generated ones without.
+        others_from: names of the files they came from.
+        sizes: of the catalogs, ascending.
+    """
+
+    others: tuple[Tool, ...] = ()
+    others_from: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = SIZES
+
+    def fillers(self) -> list[tuple[Tool, ...]]:
+        """What the testbed is padded with: tools of other work, and all."""
+        given = shuffled(Catalog(self.others))
+        return [tuple(tool for tool in given if not does_the_same_work(tool)), given]
+
+    def texts(self) -> list[str]:
+        """What encoders read of the tools of all catalogs."""
+        catalog, most = demo.load_catalog(), self.sizes[-1]
+        tools = (tool for others in self.fillers() for tool in padded(catalog, most, others))
+        return list(dict.fromkeys(map(embedding_text, tools)))
+
+    def measure(self, scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, Any]:
+        """Every size, and several settings at the largest.
+
+        Args:
+            scripts: the tasks.
+            shared: with the other workbenches of a run.
+            step: is told what is being measured.
+        """
+        apart, given = self.fillers()
+        engine = shared.engine(demo.load_catalog())
+        rows, curve = [], []
+        for size in self.sizes:
+            bench = _grown(engine, size, apart, scripts, shared, step)
+            rows.append(_row(bench, len(apart)))
+        if self.sizes[-1] > len(demo.load_catalog()):
+            curve = list(_curve(bench, step))
+        if len(apart) < len(given):
+            bench = _grown(engine, self.sizes[-1], given, scripts, shared, step)
+            rows.append(_row(bench, len(given)) | {"same_work": True})
+        return {
+            "rows": rows,
+            "curve": curve,
+            "padded_from": list(self.others_from),
+            "apart": len(apart),
+            "given": len(given),
+        }
+
+
+def settings_for(catalog: Catalog, shared: Shared) -> Settings:
+    """How a catalog is shown: by arguments if there is room for all, else by a working set."""
+    pool = shared.pools(OURS.pool_budget, OURS.top).write(catalog)
+    return OURS if pool.rung is OURS.top else WORKING
+
+
+def _grown(
+    engine: RememberingEngine,
+    size: int,
+    others: Sequence[Tool],
+    scripts: Sequence[Script],
+    shared: Shared,
+    step: Step,
+) -> Workbench:
+    step(f"catalog of {size}")
+    larger = padded(demo.load_catalog(), size, others)
+    engine.update(larger)
+    return Workbench(larger, answerable(scripts, larger), shared, engine=engine)
+
+
+def _row(bench: Workbench, others: int) -> dict[str, Any]:
+    settings = settings_for(bench.catalog, bench.shared)
+    arm = bench.two_phase(settings)
+    of_testbed = sum(tool.id in demo.load_catalog() for tool in bench.catalog)
+    return {
+        "tools": len(bench.catalog),
+        "generated": max(0, len(bench.catalog) - of_testbed - others),
+        "same_work": False,
+        "settings": "arguments" if settings is OURS else "working set",
+        "pool_tokens": arm.pool.tokens,
+        "pool": {rung.name.lower(): n for rung, n in arm.rungs.items()},
+        "two-phase": brief(bench.figures(arm)),
+        "retrieval, our encoder": brief(bench.figures(bench.retrieval())),
+        "full_tokens": figures(bench.outcomes(bench.full(), bench.scripts[:1]))["turns"]["tokens"],
+    }
+
+
+def _curve(bench: Workbench, step: Step) -> Iterator[dict[str, Any]]:
+    step("coverage against tokens")
+    for name, settings in CURVE.items():
+        yield {"name": name} | brief(bench.figures(bench.two_phase(settings)))
+    for k in RETRIEVED:
+        yield {"name": f"retrieval, {k} schemas"} | brief(bench.figures(bench.retrieval(k=k)))

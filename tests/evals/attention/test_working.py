@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist import demo
+from shortlist.evals.attention import growth, remembering
+from shortlist.evals.attention.growth import Plan, settings_for
+from shortlist.evals.attention.replay import replay
+from shortlist.evals.attention.settings import OURS, WORKING
+from shortlist.evals.attention.sizes import padded
+from shortlist.evals.attention.tasks import Script, Turn
+from shortlist.evals.attention.workbench import Shared, Workbench
+from shortlist.loaders.signature import call_form
+
+CATALOG = demo.load_catalog()
+TOOLS = list(CATALOG)
+TALK = Script(
+    "talk",
+    "session",
+    (
+        Turn("which job logs of the CI are there for PR 702?", ("github/get_job_logs",), "None."),
+        Turn("thanks", (), "Sure."),
+        Turn("start it again", ("github/dispatch_workflow",), "Done."),
+        Turn("frobnicate the whatsit", ("jira/link_issues",), "Done."),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return Shared()
+
+
+@pytest.fixture(scope="module")
+def larger():
+    return padded(CATALOG, 300, ())
+
+
+@pytest.fixture(scope="module")
+def bench(shared, larger):
+    engine = shared.engine(larger, tiers=["lexical"])
+    return Workbench(larger, [TALK], shared, engine=engine)
+
+
+def watched(bench, settings):
+    seen = []
+    arm = bench.two_phase(settings)
+    replay(arm, [TALK], bench.shared.count, bench.prices, watch=seen.append)
+    return seen
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(TOOLS), unique=True), st.integers(0, 2_000))
+def test_lines_never_take_more_than_their_budget(shared, tools, budget):
+    taken = shared.lines.fitting(tools, budget)
+    assert shared.count(shared.lines.text(taken)) <= budget
+    assert [tool for tool in tools if tool in taken] == taken
+    if len(taken) < len(tools):
+        left = next(tool for tool in tools if tool not in taken)
+        before = [tool for tool in taken if tools.index(tool) < tools.index(left)]
+        assert shared.count(shared.lines.text([*before, left])) > budget
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(TOOLS), unique=True))
+def test_a_line_tells_what_a_call_takes(shared, tools):
+    text = shared.lines.text(tools)
+    for tool in tools:
+        assert f" {tool.name}{call_form(tool)}\n" in text
+    assert text.count("/ (") == len({tool.server for tool in tools})
+
+
+def test_servers_stand_with_all_their_lines_or_not_at_all(shared):
+    servers = {}
+    for tool in TOOLS:
+        servers.setdefault(tool.server, []).append(tool)
+    one, other = servers["jira"], servers["web"]
+    room = shared.count(shared.lines.text(one))
+    assert shared.lines.fitting_servers([one, other], room) == one
+    assert shared.lines.fitting_servers([one, other], room - 1) == other
+    assert shared.lines.fitting_servers([one, other], 10_000) == [*one, *other]
+
+
+def test_a_changed_tool_is_written_anew(shared):
+    tool = CATALOG.get("web/read_feed")
+    longer = type(tool)(
+        tool.name,
+        tool.server,
+        tool.description,
+        {"type": "object", "properties": {f"argument_{n}": {} for n in range(20)}},
+    )
+    shared.lines.fitting([tool], 100)
+    assert not shared.lines.fitting([longer], shared.count(shared.lines.text([tool])))
+
+
+def test_a_server_in_use_stands_in_the_prefix_from_the_next_turn_on(bench):
+    first, thanks, again, _ = watched(bench, replace(WORKING, k=10, promoted=1))
+    of_github = {tool.id for tool in CATALOG if tool.server == "github"}
+    assert "github/get_job_logs" in first.offered
+    assert not of_github <= first.offered
+    assert of_github <= thanks.offered & again.offered
+    assert len(thanks.head) == len(first.head) + 1
+    assert thanks.head == again.head
+    assert "get_job_logs(" in thanks.head[-1]
+
+
+def test_what_cannot_be_called_puts_no_server_in_use(bench):
+    *_, last = watched(bench, replace(WORKING, k=1, working=100, in_use=0))
+    assert "jira/link_issues" not in last.offered
+    assert "jira/create_issue" not in last.offered
+
+
+def test_what_is_found_is_told_in_the_room_that_servers_leave(bench):
+    count = bench.shared.count
+    for shown in watched(bench, replace(WORKING, working=1_000, in_use=600)):
+        in_use = shown.head[2:]
+        assert sum(map(count, (*in_use, *shown.tail))) <= 1_000
+        assert sum(map(count, in_use)) <= 600
+
+
+def test_without_lines_nothing_but_the_prompt_offers(bench):
+    for shown in watched(bench, replace(WORKING, working=0, in_use=0)):
+        assert not shown.tail
+        assert shown.offered == shown.typed
+
+
+def test_a_catalog_is_shown_whole_as_long_as_its_arguments_have_room(shared, larger):
+    assert settings_for(CATALOG, shared) is OURS
+    assert settings_for(larger, shared) is WORKING
+
+
+class Letters:
+    """How often a text has each letter."""
+
+    name, dim, fingerprint = "letters", 26, "0"
+
+    def encode(self, texts, *, query=False, progress=None):
+        counts = [[1 + text.count(chr(ord("a") + n)) for n in range(26)] for text in texts]
+        vectors = np.array(counts, np.float32).reshape(-1, 26)
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_every_size_is_measured_and_at_the_largest_a_curve(monkeypatch):
+    monkeypatch.setattr(remembering, "load_encoder", lambda spec, *, threads: Letters())
+    monkeypatch.setattr(growth, "CURVE", {"working set": WORKING})
+    steps, shared = [], Shared()
+    plan = Plan(sizes=(50, 130))
+    found = plan.measure([TALK, Script("one", "single", TALK.turns[:1])], shared, steps.append)
+    assert [row["tools"] for row in found["rows"]] == [50, 130]
+    assert [row["generated"] for row in found["rows"]] == [0, 10]
+    names = [row["name"] for row in found["curve"]]
+    assert names == ["working set", "retrieval, 30 schemas", "retrieval, 50 schemas"]
+    assert all(0 <= row["coverage"] <= 1 for row in found["curve"])
+    assert steps == ["catalog of 50", "catalog of 130", "coverage against tokens"]
+    assert len(plan.texts()) == 130
