@@ -111,10 +111,11 @@ def _grown(
 def _row(bench: Workbench, others: int) -> dict[str, Any]:
     settings = settings_for(bench.catalog, bench.shared)
     arm = bench.two_phase(settings)
-    of_testbed = sum(tool.id in demo.load_catalog() for tool in bench.catalog)
+    testbed = demo.load_catalog()
+    real = others + sum(tool.id in testbed for tool in bench.catalog)
     return {
         "tools": len(bench.catalog),
-        "generated": max(0, len(bench.catalog) - of_testbed - others),
+        "generated": max(0, len(bench.catalog) - real),
         "same_work": False,
         "settings": "arguments" if settings is OURS else "working set",
         "pool_tokens": arm.pool.tokens,
