@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from ...catalog import Tool
 from ...loaders import Summaries
-from ...loaders.ladder import Rung, group
+from ...loaders.ladder import Rung, ServerBlock
 from .transcript import TextTokens
+
+_ALONE = "(1):\n"
+"""How the heading of a server ends that has one tool."""
+
+
+class Line(NamedTuple):
+    """A tool's line.
+
+    Attributes:
+        text: of the line.
+        tokens: of the text.
+        heading: of a server that has this tool alone.
+        heading_tokens: of the heading.
+    """
+
+    text: str
+    tokens: int
+    heading: str
+    heading_tokens: int
 
 
 class ArgumentLines:
@@ -21,11 +41,14 @@ class ArgumentLines:
     def __init__(self, count: TextTokens, summaries: Summaries) -> None:
         self._count = count
         self._summaries = summaries
-        self._costs: dict[str, tuple[str, int, int]] = {}
+        self._lines: dict[tuple[str, str], Line] = {}
 
     def text(self, tools: Iterable[Tool]) -> str:
         """The lines, in the order of servers and ids."""
-        return "".join(block.text(Rung.ARGUMENTS) for block in group(tools, self._summaries))
+        servers: dict[str, list[Tool]] = {}
+        for tool in tools:
+            servers.setdefault(tool.server or "", []).append(tool)
+        return "".join(self._of_server(servers[server]) for server in sorted(servers))
 
     def fitting(self, tools: Iterable[Tool], budget: int) -> list[Tool]:
         """The tools whose lines fit, those that come first before the others.
@@ -37,8 +60,8 @@ class ArgumentLines:
         taken: list[Tool] = []
         headed: set[str | None] = set()
         for tool in tools:
-            head, line = self._cost(tool)
-            cost = line if tool.server in headed else head + line
+            line = self._line(tool)
+            cost = line.tokens + (0 if tool.server in headed else line.heading_tokens)
             if cost <= budget:
                 budget -= cost
                 headed.add(tool.server)
@@ -60,11 +83,16 @@ class ArgumentLines:
                 taken += tools
         return taken
 
-    def _cost(self, tool: Tool) -> tuple[int, int]:
-        """Tokens of the line that heads a server, and of a tool's own."""
-        fingerprint, head, line = self._costs.get(tool.id, ("", 0, 0))
-        if fingerprint != tool.fingerprint:
-            heading, _, rest = self.text([tool]).partition("\n")
-            head, line = self._count(f"{heading}\n"), self._count(rest)
-            self._costs[tool.id] = tool.fingerprint, head, line
-        return head, line
+    def _of_server(self, tools: list[Tool]) -> str:
+        lines = [self._line(tool) for tool in sorted(tools, key=lambda tool: tool.id)]
+        heading = lines[0].heading.removesuffix(_ALONE)
+        return f"{heading}({len(lines)}):\n{''.join(line.text for line in lines)}"
+
+    def _line(self, tool: Tool) -> Line:
+        key = tool.id, tool.fingerprint
+        if key not in self._lines:
+            block = ServerBlock(tool.server or "", (tool,), self._summaries)
+            heading, end, text = block.text(Rung.ARGUMENTS).partition("\n")
+            heading += end
+            self._lines[key] = Line(text, self._count(text), heading, self._count(heading))
+        return self._lines[key]

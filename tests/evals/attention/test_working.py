@@ -15,6 +15,8 @@ from shortlist.evals.attention.settings import OURS, WORKING
 from shortlist.evals.attention.sizes import padded
 from shortlist.evals.attention.tasks import Script, Turn
 from shortlist.evals.attention.workbench import Shared, Workbench
+from shortlist.loaders import Summaries
+from shortlist.loaders.ladder import Rung, group
 from shortlist.loaders.signature import call_form
 
 CATALOG = demo.load_catalog()
@@ -70,6 +72,7 @@ def test_lines_never_take_more_than_their_budget(shared, tools, budget):
 @given(st.lists(st.sampled_from(TOOLS), unique=True))
 def test_a_line_tells_what_a_call_takes(shared, tools):
     text = shared.lines.text(tools)
+    assert text == "".join(block.text(Rung.ARGUMENTS) for block in group(tools, Summaries()))
     for tool in tools:
         assert f" {tool.name}{call_form(tool)}\n" in text
     assert text.count("/ (") == len({tool.server for tool in tools})
@@ -147,14 +150,16 @@ class Letters:
 
 def test_every_size_is_measured_and_at_the_largest_a_curve(monkeypatch):
     monkeypatch.setattr(remembering, "load_encoder", lambda spec, *, threads: Letters())
-    monkeypatch.setattr(growth, "CURVE", {"working set": WORKING})
+    curve = {"working set": WORKING, "nothing": replace(WORKING, working=0, in_use=0)}
+    monkeypatch.setattr(growth, "CURVE", curve)
     steps, shared = [], Shared()
     plan = Plan(sizes=(50, 130))
     found = plan.measure([TALK, Script("one", "single", TALK.turns[:1])], shared, steps.append)
     assert [row["tools"] for row in found["rows"]] == [50, 130]
     assert [row["generated"] for row in found["rows"]] == [0, 10]
     names = [row["name"] for row in found["curve"]]
-    assert names == ["working set", "retrieval, 30 schemas", "retrieval, 50 schemas"]
+    assert names == [*curve, "retrieval, 30 schemas", "retrieval, 50 schemas"]
+    assert found["curve"][0] == {"name": "working set"} | found["rows"][-1]["two-phase"]
     assert all(0 <= row["coverage"] <= 1 for row in found["curve"])
     assert steps == ["catalog of 50", "catalog of 130", "coverage against tokens"]
     assert len(plan.texts()) == 130
