@@ -25,11 +25,13 @@ _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁһԛԝьвкмнтгАВЕКМНОРСТХІЈЅαοιρντκυχ",
     "aeopcyxijsdhqwbbkmhtrABEKMHOPCTXIJSaoipvtkux",
 )
-_MIXED = re.compile(r"[^\W\d_]*(?:[a-zA-Z][\u0370-\u04ff]|[\u0370-\u04ff][a-zA-Z])[^\W\d_]*")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_MIXES = re.compile(r"[a-zA-Z][\u0370-\u04ff]|[\u0370-\u04ff][a-zA-Z]")
 _GAP = re.compile(r"[ \t]{80,}|(?:\n[ \t]*){12,}")
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d\u2032", "''\"\"'")
 _END = re.compile(
-    r"(?<=[.!?;])[\"')\]]?\s+|(?<=[。！？；])|\n+|\s[-*\u2022]\s|\s(?=\w+ ?\((?:str|int|float|bool|"
+    r"(?<=[.!?;])(?<!e\.g\.)(?<!i\.e\.)(?<![ (]np\.)(?<!z\.B\.)[\"')\]]?\s+|(?<=[。！？；])|"
+    r"\n+|\s[-*\u2022]\s|\s(?=\w+ ?\((?:str|int|float|bool|"
     r"list|dict|opt|req))"
 )
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
@@ -47,7 +49,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return text[:LONGEST]
     folded = unicodedata.normalize("NFKC", text[:LONGEST]).translate(_QUOTES)
-    return _MIXED.sub(lambda word: word[0].translate(_LOOKALIKES), folded)
+    return _LETTERS.sub(_latin, folded) if _MIXES.search(folded) else folded
 
 
 def mixed_words(text: str) -> int:
@@ -56,9 +58,14 @@ def mixed_words(text: str) -> int:
         return 0
     return sum(
         1
-        for word in _MIXED.finditer(text[:LONGEST])
-        if word[0].translate(_LOOKALIKES).isascii() and len(word[0]) > 3
+        for word in _LETTERS.finditer(text[:LONGEST])
+        if len(word[0]) > 3 and _MIXES.search(word[0]) and _latin(word).isascii()
     )
+
+
+def _latin(word: re.Match[str]) -> str:
+    """A word, made Latin if it mixes scripts."""
+    return word[0].translate(_LOOKALIKES) if _MIXES.search(word[0]) else word[0]
 
 
 def padded(text: str) -> bool:

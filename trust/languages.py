@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .further_languages import FURTHER
+
 _COMMON = re.compile(
     r"\b(?:el|la|los|las|der|die|das|den|dem|le|les|des|il|lo|di|que|para|por|um|uma|os|un|una|und|"
-    r"ein|nicht|pas|non|não|bir|ve|prima|antes|avant)\b|[^\x00-\u024f\u2000-\u2bff]"
+    r"ein|nicht|pas|non|bir|ve|prima|antes|avant|een|het|niet|nie|jest|ikke|ei|nem|nu|yang|dan|"
+    r"untuk|dengan|ng|mga|sa|kwa|kaj|que)\b|[\u00e0-\u024f]|[^\x00-\u024f\u2000-\u2bff]"
 )
 
 
@@ -21,7 +24,7 @@ def elsewhere(text: str) -> bool:
     return _COMMON.search(text) is not None
 
 
-FOREIGN: Final[dict[str, str]] = {
+_CHIEF: Final[dict[str, str]] = {
     "trigger": (
         r"bevor|jedes ?mal|antes de|cada vez|avant (?:de|d'|tout|chaque)|prima di|перед|прежде|"
         r"до того|之前|前に|以前に|전에|önce|每次|まず|首先"
@@ -97,5 +100,10 @@ FOREIGN: Final[dict[str, str]] = {
         r"忘记)[^。!?\n]{0,8}(?:指令|指示|提示|说明)|(?:指示|命令)を(?:すべて)?(?:無視|忘れ)|"
         r"(?:지시|명령)\S{0,4} ?(?:무시|잊)|talimatları? (?:yok say|unut|görmezden)"
     ),
+}
+
+FOREIGN: Final[dict[str, str]] = {
+    name: "|".join(words[name] for words in (_CHIEF, FURTHER) if name in words)
+    for name in _CHIEF | FURTHER
 }
 """Concept to further words that express it, joined to those of `lexicon`."""
