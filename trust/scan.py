@@ -18,6 +18,7 @@ from .purpose import off_topic, own_call
 from .reading import Passage, passages, words_of
 from .relevance import signals_of, still_wanted
 from .signal import Signal
+from .wording import Said
 
 HELD_FROM: Final = 0.45
 """Sum of the weights of different signals close together from which a tool is held back.
@@ -106,7 +107,7 @@ def scan(tool: Tool, siblings: Collection[str] = ()) -> Scan:
             _signals(passage, number, concepts, possible, own, topic)
             for number, concepts in enumerate(spoken[start:end])
         ]
-        best = max(best, _heaviest(passage, found), key=lambda one: one.score)
+        best = max(best, _heaviest(passage, found, pieces[start:end]), key=lambda one: one.score)
         start = end
     return best
 
@@ -178,16 +179,15 @@ def _signals(
     return signals_of(said)
 
 
-def _heaviest(passage: Passage, found: Sequence[Sequence[Signal]]) -> Scan:
-    """The window of a passage that weighs most, with what its form tells."""
+def _heaviest(passage: Passage, found: Sequence[Sequence[Signal]], pieces: Sequence[str]) -> Scan:
+    """The window of a passage that weighs most, with what its form and its wording tell."""
     form = tuple(
         Finding(one.signal, one.reason, one.weight, passage.where, _cut(one.text))
         for one in passage.form
     )
+    said = Said(pieces, opening=passage.where == "description")
     best = _ordered(form)
-    for start, here in enumerate(found):
-        if not here:
-            continue
+    for start in range(len(found)):
         near: dict[str, Finding] = {}
         for number, signals in enumerate(found[start : start + WINDOW], start):
             for signal in signals:
@@ -196,6 +196,11 @@ def _heaviest(passage: Passage, found: Sequence[Sequence[Signal]]) -> Scan:
                     near[signal.name] = Finding(
                         signal.name, signal.reason, signal.weight, passage.where, text
                     )
+        number, weight = said.heaviest(start, start + WINDOW)
+        if weight and (near or form or weight >= HELD_FROM):
+            near["wording"] = Finding(
+                "wording", said.reason(number), weight, passage.where, _cut(passage.pieces[number])
+            )
         best = max(best, _ordered(chain(form, near.values())), key=lambda one: one.score)
     return best
 
