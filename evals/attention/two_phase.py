@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from copy import copy
 from typing import TYPE_CHECKING
 
 from ...catalog import Tool
@@ -57,9 +58,6 @@ class TwoPhase:
     ) -> None:
         self.engine = engine
         self.settings = settings
-        self.schemas = schemas
-        self.entries = entries
-        self.pools = pools
         self.lines = lines
         self.count = count
         self.withheld = withheld
@@ -69,6 +67,18 @@ class TwoPhase:
             tool.id for tool in shown if self.pool.rungs[tool.server or ""] >= Rung.NAMES
         )
         self.standing = self.pool.standing(shown)
+        # Each conversation goes on from a copy: a prompt takes up the whole catalog when it begins.
+        self.unused = Prompt(
+            engine.catalog,
+            format=FORMAT,
+            pool=pools,
+            schemas=schemas,
+            entries=entries,
+            schema_budget=settings.schema_budget,
+            turn_budget=settings.turn_budget,
+            pass_through_share=0.0,
+            withheld=withheld,
+        )
         self.servers: dict[str, list[Tool]] = {}
         for tool in shown:
             self.servers.setdefault(tool.server or "", []).append(tool)
@@ -96,17 +106,7 @@ class _Running:
             state=State(scopes=frozenset(script.scopes)) if settings.preconditions else None,
             budget=Budget(max(Budget().tools, 2 * (settings.k or 0))),
         )
-        self._prompt = Prompt(
-            arm.engine.catalog,
-            format=FORMAT,
-            pool=arm.pools,
-            schemas=arm.schemas,
-            entries=arm.entries,
-            schema_budget=settings.schema_budget,
-            turn_budget=settings.turn_budget,
-            pass_through_share=0.0,
-            withheld=arm.withheld,
-        )
+        self._prompt = copy(arm.unused)
         self._kept: set[str] = set()
         self._servers: dict[str, list[Tool]] = {}
         self._in_use = ""

@@ -21,7 +21,7 @@ from shortlist.evals.attention.sizes import answerable, does_the_same_work, padd
 from shortlist.evals.attention.stock import published_summary
 from shortlist.evals.attention.tasks import Script, Turn, load_scripts
 from shortlist.evals.attention.transcript import Prices, TextTokens
-from shortlist.evals.attention.workbench import Shared, Workbench
+from shortlist.evals.attention.workbench import TRUSTING, Shared, Workbench
 from shortlist.models import TokenCounter
 
 TALK = Script(
@@ -113,7 +113,7 @@ def test_figures_of_a_long_session(bench, catalog):
 
 
 def test_a_remembering_engine_answers_as_an_engine_does(catalog, shared):
-    plain = Engine.from_tools(catalog, tiers=["lexical"])
+    plain = Engine.from_tools(catalog, tiers=["lexical"], trust=TRUSTING)
     fast = shared.engine(catalog, tiers=["lexical"])
     for _ in range(2):
         for allowed in (None, ["web/read_feed", "web/fetch_page"]):
@@ -166,7 +166,9 @@ def test_an_encoder_is_loaded_once_and_not_before_it_is_asked_for(catalog, monke
 
 
 def test_rules_of_the_testbed_let_every_session_do_its_work(catalog):
-    engine = Engine.from_tools(catalog, tiers=["lexical"], gate=gate_of_the_testbed())
+    engine = Engine.from_tools(
+        catalog, tiers=["lexical"], gate=gate_of_the_testbed(), trust=TRUSTING
+    )
     assert not engine.problems
     for script in load_scripts(catalog):
         if script.kind != "session":

@@ -158,7 +158,7 @@ def test_every_size_is_measured_and_at_the_largest_a_curve(monkeypatch):
     assert [row["tools"] for row in found["rows"]] == [50, 130]
     assert [row["generated"] for row in found["rows"]] == [0, 10]
     names = [row["name"] for row in found["curve"]]
-    assert names == [*curve, "retrieval, 30 schemas", "retrieval, 50 schemas"]
+    assert names == [*curve, "simple retrieval, 30 schemas"]
     assert found["curve"][0] == {"name": "working set"} | found["rows"][-1]["two-phase"]
     assert all(0 <= row["coverage"] <= 1 for row in found["curve"])
     assert steps == ["catalog of 50", "catalog of 130", "coverage against tokens"]
