@@ -23,9 +23,9 @@ CLASSES: Final = 4
 FEWEST: Final = 12
 """Words that a shorter text counts as, so that few words do not decide alone."""
 _SHOWN = 3
-_PER_ODDS = 0.25
-_DOUBT = 0.2
-_CALM = -0.4
+_PER_ODDS = 0.2
+_DOUBT = 0.15
+_CALM = -0.3
 """What wording weighs: so much a unit of log odds, less a doubt, at least that; see ADR 0012."""
 
 
