@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -17,8 +18,7 @@ from .errors import ConfigError, StoreError
 from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
-from .retrieval import DenseIndex, Fusion, LexicalIndex, Strategy
-from .retrieval.cascade import Cascade
+from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
 from .retrieval.document import embedding_text
 from .retrieval.features import FeatureScorer
 from .retrieval.index import Index, Vectors, build_lexical, encode_tools, rows_of
@@ -27,11 +27,8 @@ from .retrieval.rerank import RerankStage, TextScorer
 from .retrieval.store import Saved, current, read, save
 
 Progress = Callable[[int, int], None]
-#: Names of the reranker that reads the stages' measurements instead of texts, and of the one that
-#: adds to them what the bundled cross-encoder reads in the best candidates.
+#: Name of the reranker that reads the stages' measurements instead of texts.
 FEATURES = "features"
-BUNDLED = "bundled"
-_CROSS_ENCODER = "shortlist-rerank"
 
 
 class Builder:
@@ -215,20 +212,13 @@ class Builder:
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
-        measured = FeatureScorer(tools, values, lexical)
-
-        def reading(spec: str) -> RerankStage:
-            return RerankStage(lambda: TextScorer(self._reranker(spec), texts))
-
-        def stage(spec: str) -> RerankStage | Cascade:
+        def scorer(spec: str) -> CandidateScorer:
             if spec == FEATURES:
-                return RerankStage(lambda: measured)
-            if spec == BUNDLED:
-                return Cascade(measured, reading(_CROSS_ENCODER))
-            return reading(spec)
+                return FeatureScorer(tools, values, lexical)
+            return TextScorer(self._reranker(spec), texts)
 
         specs = {self._spec(tier.reranker) for tier in self.config.tiers.values() if tier.reranker}
-        rerankers = {spec: stage(spec) for spec in sorted(specs)}
+        rerankers = {spec: RerankStage(partial(scorer, spec)) for spec in sorted(specs)}
         return Index(catalog, tools, lexical, dense, rerankers, encoded, learned)
 
     def _encoder(self) -> Encoder:

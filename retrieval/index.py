@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from ..models import Encoder
-from .cascade import Cascade
 from .document import embedding_text, lexical_document
 from .learned import Learned
 from .protocols import DenseIndex, LexicalIndex, Retriever
@@ -58,7 +57,7 @@ class Index:
         tools: tuple[Tool, ...],
         lexical: LexicalIndex | None,
         dense: tuple[DenseIndex, Vectors, Encoder] | None,
-        rerankers: Mapping[str, RerankStage | Cascade],
+        rerankers: Mapping[str, RerankStage],
         encoded: int = 0,
         learned: Learned | None = None,
     ) -> None:

@@ -10,7 +10,6 @@ from time import perf_counter
 import numpy as np
 
 from ..errors import ConfigError, RequestError
-from .cascade import Cascade
 from .protocols import Fusion, Retriever
 from .query import Query, Ranking
 from .rerank import RerankStage
@@ -58,7 +57,7 @@ class Run:
     query: Query
     k: int
     retrievers: Mapping[str, Retriever]
-    rerankers: Mapping[str, RerankStage | Cascade]
+    rerankers: Mapping[str, RerankStage]
     deadline: float | None = None
     scales: Mapping[str, float] = field(default_factory=dict)
     rankings: dict[str, Ranking] = field(default_factory=dict)
