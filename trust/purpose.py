@@ -69,6 +69,20 @@ def own_call(sentence: str, topic: str) -> bool:
     return found is not None and (found[1] is None or found[1] in topic)
 
 
+_OTHERS: Final = re.compile(r"\b(?:other|all|any|remaining) (?:of )?(?:the )?([a-z]{3,}) tools\b")
+
+
+def own_server(sentence: str, topic: str) -> bool:
+    """Whether the other tools it speaks of are of its server: "other shop tools" in a shop.
+
+    Args:
+        sentence: in lower case.
+        topic: name, title, server and first sentence of the tool, in lower case.
+    """
+    found = _OTHERS.search(sentence)
+    return found is not None and found[1] != "other" and found[1] in topic
+
+
 def off_topic(concepts: Set[str], topic: str) -> Set[str]:
     """The concepts a sentence gains where it reaches beyond the purpose of its tool.
 

@@ -14,7 +14,7 @@ from .folding import fold, segments
 from .languages import elsewhere
 from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, POINTED, POINTED_ELSEWHERE, literals
 from .mentions import foreign_tools, names
-from .purpose import off_topic, own_call
+from .purpose import off_topic, own_call, own_server
 from .reading import Passage, passages, words_of
 from .relevance import signals_of, still_wanted
 from .signal import Signal
@@ -164,6 +164,8 @@ def _signals(
         said |= {name for name, words in CONNECTING_ELSEWHERE.items() if words.search(lower)}
     if own_call(lower, topic):
         said |= {"own_call"}
+    if own_server(lower, topic):
+        said |= {"own_server"}
     if passage.where in ("description", "name", "title") and number == 0:
         said -= {
             "imperative",

@@ -228,7 +228,7 @@ SIGNALS: Final = (
         "claims a policy, a check or a habit as its ground",
         0.6,
         ("authority", _ORDERED, f"universal|other_tools|agent|{_SENSITIVE}|destination|gate"),
-        "usage",
+        "usage|own_server",
     ),
     Signal(
         "threat",
@@ -286,7 +286,7 @@ SIGNALS: Final = (
         "wants to be taken before other tools",
         0.45,
         ("prefer", "other_tools"),
-        "learns",
+        "learns|own_server",
     ),
     Signal("for-everything", "wants every request", 0.45, ("prefer", "whatever", "oblige|self")),
     # what becomes of other tools

@@ -77,7 +77,7 @@ HARM: Final[dict[str, str]] = {
         r"scann(?:er|ing)|check(?:s|ing)?|search(?:es)?|find(?:s|ing)?|identif(?:y|ies)|tests?|"
         r"testing|prevent(?:s|ion)?|protect(?:s|ion)?|block(?:s|ing)?|analy[sz]\w*|audit(?:s|"
         r"ing)?|lookup|look(?:s)? up|monitor(?:s|ing)?|simulat\w+|whether|reports?|revokes?|"
-        r"risk|potential(?:ly)?|investigat\w+)\b"
+        r"risk|potential(?:ly)?|investigat\w+|removes?|strips?)\b"
     ),
     "unsafe_flag": (
         r"\b(?:(?:skip_\w+|force|no_verify|allow_all|"

@@ -76,7 +76,8 @@ SECRECY: Final[dict[str, str]] = {
     ),
     "asks_consent": (
         r"\b(?:never|not|don't|no|only)\b[^.!?\n]{0,60}\bwithout (?:\w+ ){0,3}(?:asking|"
-        r"confirm\w*|approval|consent|permission)"
+        r"(?:being )?asked|confirm\w*|approval|consent|permission)|"
+        r"\bapprove is (?:not|never|refused|rejected|off)\b"
     ),
     "against_user": (
         rf"\b(?:regardless of|no matter|whatever|even if|instead of|in place of|rather than|"
