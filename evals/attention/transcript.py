@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from .arm import Shown
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _LINE = re.compile(r".*?\n(?=\S)|.+", re.DOTALL)
 """A line with its end, and with those after it that begin with white space."""
+_TEXTS = 1_024
+"""Texts whose sums are kept: what stands in a prompt is counted again in every turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,12 @@ class TextTokens:
     """
 
     def __init__(self, counter: TokenCounter) -> None:
-        self._counted = cache(counter.count)
+        self._of_line = cache(counter.count)
+        self._of_text = lru_cache(_TEXTS)(self._sum)
 
     def __call__(self, text: str) -> int:
         """Tokens of a text."""
-        return sum(map(self._counted, _LINE.findall(text)))
+        return self._of_text(text)
+
+    def _sum(self, text: str) -> int:
+        return sum(map(self._of_line, _LINE.findall(text)))
