@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from shortlist.models import load_reranker  # noqa: E402
-from shortlist.models.training.bundle_reranker import main as bundle  # noqa: E402
 from shortlist.models.training.cross import CrossEncoder  # noqa: E402
 from shortlist.models.training.data import TrainingData, read_training_data  # noqa: E402
 from shortlist.models.training.evaluate import LabelledSet  # noqa: E402
+from shortlist.models.training.export_reranker import main as export  # noqa: E402
 from shortlist.models.training.model import TextEncoder  # noqa: E402
 from shortlist.models.training.reranker import (  # noqa: E402
     Finals,
@@ -103,7 +103,7 @@ def test_bucketing_does_not_change_a_score(start: Path) -> None:
     np.testing.assert_allclose(together, alone, atol=2e-2)
 
 
-def test_training_learns_and_what_is_bundled_scores_alike(
+def test_training_learns_and_what_is_exported_scores_alike(
     data: TrainingData, toy_sets: Path, start: Path, tmp_path: Path
 ) -> None:
     record = _training(data, toy_sets, start, tmp_path / "run").run()
@@ -113,7 +113,7 @@ def test_training_learns_and_what_is_bundled_scores_alike(
     alone = record.curve[-1]["weight"]["0"]["hit@1"]
     assert max(one["hit@1"] for one in record.curve[-1]["weight"].values()) > alone
     best = tmp_path / "run" / "best"
-    bundle(best, name="tiny", origin="a test", max_tokens=32, target=tmp_path)
+    export(best, tmp_path / "tiny", origin="a test", max_tokens=32)
     shipped, trained = load_reranker(str(tmp_path / "tiny")), CrossEncoder(best, CPU).eval()
     documents = [tool.text for tool in data.tools[:20]]
     exact = trained.score(["find the letter"] * 20, documents, 32)

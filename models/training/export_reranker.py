@@ -1,9 +1,8 @@
-r"""Make a bundled reranker of a trained cross-encoder: export, quantise.
+"""Make a folder that `reranker` in a configuration takes of a trained cross-encoder, in int8.
 
 ::
 
-    python -m shortlist.models.training.bundle_reranker RUN/best --name shortlist-rerank \\
-        --origin "trained from shortlist-embed by shortlist.models.training.reranker"
+    python -m shortlist.models.training.export_reranker RUN/best FOLDER --origin "where it is from"
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Annotated
 import torch
 import typer
 
-from ..hub import WEIGHTS
 from .bundle import QUANTIZATION, save_tokenizer
 from .cross import CrossEncoder
 from .export import export_scorer, quantize
@@ -24,16 +22,14 @@ from .export import export_scorer, quantize
 
 def main(
     source: Annotated[Path, typer.Argument(help="Cross-encoder that a run kept.")],
-    name: Annotated[str, typer.Option(help="Of the folder under models/weights.")],
+    folder: Annotated[Path, typer.Argument(help="Where the files are written.")],
     origin: Annotated[str, typer.Option(help="Where the weights come from.")],
     max_tokens: Annotated[
         int, typer.Option(help="Window; of a longer pair the longer text is cut.")
     ] = 96,
     licence: Annotated[str, typer.Option(help="Of the weights.")] = "Apache-2.0",
-    target: Annotated[Path, typer.Option(help="Where the folder is made.")] = WEIGHTS,
 ) -> None:
     """Export a cross-encoder as int8 ONNX."""
-    folder = target / name
     save_tokenizer(source, folder)
     model = CrossEncoder(source, torch.device("cpu"))
     settings = {
