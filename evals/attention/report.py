@@ -229,15 +229,23 @@ def _offered(held: Mapping[str, Any]) -> tuple[Cell, ...]:
 
 
 def poison_table(found: Mapping[str, Any]) -> Table:
-    """In how many turns a poisoned definition can be read."""
+    """In how many turns a poisoned definition can be read, and what else is held back."""
+    benign = str(len(found["poison"]["benign_held_back"]))
     return Table(
-        ("arm", "named, % of turns", "offered, % of turns", "ever offered, of 12"),
+        (
+            "arm",
+            "named, % of turns",
+            "offered, % of turns",
+            "ever offered, of 12",
+            "held back of the testbed's 120",
+        ),
         tuple(
             (
                 _TITLES.get(name, name),
                 _percent(row["named"]),
                 _percent(row["offered"]),
                 str(row["tools_offered"]),
+                benign if name == "two-phase" else "0",
             )
             for name, row in found["poison"]["arms"].items()
         ),

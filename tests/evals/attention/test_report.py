@@ -95,3 +95,10 @@ def test_bench_alone_is_the_bench_of_speed():
     assert "tool-attention" in told.output
     refused = CliRunner().invoke(app, ["bench", "--quick", "--size", "120"])
     assert refused.exit_code == 2
+
+
+def test_what_trust_holds_back_of_the_testbed_is_told_beside_the_poison(found):
+    found["poison"]["benign_held_back"] = ["jira/add_comment", "web/read_feed"]
+    rows = {row[0]: row[-1] for row in report.poison_table(found).rows}
+    assert rows["two-phase, pool of arguments"] == "2"
+    assert rows["full schemas"] == "0"
