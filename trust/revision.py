@@ -11,6 +11,7 @@ from pathlib import Path
 def revision() -> str:
     """Hash of the scanner's own code, words and weights."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    folder = Path(__file__).parent
+    for path in sorted((*folder.glob("*.py"), *folder.glob("*.json"))):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:32]

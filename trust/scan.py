@@ -20,7 +20,7 @@ from .relevance import signals_of, still_wanted
 from .signal import Signal
 from .wording import Said
 
-HELD_FROM: Final = 0.45
+HELD_FROM: Final = 0.35
 """Sum of the weights of different signals close together from which a tool is held back.
 
 The lowest at which at most 1 % of the benign tools of the training sets are held back.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from math import sqrt
+from math import inf, sqrt
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,7 +20,7 @@ WORDS: Final = 3
 """Longest sequence of words that is learned of."""
 CLASSES: Final = 4
 """Longest sequence that holds a class of words."""
-FEWEST: Final = 12
+FEWEST: Final = 20
 """Words that a shorter text counts as, so that few words do not decide alone."""
 _SHOWN = 3
 _PER_ODDS = 0.2
@@ -103,14 +103,14 @@ class Wording:
         Args:
             heard: the segments of one text.
         """
-        found = [self._bias] * len(heard)
+        found = [-inf] * len(heard)
         known = [
             Heard({one: "" for one in each.said if one in self._weights}, each.length)
             for each in heard
         ]
         for number, said, divisor in stretches(known):
             total = self._bias + self._sum(said) / divisor
-            found[number] = max(found[number], total) if said else found[number]
+            found[number] = max(found[number], total)
         return found
 
     def loudest(self, heard: Heard) -> list[str]:

@@ -88,7 +88,7 @@ class Rows:
     def back(self, rows: _Floats) -> _Floats:
         """Sum over the rows of each feature."""
         spread = self._values * np.repeat(rows, self._lengths)
-        return np.bincount(self._indices, spread, self._columns)
+        return np.bincount(self._indices, spread, self._columns).astype(np.float64)
 
 
 def fit(

@@ -21,7 +21,7 @@ def cases() -> Cases:
         lines = (Path(__file__).parent / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
         rows = (json.loads(line) for line in lines)
         return [
-            Tool(row["name"], description=row["description"], input_schema=row.get("input_schema"))
+            Tool(row["name"], row.get("server"), row["description"], row.get("input_schema"))
             for row in rows
         ]
 

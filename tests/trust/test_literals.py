@@ -86,10 +86,14 @@ def test_an_expression_that_matches_is_always_possible(text):
         "attacks_second",
         "attacks_second_held_out",
         "attacks_third",
+        "attacks_fourth",
+        "attacks_fourth_held_out",
         "lookalikes",
         "lookalikes_held_out",
         "benign_second",
         "benign_second_held_out",
+        "benign_fourth",
+        "benign_fourth_held_out",
     ],
 )
 def test_the_filter_changes_no_finding(cases, name, monkeypatch):
@@ -101,9 +105,9 @@ def test_the_filter_changes_no_finding(cases, name, monkeypatch):
 def test_the_filter_changes_no_finding_in_tools_of_real_servers(shared_data, monkeypatch):
     tools = []
     for name in ("mcp", "mcp_crawl"):
-        tools += Catalog.read(shared_data / "train" / name / "tools.jsonl")[::25]
+        tools += Catalog.read(shared_data / "train" / name / "tools.jsonl")[::15]
     found = [scan(tool) for tool in tools]
-    assert sum(bool(one.findings) for one in found) > 10
+    assert sum(bool(one.findings) for one in found) > 5
     with without_the_filter(monkeypatch):
         assert [scan(tool) for tool in tools] == found
 
