@@ -199,7 +199,7 @@ def _heaviest(passage: Passage, found: Sequence[Sequence[Signal]], pieces: Seque
                         signal.name, signal.reason, signal.weight, passage.where, text
                     )
         number, weight = said.heaviest(start, start + WINDOW)
-        if weight and (near or form or weight >= HELD_FROM):
+        if weight and (near or form):
             near["wording"] = Finding(
                 "wording", said.reason(number), weight, passage.where, _cut(passage.pieces[number])
             )

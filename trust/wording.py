@@ -22,10 +22,12 @@ CLASSES: Final = 4
 """Longest sequence that holds a class of words."""
 FEWEST: Final = 20
 """Words that a shorter text counts as, so that few words do not decide alone."""
+SHORTEST: Final = 6
+"""Words of the shortest text that may be an order: less is a name or a label."""
 _SHOWN = 3
 _PER_ODDS = 0.2
 _DOUBT = 0.15
-_CALM = -0.3
+_CALM = -0.6
 """What wording weighs: so much a unit of log odds, less a doubt, at least that; see ADR 0012."""
 
 
@@ -42,7 +44,9 @@ class Heard(NamedTuple):
 
 
 def hear(text: str) -> Heard:
-    """The features of a segment: sequences of words and of classes, and pairs of classes.
+    """The features of a segment: sequences that hold a word of a class, and pairs of classes.
+
+    Words that belong to no class tell an author's style, not an act, and are none by themselves.
 
     Args:
         text: folded, in lower case.
@@ -50,14 +54,14 @@ def hear(text: str) -> Heard:
     words, classes = tokens(text)
     said: dict[str, str] = {}
     for start in range(len(words)):
-        for end in range(start + 1, min(start + WORDS, len(words)) + 1):
-            feature = " ".join(words[start:end])
-            said.setdefault(feature, feature)
         classed = False
         for end in range(start + 1, min(start + CLASSES, len(words)) + 1):
-            classed = classed or classes[end - 1] != words[end - 1]
+            classed = classed or classes[end - 1][0] == "<"
             if classed:
-                said.setdefault(" ".join(classes[start:end]), " ".join(words[start:end]))
+                seen = " ".join(words[start:end])
+                said.setdefault(" ".join(classes[start:end]), seen)
+                if end - start <= WORDS:
+                    said.setdefault(seen, seen)
     first = dict(reversed(list(zip(classes, words, strict=True))))
     present = sorted(one for one in first if one[0] == "<")
     for number, one in enumerate(present):
@@ -134,7 +138,7 @@ def wording() -> Wording:
 class Said:
     """How much the wording of each segment of a text weighs, as the findings of `scan` do.
 
-    Nothing is known of other languages, which weigh nothing.
+    Of other languages nothing is known, and of a few words as much speaks for as against.
 
     Args:
         pieces: the segments, folded, in lower case.
@@ -146,12 +150,13 @@ class Said:
     def __init__(self, pieces: Sequence[str], *, opening: bool) -> None:
         self._heard = [hear(piece) for piece in pieces]
         first = int(opening and len(pieces) > 1)
+        heard = self._heard[first:]
         weights = [
-            max(_CALM, round(_PER_ODDS * odds - _DOUBT, 2))
-            for odds in wording().odds(self._heard[first:])
+            max(_CALM, round(_PER_ODDS * odds - _DOUBT, 2)) for odds in wording().odds(heard)
         ]
-        self._weights = [_CALM] * first + [
-            max(weight, 0.0) if elsewhere(piece) else weight
+        short = sum(one.length for one in heard) < SHORTEST
+        self._weights = [-_DOUBT if short else _CALM] * first + [
+            -_DOUBT if short else max(weight, 0.0) if elsewhere(piece) else weight
             for weight, piece in zip(weights, pieces[first:], strict=True)
         ]
 

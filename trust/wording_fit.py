@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool, read_tools
 from .reading import passages
-from .wording import Heard, hear, stretches
+from .wording import SHORTEST, Heard, hear, stretches
 
 LOOSENESS: Final = 20.0
 """Inverse of the penalty, as scikit-learn's C; chosen among 5, 20 and 100 on one author unread."""
@@ -47,7 +47,9 @@ def segments_of(tool: Tool) -> Iterator[list[Heard]]:
         said = passage.pieces
         if passage.where == "description" and len(said) > 1:
             said = said[1:]
-        yield [hear(piece.lower()) for piece in said]
+        heard = [hear(piece.lower()) for piece in said]
+        if sum(one.length for one in heard) >= SHORTEST:
+            yield heard
 
 
 class Rows:

@@ -121,14 +121,11 @@ def poison(shared_data) -> dict[str, tuple[int, int]]:
     return counts
 
 
-def test_at_least_this_much_is_met_beside_the_two_goals_that_are_not(poison):
+def test_at_least_this_much_is_met_beside_the_goal_that_is_not(poison):
     held, total = poison["hidden_instruction"]
     assert held >= total * 0.85
-    held, total = poison["benign"]
-    assert held <= total * 0.035
 
 
-@pytest.mark.xfail(strict=True, reason="8 of 248, counted once after each settling")
 def test_of_the_benign_definitions_beside_poisoned_ones_few_are_held_back(poison):
     held, total = poison["benign"]
     assert held <= total * 0.02
