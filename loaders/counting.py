@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,3 +15,9 @@ def bundled_counter() -> TokenCounter:
     from ..models import TokenCounter
 
     return TokenCounter()
+
+
+@lru_cache(64)
+def bundled_count(text: str) -> int:
+    """Tokens of a text that many sessions share, such as a pool."""
+    return bundled_counter().count(text)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..catalog import Catalog, Tool
+from ..catalog import Catalog
 from ..errors import RequestError
 from .counting import bundled_counter
 from .ladder import Rung, ServerBlock, climb, group, rungs_to
@@ -33,17 +33,14 @@ class Pool:
         tokens: of the text.
         tools: that it speaks for.
         rungs: server to how its tools are shown; "" for tools without a server.
+        standing: ids of the tools whose arguments it says, so that they can be called.
     """
 
     text: str
     tokens: int
     tools: int
     rungs: Mapping[str, Rung]
-
-    def standing(self, tools: Iterable[Tool]) -> frozenset[str]:
-        """Ids of those of its tools whose arguments it says, so that they can be called."""
-        said = {server for server, rung in self.rungs.items() if rung is Rung.ARGUMENTS}
-        return frozenset(tool.id for tool in tools if (tool.server or "") in said)
+    standing: frozenset[str]
 
     @property
     def rung(self) -> Rung:
@@ -108,7 +105,13 @@ class PoolWriter:
             else:
                 text, tokens = "", 0
         rungs = {block.server: rung for block, rung in shown.items()}
-        return Pool(text, tokens, sum(len(block.tools) for block in blocks), rungs)
+        standing = frozenset(
+            tool.id
+            for block, rung in shown.items()
+            if rung is Rung.ARGUMENTS
+            for tool in block.tools
+        )
+        return Pool(text, tokens, sum(len(block.tools) for block in blocks), rungs, standing)
 
 
 def assemble(shown: Mapping[ServerBlock, Rung]) -> str:

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
-from .counting import bundled_counter
-from .detail import Detail, definition_text
+from .counting import bundled_count, bundled_counter
+from .detail import Detail
 from .entry import EntryWriter
 from .layout import Layout
 from .names import provider_name
+from .passing import costs_at_most
 from .placement import ABOVE, Placer, Wanted, by_need
 from .pool import PoolWriter
 from .render import Rendered, Renderer, renderer_for
 from .render.renderer import HEADING
+from .saved import SavedPrompt, SavedTool
 from .schemas import Loaded, Missing, SchemaLoader
-
-if TYPE_CHECKING:
-    from ..models import TokenCounter
 
 SCHEMA_BUDGET = 4_000
 """Tokens of promoted tools at most, by default: ten typical definitions."""
@@ -141,7 +140,7 @@ class Prompt:
         self._withheld = frozenset(withheld)
         self.catalog = catalog
         limit = int(context_tokens * pass_through_share)
-        self.passes_through = _costs_at_most(self._shown(), limit, self._counter)
+        self.passes_through = costs_at_most(catalog, limit, withheld=self._withheld)
         self._settle(self._prefix(), frozenset())
         self._phase1_tokens = self._count_prefix()
 
@@ -206,14 +205,11 @@ class Prompt:
 
     def to_dict(self) -> dict[str, Any]:
         """What `resume` goes on from, as JSON: which tools stand where, at which level."""
-        return {
-            "passes_through": self.passes_through,
-            "asked": sorted(self._asked),
-            "batches": [
-                [[name, self._shown_as[name], detail.name] for name, detail, *_ in batch]
-                for batch in self._layout.batches
-            ],
-        }
+        batches = (
+            tuple(SavedTool(name, self._shown_as[name], detail) for name, detail, *_ in batch)
+            for batch in self._layout.batches
+        )
+        return SavedPrompt(self.passes_through, self._asked, tuple(batches)).to_dict()
 
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Go on where another prompt of the same session was, byte for byte.
@@ -227,31 +223,23 @@ class Prompt:
         Raises:
             RequestError: it is nothing of the kind.
         """
-        try:
-            batches = [
-                [(str(name), str(fingerprint), Detail[level]) for name, fingerprint, level in batch]
-                for batch in saved["batches"]
-            ]
-            asked, passes = frozenset(map(str, saved["asked"])), bool(saved["passes_through"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise RequestError(f"not a saved prompt: {type(error).__name__}: {error}") from error
-        tools = self._known([name for batch in batches for name, _, _ in batch])
+        held = SavedPrompt.from_dict(saved)
+        tools = self._known([name for name, *_ in held.tools])
         loaded = self._schemas.load(list(tools.values())).tools
-        self.passes_through = passes
+        self.passes_through = held.passes_through
         layout = self._prefix()
         self._stale = not all(
             name in tools
             and tools[name].fingerprint == fingerprint
             and (name in loaded or detail < Detail.SIGNATURE)
-            for batch in batches
-            for name, fingerprint, detail in batch
+            for name, fingerprint, detail in held.tools
         )
-        for batch in () if self._stale else batches:
+        for batch in () if self._stale else held.batches:
             layout = layout.promote(
                 self._placer.write(loaded.get(name, tools[name]), detail)
                 for name, _, detail in batch
             )
-        self._settle(layout, asked)
+        self._settle(layout, held.asked)
         self._phase1_tokens = self._count_prefix()
 
     def cost(self, tool: Tool) -> int:
@@ -336,12 +324,11 @@ class Prompt:
         )
         return (*(self._missing[name] for name in tools if name in self._missing), *refused)
 
-    def _shown(self) -> list[Tool]:
-        return [tool for tool in self.catalog if tool.id not in self._withheld]
-
     def _prefix(self) -> Layout:
         """The layout before anything is promoted."""
-        tools = sorted(self._shown(), key=lambda tool: tool.id) if self.passes_through else []
+        shown = self.catalog if self.passes_through else ()
+        tools = [tool for tool in shown if tool.id not in self._withheld]
+        tools.sort(key=lambda tool: tool.id)
         resident = tuple(
             self._entries.write(tool, Detail.FULL, "") for tool in (*self._own, *tools)
         )
@@ -350,13 +337,13 @@ class Prompt:
         if self.passes_through:
             return Layout(self._operator, "", resident)
         pool = self._pool.write(self.catalog, withheld=self._withheld)
-        self.standing = pool.standing(self._shown())
+        self.standing = pool.standing
         self._told = {server: ABOVE[rung] for server, rung in pool.rungs.items()}
         return Layout(self._operator, pool.text, resident)
 
     def _count_prefix(self) -> int:
         prefix = self._renderer.render(replace(self._layout, batches=())).prefix
-        return self._counter.count(prefix) - self._counter.count(self._operator)
+        return bundled_count(prefix) - bundled_count(self._operator)
 
 
 def _below(least: float, rank: int) -> float:
@@ -373,16 +360,6 @@ def _shared_pool() -> PoolWriter:
 def _shared_entries(format: str) -> EntryWriter:  # noqa: A002 - the field's word
     """One writer per format, so that a session does not count again what another has counted."""
     return EntryWriter(renderer_for(format), bundled_counter())
-
-
-def _costs_at_most(tools: Iterable[Tool], limit: int, counter: TokenCounter) -> bool:
-    """Whether all definitions together take no more tokens than this; counts no further."""
-    total = 0
-    for tool in tools:
-        total += counter.count(definition_text(tool.id, tool.description, tool.input_schema))
-        if total > limit:
-            return False
-    return limit > 0
 
 
 def _changed_bytes(before: Sequence[str], now: Sequence[str]) -> int:

@@ -66,7 +66,7 @@ class TwoPhase:
         self.visible = frozenset(
             tool.id for tool in shown if self.pool.rungs[tool.server or ""] >= Rung.NAMES
         )
-        self.standing = self.pool.standing(shown)
+        self.standing = self.pool.standing
         # Each conversation goes on from a copy: a prompt takes up the whole catalog when it begins.
         self.unused = Prompt(
             engine.catalog,

@@ -37,7 +37,7 @@ def test_required_arguments_have_types_and_the_others_names():
 def test_a_pool_of_arguments_lets_all_its_tools_be_called(catalog):
     pool = PoolWriter(budget=3_000, top=Rung.ARGUMENTS).write(catalog)
     assert set(pool.rungs.values()) == {Rung.ARGUMENTS}
-    assert pool.standing(catalog) == {tool.id for tool in catalog}
+    assert pool.standing == {tool.id for tool in catalog}
     for tool in catalog:
         assert f"\n {tool.name}{call_form(tool)}\n" in pool.text
 
@@ -45,11 +45,11 @@ def test_a_pool_of_arguments_lets_all_its_tools_be_called(catalog):
 def test_without_room_some_servers_say_names_only(catalog):
     pool = PoolWriter(budget=2_000, top=Rung.ARGUMENTS).write(catalog)
     assert {Rung.NAMES, Rung.ARGUMENTS} == set(pool.rungs.values())
-    standing = pool.standing(catalog)
+    standing = pool.standing
     assert standing == {
         tool.id for tool in catalog if pool.rungs[tool.server or ""] is Rung.ARGUMENTS
     }
-    assert not PoolWriter(budget=3_000).write(catalog).standing(catalog)
+    assert not PoolWriter(budget=3_000).write(catalog).standing
 
 
 @settings(deadline=None, max_examples=40)

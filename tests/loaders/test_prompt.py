@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.loaders import Detail, MemorySource, PoolWriter, Prompt, SchemaLoader
+from shortlist.loaders.ladder import Rung
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.render.renderer import batch_texts
 
@@ -350,6 +351,19 @@ def test_the_model_calls_by_the_providers_name(demo):
     text = Prompt(demo)
     text.turn(["web/fetch_page"])
     assert text.tool_id("web/fetch_page") == "web/fetch_page"
+
+
+def test_the_next_session_over_a_catalog_does_not_go_through_it(demo, monkeypatch):
+    pools = PoolWriter(budget=3_000, top=Rung.ARGUMENTS)
+    first = Prompt(demo, pool=pools, withheld=["web/read_feed"])
+
+    def walk(catalog):
+        raise AssertionError("the catalog is gone through once more")
+
+    monkeypatch.setattr(Catalog, "__iter__", walk)
+    again = Prompt(demo, pool=pools, withheld=["web/read_feed"])
+    assert again.standing == first.standing
+    assert again.turn([]) == first.turn([])
 
 
 @pytest.mark.parametrize(

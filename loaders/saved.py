@@ -1,0 +1,77 @@
+"""A prompt as it is saved: which tools stand where, at which level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+from ..errors import RequestError
+from .detail import Detail
+
+
+class SavedTool(NamedTuple):
+    """A tool that was promoted.
+
+    Attributes:
+        tool_id: its id.
+        fingerprint: of its definition then.
+        detail: its level.
+    """
+
+    tool_id: str
+    fingerprint: str
+    detail: Detail
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPrompt:
+    """What a prompt goes on from.
+
+    Args:
+        passes_through: whether the whole catalog is in the prefix.
+        asked: ids that were to be promoted last.
+        batches: what was promoted, batch by batch.
+    """
+
+    passes_through: bool
+    asked: frozenset[str]
+    batches: tuple[tuple[SavedTool, ...], ...]
+
+    @property
+    def tools(self) -> Iterator[SavedTool]:
+        """All tools promoted, in order."""
+        return (tool for batch in self.batches for tool in batch)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "passes_through": self.passes_through,
+            "asked": sorted(self.asked),
+            "batches": [
+                [[name, fingerprint, detail.name] for name, fingerprint, detail in batch]
+                for batch in self.batches
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """From the JSON form.
+
+        Raises:
+            RequestError: it is nothing of the kind.
+        """
+        try:
+            return cls(
+                bool(saved["passes_through"]),
+                frozenset(map(str, saved["asked"])),
+                tuple(
+                    tuple(
+                        SavedTool(str(name), str(fingerprint), Detail[level])
+                        for name, fingerprint, level in batch
+                    )
+                    for batch in saved["batches"]
+                ),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise RequestError(f"not a saved prompt: {type(error).__name__}: {error}") from error
