@@ -42,7 +42,7 @@ class Trust:
         """Tool id to the reason it is held back, in the order of the catalog.
 
         Args:
-            catalog: the tools; below 1 ms each the first time their definitions are seen.
+            catalog: the tools; about 1 ms each the first time their definitions are seen.
         """
         reasons = {change.tool_id: change.summary for change in self._pins.changes(catalog)}
         for tool_id, found in self.flagged(catalog).items():
