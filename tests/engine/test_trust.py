@@ -263,7 +263,7 @@ class TestSaved:
         saved = json.loads(path.read_text())
         assert saved["scanner"] == revision()
         assert list(saved["flagged"]) == [JOKER.id]
-        path.write_text(path.read_text().replace("0.7", "0.0"))
+        path.write_text(path.read_text().replace("0.6", "0.0"))
         with pytest.raises(StoreError, match=r"screening\.json.*index again"):
             Engine.open(tmp_path, reranker="overlap")
 
