@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from .names import provider_name
     from .packing import Candidate, pack
     from .pool import Pool, PoolWriter
-    from .prompt import Prompt, PromptTurn
+    from .prompt import Prompt
+    from .prompt_turn import PromptTurn
     from .schemas import Loaded, Missing, SchemaLoader
     from .sources import FolderSource, McpSource, MemorySource, RoutedSource, SchemaSource
     from .summaries import Summaries
     from .summary import summarize
+    from .working_set import WorkingSet
 
 _HOMES = {
     "Candidate": ".packing",
@@ -31,11 +33,12 @@ _HOMES = {
     "Pool": ".pool",
     "PoolWriter": ".pool",
     "Prompt": ".prompt",
-    "PromptTurn": ".prompt",
+    "PromptTurn": ".prompt_turn",
     "RoutedSource": ".sources",
     "SchemaLoader": ".schemas",
     "SchemaSource": ".sources",
     "Summaries": ".summaries",
+    "WorkingSet": ".working_set",
     "pack": ".packing",
     "provider_name": ".names",
     "summarize": ".summary",
@@ -59,6 +62,7 @@ __all__ = [
     "SchemaLoader",
     "SchemaSource",
     "Summaries",
+    "WorkingSet",
     "pack",
     "provider_name",
     "summarize",

@@ -79,7 +79,7 @@ class ServerBlock:
 
     @cached_property
     def _summary_lines(self) -> str:
-        lines = [f"{self._head}:\n"]
+        lines = [heading_line(self.server, len(self.tools))]
         for tool, label in zip(self.tools, self._labels, strict=True):
             summary = self._summaries.of(tool)
             told = "" if adds_nothing(summary, tool.name) else f": {summary}"
@@ -88,22 +88,26 @@ class ServerBlock:
 
     @cached_property
     def _argument_lines(self) -> str:
-        lines = [f"{self._head}:\n"]
-        for tool, label in zip(self.tools, self._labels, strict=True):
-            lines.append(f" {label}{call_form(tool)}\n")
-        return "".join(lines)
+        lines = map(argument_line, self.tools)
+        return "".join((heading_line(self.server, len(self.tools)), *lines))
 
     @property
     def _head(self) -> str:
-        return f"{self.server}/ ({len(self.tools)})" if self.server else f"({len(self.tools)})"
+        return _head(self.server, len(self.tools))
 
     @cached_property
     def _labels(self) -> list[str]:
-        prefix = f"{self.server}/" if self.server else ""
-        return [
-            tool.id.removeprefix(prefix) if tool.id.startswith(prefix) else f"id {tool.id}"
-            for tool in self.tools
-        ]
+        return [_label(tool) for tool in self.tools]
+
+
+def heading_line(server: str, tools: int) -> str:
+    """What stands above the lines of a server's tools; "" for tools without a server."""
+    return f"{_head(server, tools)}:\n"
+
+
+def argument_line(tool: Tool) -> str:
+    """A tool's line on the rung of arguments."""
+    return f" {_label(tool)}{call_form(tool)}\n"
 
 
 def group(tools: Iterable[Tool], summaries: Summaries) -> list[ServerBlock]:
@@ -152,3 +156,13 @@ def climb(
         if not complete:
             break
     return shown
+
+
+def _head(server: str, tools: int) -> str:
+    return f"{server}/ ({tools})" if server else f"({tools})"
+
+
+def _label(tool: Tool) -> str:
+    """The name where the id is server and name, else the id."""
+    prefix = f"{tool.server}/" if tool.server else ""
+    return tool.id.removeprefix(prefix) if tool.id.startswith(prefix) else f"id {tool.id}"

@@ -21,12 +21,14 @@ class Layout:
         resident: tools whose full definitions are part of the prefix: a search tool, or all of
             them where the catalog passes through.
         batches: what was promoted, one batch per turn that promoted anything.
+        in_use: text that follows the prefix: lines of the servers in use.
     """
 
     operator: str
     pool: str
     resident: Batch = ()
     batches: tuple[Batch, ...] = ()
+    in_use: str = ""
 
     @property
     def text(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..catalog import Catalog
+from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .counting import bundled_counter
 from .ladder import Rung, ServerBlock, climb, group, rungs_to
@@ -34,6 +34,7 @@ class Pool:
         tools: that it speaks for.
         rungs: server to how its tools are shown; "" for tools without a server.
         standing: ids of the tools whose arguments it says, so that they can be called.
+        servers: server to its tools, ordered by id.
     """
 
     text: str
@@ -41,6 +42,7 @@ class Pool:
     tools: int
     rungs: Mapping[str, Rung]
     standing: frozenset[str]
+    servers: Mapping[str, tuple[Tool, ...]]
 
     @property
     def rung(self) -> Rung:
@@ -111,7 +113,8 @@ class PoolWriter:
             if rung is Rung.ARGUMENTS
             for tool in block.tools
         )
-        return Pool(text, tokens, sum(len(block.tools) for block in blocks), rungs, standing)
+        servers = {block.server: block.tools for block in blocks}
+        return Pool(text, tokens, sum(map(len, servers.values())), rungs, standing, servers)
 
 
 def assemble(shown: Mapping[ServerBlock, Rung]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,11 +16,13 @@ from .layout import Layout
 from .names import provider_name
 from .passing import costs_at_most
 from .placement import ABOVE, Placer, Wanted, by_need
-from .pool import PoolWriter
+from .pool import Pool, PoolWriter
+from .prompt_turn import PromptTurn
 from .render import Rendered, Renderer, renderer_for
 from .render.renderer import HEADING
 from .saved import SavedPrompt, SavedTool
 from .schemas import Loaded, Missing, SchemaLoader
+from .working_set import AtHand, WorkingSet, pool_beside
 
 SCHEMA_BUDGET = 4_000
 """Tokens of promoted tools at most, by default: ten typical definitions."""
@@ -31,34 +33,6 @@ PASS_THROUGH_SHARE = 0.03
 
 _RANKS = 10
 """Added to the rank of a tool without a score: the tenth counts half of what the first does."""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptTurn:
-    """What a prompt says about tools in one turn.
-
-    Args:
-        rendered: in the provider's shape.
-        appended: messages that are new; after a rebuild all there are, in place of earlier ones.
-        phase1_tokens: of the pool and of tools that are always there.
-        phase2_tokens: of the tools promoted, as they stand in the prompt now.
-        changed_bytes: of last turn's prompt that have to be read anew because something before
-            them changed; what is appended changes nothing.
-        details: id to level, for each tool promoted.
-        missing: tools whose definition could not be had, with the reason.
-        left_out: ids for which the budget has no room at any level that says more than the pool.
-        rebuilt: whether the suffix was laid out anew.
-    """
-
-    rendered: Rendered
-    appended: tuple[dict[str, Any], ...]
-    phase1_tokens: int
-    phase2_tokens: int
-    changed_bytes: int
-    details: Mapping[str, Detail]
-    missing: tuple[Missing, ...]
-    left_out: tuple[str, ...]
-    rebuilt: bool
 
 
 class Prompt:
@@ -75,7 +49,9 @@ class Prompt:
         catalog: one version; `update` takes a newer one.
         format: a name of `FORMATS`, or a renderer.
         operator: text that comes first.
-        pool: writes phase 1; by default one that all prompts of the process share.
+        pool: writes phase 1; by default one that all prompts of the process share. Beside a working
+            set, that one tells the arguments of all tools if these fit in the working set's tokens,
+            else how many tools there are.
         schemas: loads phase 2, from the catalog itself by default.
         entries: writes tools in this format; for a named format the process shares one.
         schema_budget: tokens of all promoted tools together.
@@ -86,12 +62,13 @@ class Prompt:
         pass_through_share: of the context; 0 never passes a catalog through.
         resident: tools of the agent's own that are always there, such as a search tool.
         withheld: ids that are neither shown nor promoted, such as quarantined ones.
+        working_set: lines that tell arguments: of all tools of the servers in use, after the
+            prefix, and of what a turn found, in messages of that turn alone. Without one, all that
+            is found is promoted.
 
     Attributes:
         catalog: the version shown.
         passes_through: whether the whole catalog is in the prefix.
-        standing: ids of the catalog's tools that can be called from the prefix alone: all where it
-            passes through, else those whose arguments the pool says.
 
     Raises:
         RequestError: no such format, or a number out of range.
@@ -101,6 +78,7 @@ class Prompt:
     _rendered: Rendered
     _asked: frozenset[str]
     _shown_as: dict[str, str]  # fingerprints
+    _pool: Pool | None
 
     def __init__(
         self,
@@ -117,6 +95,7 @@ class Prompt:
         pass_through_share: float = PASS_THROUGH_SHARE,
         resident: Sequence[Tool] = (),
         withheld: Iterable[str] = (),
+        working_set: WorkingSet | None = None,
     ) -> None:
         if schema_budget < 0 or context_tokens < 1 or not 0 <= pass_through_share <= 1:
             raise RequestError(
@@ -127,11 +106,12 @@ class Prompt:
         self._renderer = renderer_for(format) if isinstance(format, str) else format
         shared = _shared_entries(format) if isinstance(format, str) else None
         self._entries = entries or shared or EntryWriter(self._renderer, self._counter)
-        self._pool = pool or _shared_pool()
+        self._pools = pool or (pool_beside(working_set) if working_set else _shared_pool())
+        self._at_hand = AtHand(working_set)
         self._schemas = schemas or SchemaLoader()
         heading = self._counter.count(HEADING)
         self._placer = Placer(
-            self._entries, self._pool.summaries, schema_budget, heading, turn_budget
+            self._entries, self._pools.summaries, schema_budget, heading, turn_budget
         )
         self._operator = operator
         self._own = tuple(resident)
@@ -143,6 +123,23 @@ class Prompt:
         self.passes_through = costs_at_most(catalog, limit, withheld=self._withheld)
         self._settle(self._prefix(), frozenset())
         self._phase1_tokens = self._count_prefix()
+
+    @property
+    def standing(self) -> frozenset[str]:
+        """Ids of the catalog's tools that can be called without being promoted.
+
+        All where the catalog passes through, else those whose arguments the pool or the working set
+        says in the turn that was last.
+        """
+        return self._in_prefix | self._at_hand.ids
+
+    def called(self, tool_id: str) -> None:
+        """A tool was called: with a working set, its server is in use from the next turn on.
+
+        Raises:
+            UnknownToolError: the catalog has no such tool.
+        """
+        self._at_hand.called(self.catalog.get(tool_id))
 
     def update(self, catalog: Catalog, *, withheld: Iterable[str] = ()) -> None:
         """Go on with another version of the catalog, from the next turn.
@@ -175,8 +172,9 @@ class Prompt:
             scores: id to how well it fits, for the tools found this turn, new or not: these have to
                 be shown well enough to be called. By default the new ones, in their order.
         """
-        tools = self._known(active)
-        return self._turn(tools, self._schemas.load(self._to_load(tools)), active, scores or {})
+        wanted, found = self._at_hand.promoted(active, scores or {})
+        tools = self._known(wanted)
+        return self._turn(tools, self._schemas.load(self._to_load(tools)), active, found)
 
     async def aturn(
         self, active: Sequence[str], scores: Mapping[str, float] | None = None
@@ -187,9 +185,10 @@ class Prompt:
             active: see `turn`.
             scores: see `turn`.
         """
-        tools = self._known(active)
+        wanted, found = self._at_hand.promoted(active, scores or {})
+        tools = self._known(wanted)
         loaded = await self._schemas.aload(self._to_load(tools))
-        return self._turn(tools, loaded, active, scores or {})
+        return self._turn(tools, loaded, active, found)
 
     def tool_id(self, name: str) -> str:
         """The id of the tool that the model calls by a name.
@@ -201,6 +200,8 @@ class Prompt:
         for entry in (*self._layout.resident, *self._layout.promoted):
             if name == (entry.tool_id if length is None else provider_name(entry.tool_id, length)):
                 return entry.tool_id
+        if length is None and name in self.standing:
+            return name
         raise UnknownToolError(name)
 
     def to_dict(self) -> dict[str, Any]:
@@ -209,7 +210,8 @@ class Prompt:
             tuple(SavedTool(name, self._shown_as[name], detail) for name, detail, *_ in batch)
             for batch in self._layout.batches
         )
-        return SavedPrompt(self.passes_through, self._asked, tuple(batches)).to_dict()
+        working = self._at_hand.to_dict()
+        return SavedPrompt(self.passes_through, self._asked, tuple(batches), working).to_dict()
 
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Go on where another prompt of the same session was, byte for byte.
@@ -239,7 +241,9 @@ class Prompt:
                 self._placer.write(loaded.get(name, tools[name]), detail)
                 for name, _, detail in batch
             )
-        self._settle(layout, held.asked)
+        self._at_hand.resume(held.working_set)
+        self._at_hand.use(self._pool)
+        self._settle(replace(layout, in_use=self._at_hand.in_use.text), held.asked)
         self._phase1_tokens = self._count_prefix()
 
     def cost(self, tool: Tool) -> int:
@@ -272,21 +276,29 @@ class Prompt:
         for rank, one in enumerate(by_need(wanted.values()), 1):
             if one.tool.id not in scores:
                 wanted[one.tool.id] = one._replace(score=_below(least, rank))
+        self._at_hand.use(self._pool)
         placement = self._placer.place(self._layout, wanted, stale=self._stale)
-        known = 0 if placement.rebuilt else len(self._rendered.messages)
+        told = 0 if placement.rebuilt else len(self._rendered.messages)
         before, self._stale = self._rendered, False
-        self._settle(placement.layout, frozenset(active))
+        in_use = self._at_hand.in_use.text
+        self._settle(replace(placement.layout, in_use=in_use), frozenset(tools))
         rendered = self._rendered
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
+        known = self._known(active)
+        defined = (name for name, detail in details.items() if detail >= Detail.SIGNATURE)
+        self._at_hand.tell(known, (self._in_prefix, frozenset(defined)))
+        passing, at_hand = self._at_hand.found.text, self._at_hand.ids
         return PromptTurn(
             rendered=rendered,
-            appended=tuple(message for batch in rendered.messages[known:] for message in batch),
+            appended=tuple(message for batch in rendered.messages[told:] for message in batch),
+            passing=(self._renderer.message(passing),) if passing else (),
             phase1_tokens=self._phase1_tokens,
             phase2_tokens=self._placer.tokens(self._layout),
-            changed_bytes=_changed_bytes(before.segments, rendered.segments),
+            working_tokens=self._at_hand.tokens,
+            changed_bytes=rendered.reread(before),
             details=details,
             missing=self._told_missing(tools, active),
-            left_out=tuple(name for name in tools if name not in details),
+            left_out=tuple(name for name in known if not (name in details or name in at_hand)),
             rebuilt=placement.rebuilt,
         )
 
@@ -299,7 +311,7 @@ class Prompt:
         }
 
     def _known(self, active: Sequence[str]) -> dict[str, Tool]:
-        """The tools to promote, in order; in a catalog that passes through there are none."""
+        """Those that may be shown, in order; in a catalog that passes through there are none."""
         if self.passes_through:
             return {}
         return {
@@ -333,11 +345,12 @@ class Prompt:
             self._entries.write(tool, Detail.FULL, "") for tool in (*self._own, *tools)
         )
         self._told: dict[str, Detail] = {}
-        self.standing = frozenset(tool.id for tool in tools)
+        self._in_prefix = frozenset(tool.id for tool in tools)
+        self._pool = None
         if self.passes_through:
             return Layout(self._operator, "", resident)
-        pool = self._pool.write(self.catalog, withheld=self._withheld)
-        self.standing = pool.standing
+        pool = self._pool = self._pools.write(self.catalog, withheld=self._withheld)
+        self._in_prefix = pool.standing
         self._told = {server: ABOVE[rung] for server, rung in pool.rungs.items()}
         return Layout(self._operator, pool.text, resident)
 
@@ -360,13 +373,3 @@ def _shared_pool() -> PoolWriter:
 def _shared_entries(format: str) -> EntryWriter:  # noqa: A002 - the field's word
     """One writer per format, so that a session does not count again what another has counted."""
     return EntryWriter(renderer_for(format), bundled_counter())
-
-
-def _changed_bytes(before: Sequence[str], now: Sequence[str]) -> int:
-    """Bytes of the earlier segments from the first one that is not there any more."""
-    same = 0
-    for one, other in zip(before, now, strict=False):
-        if one != other:
-            break
-        same += 1
-    return sum(len(segment.encode("utf-8", "replace")) for segment in before[same:])

@@ -32,11 +32,13 @@ class SavedPrompt:
         passes_through: whether the whole catalog is in the prefix.
         asked: ids that were to be promoted last.
         batches: what was promoted, batch by batch.
+        working_set: see `AtHand.to_dict`; empty in what was saved before there was one.
     """
 
     passes_through: bool
     asked: frozenset[str]
     batches: tuple[tuple[SavedTool, ...], ...]
+    working_set: Mapping[str, Any]
 
     @property
     def tools(self) -> Iterator[SavedTool]:
@@ -52,6 +54,7 @@ class SavedPrompt:
                 [[name, fingerprint, detail.name] for name, fingerprint, detail in batch]
                 for batch in self.batches
             ],
+            "working_set": dict(self.working_set),
         }
 
     @classmethod
@@ -72,6 +75,7 @@ class SavedPrompt:
                     )
                     for batch in saved["batches"]
                 ),
+                saved.get("working_set", {}),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise RequestError(f"not a saved prompt: {type(error).__name__}: {error}") from error

@@ -17,7 +17,7 @@ from ..retrieval import Hit
 from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:
-    from ..loaders.prompt import PromptTurn
+    from ..loaders import PromptTurn
     from .check import Verdict
     from .turn import Turn
 
@@ -301,7 +301,7 @@ class PromptEvent:
     Args:
         place: where and when.
         phase1_tokens: of the pool and of tools that are always there.
-        phase2_tokens: of the tools promoted.
+        phase2_tokens: of the tools promoted, and of the lines of a working set.
         changed_bytes: of the last prompt that have to be read anew.
         rebuilt: whether the promoted tools were laid out anew.
         details: id to the name of the level of detail.
@@ -326,7 +326,7 @@ class PromptEvent:
         return cls(
             place=place,
             phase1_tokens=prompt.phase1_tokens,
-            phase2_tokens=prompt.phase2_tokens,
+            phase2_tokens=prompt.phase2_tokens + prompt.working_tokens,
             changed_bytes=prompt.changed_bytes,
             rebuilt=prompt.rebuilt,
             details={tool_id: level.name.lower() for tool_id, level in prompt.details.items()},

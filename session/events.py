@@ -12,7 +12,7 @@ from ..errors import RequestError
 from .event import CallEvent, Event, Place, PromptEvent, TurnEvent
 
 if TYPE_CHECKING:
-    from ..loaders.prompt import PromptTurn
+    from ..loaders import PromptTurn
     from .check import Verdict
     from .turn import Turn
 

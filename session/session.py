@@ -105,6 +105,16 @@ class Session:
             self._state = state
 
     @property
+    def standing(self) -> frozenset[str]:
+        """Ids of tools whose arguments stand in the prompt; `Prompt.standing` after each turn."""
+        return self._standing
+
+    @standing.setter
+    def standing(self, ids: Iterable[str]) -> None:
+        with self._lock:
+            self._standing = frozenset(ids)
+
+    @property
     def active(self) -> tuple[str, ...]:
         """Ids of the active tools, in the order they came."""
         with self._lock:

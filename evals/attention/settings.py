@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ...loaders import WorkingSet
 from ...loaders.ladder import Rung
 from ...loaders.pool import POOL_BUDGET
 from ...loaders.prompt import SCHEMA_BUDGET
@@ -25,10 +26,8 @@ class Settings:
         pool_budget: tokens of phase 1; 0 for none.
         top: what a line of the pool says where there is room.
         schema_budget: tokens of phase 2.
-        working: tokens of further lines that tell arguments, as a pool's do: of all tools of the
-            servers that a tool was called of, the latest first, and of what else was found; 0 for
-            no such lines.
-        in_use: how many of these may go to the servers.
+        working: tokens of a working set, see `WorkingSet`; only where not all are promoted.
+        in_use: how many of these may go to servers in use.
         turn_budget: tokens a turn may write, see `Prompt`; None for no bound.
         check: whether a call of a tool that is visible and not offered promotes it.
         preconditions: whether sessions run with their accounts' scopes under the engine's rules.
@@ -46,6 +45,13 @@ class Settings:
     turn_budget: int | None = None
     check: bool = True
     preconditions: bool = False
+
+    @property
+    def working_set(self) -> WorkingSet | None:
+        """Of the prompt; none where all that is found is promoted."""
+        if self.promoted is None:
+            return None
+        return WorkingSet(self.working, self.in_use, self.promoted)
 
 
 OURS = Settings(k=3, pool_budget=3_000, top=Rung.ARGUMENTS, schema_budget=1_200, turn_budget=600)

@@ -22,7 +22,6 @@ from .stock import STOCK_THREADS, THRESHOLD, Requests, StockRouter, published_su
 from .tasks import Script
 from .transcript import Prices, TextTokens
 from .two_phase import FORMAT, TwoPhase
-from .working import ArgumentLines
 
 TRUSTING = {"scan": False}
 """Trust of the engines, which hold back nothing by themselves; the arm `trusted` does."""
@@ -39,7 +38,6 @@ class Shared:
         self.counter = TokenCounter()
         self.count = TextTokens(self.counter)
         self.summaries = Summaries()
-        self.lines = ArgumentLines(self.count, self.summaries)
         self.schemas = SchemaLoader()
         self.entries = EntryWriter(renderer_for(FORMAT), self.counter)
         self._pools: dict[tuple[int, Rung], PoolWriter] = {}
@@ -146,8 +144,6 @@ class Workbench:
             self.engine,
             settings,
             pools=self.shared.pools(settings.pool_budget, settings.top),
-            lines=self.shared.lines,
-            count=self.shared.count,
             schemas=self.shared.schemas,
             entries=self.shared.entries,
             withheld=withheld,

@@ -10,7 +10,7 @@ from ..detail import Detail
 from ..entry import Form
 from ..layout import Layout
 from ..names import ANTHROPIC_LENGTH
-from .renderer import Rendered, batch_texts, callable_form, definitions, tools_of
+from .renderer import Rendered, batch_texts, callable_form, definitions, in_use, tools_of
 
 BREAKPOINT: Mapping[str, str] = {"type": "ephemeral"}
 """The value of `cache_control` that marks the end of what is to be cached."""
@@ -20,7 +20,7 @@ class AnthropicTools:
     """Resident tools first, promoted ones after them in order; the pool in the system blocks.
 
     Breakpoints stand on the last tool, so that the next turn finds the list it appends to, and on
-    the last system block. The model reads tools before the system blocks, so a promotion moves
+    the system blocks. The model reads tools before the system blocks, so a promotion moves
     these; `anthropic_search` and `anthropic_call_tool` do without that.
     """
 
@@ -38,9 +38,13 @@ class AnthropicTools:
             "input_schema": {"properties": {}} | dict(schema) | {"type": "object"},
         }
 
-    def system(self, text: str) -> list[dict[str, Any]]:
-        """The system blocks, the last one marked as the cache breakpoint."""
-        return [{"type": "text", "text": text, "cache_control": dict(BREAKPOINT)}] if text else []
+    def system(self, *texts: str) -> list[dict[str, Any]]:
+        """The system blocks, each marked as a cache breakpoint."""
+        return [
+            {"type": "text", "text": text, "cache_control": dict(BREAKPOINT)}
+            for text in texts
+            if text
+        ]
 
     def message(self, text: str) -> dict[str, Any]:
         """A message that tells about tools."""
@@ -55,9 +59,15 @@ class AnthropicTools:
         if tools:
             tools[-1] = {**tools[-1], "cache_control": dict(BREAKPOINT)}
         return Rendered(
-            self.system(layout.text),
+            self.system(layout.text, layout.in_use),
             tools,
             tuple([self.message(text)] for text in texts),
             "\n".join((*standing, layout.text)),
-            (*standing, *definitions(layout.promoted), layout.text, *texts),
+            (
+                *standing,
+                *definitions(layout.promoted),
+                layout.text,
+                *in_use(layout),
+                *texts,
+            ),
         )

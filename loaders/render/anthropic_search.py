@@ -10,7 +10,7 @@ from ..entry import Entry, Form
 from ..layout import Batch, Layout
 from ..names import ANTHROPIC_LENGTH
 from .anthropic import BREAKPOINT, AnthropicTools
-from .renderer import Rendered, definitions, dump, lines, tools_of
+from .renderer import Rendered, definitions, dump, in_use, lines, tools_of
 
 SEARCH_TOOL = Tool(
     "search_tools",
@@ -45,6 +45,10 @@ class AnthropicToolSearch:
         """A tool where it can be called with it, else a line of text."""
         return self._tools.form(tool, detail, summary)
 
+    def message(self, text: str) -> dict[str, Any]:
+        """A message that tells about tools."""
+        return self._tools.message(text)
+
     def render(self, layout: Layout) -> Rendered:
         """Resident tools up to the breakpoint, then the deferred; two messages per batch."""
         searches = any(entry.tool_id == SEARCH_TOOL.id for entry in layout.resident)
@@ -60,7 +64,7 @@ class AnthropicToolSearch:
         )
         standing = [*definitions(always), layout.text]
         return Rendered(
-            self._tools.system(layout.text),
+            self._tools.system(layout.text, layout.in_use),
             [
                 *resident[:-1],
                 {**resident[-1], "cache_control": dict(BREAKPOINT)},
@@ -68,7 +72,7 @@ class AnthropicToolSearch:
             ],
             messages,
             "\n".join(standing),
-            (*standing, *read),
+            (*standing, *in_use(layout), *read),
         )
 
     def _search(self, number: int, batch: Batch) -> list[dict[str, Any]]:

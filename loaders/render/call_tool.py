@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
 from ..detail import Detail
@@ -10,7 +10,7 @@ from ..entry import Form
 from ..layout import Layout
 from .anthropic import BREAKPOINT, AnthropicTools
 from .openai import OpenAITools
-from .renderer import Rendered, batch_texts, dump, line, resident_text
+from .renderer import Rendered, batch_texts, dump, in_use, line, resident_text
 
 CALL_TOOL: Final = Tool(
     "call_tool",
@@ -48,6 +48,10 @@ class CallTool:
         """A line of text at every level."""
         return line(tool, detail, summary)
 
+    def message(self, text: str) -> dict[str, Any]:
+        """A message that tells about tools."""
+        return self._provider.message(text)
+
     def render(self, layout: Layout) -> Rendered:
         """The one tool, the prefix as system prompt, and a message per batch."""
         prefix = resident_text(layout)
@@ -55,9 +59,9 @@ class CallTool:
         standing = (self._definition, prefix)
         marked = {**self._tool, "cache_control": dict(BREAKPOINT)} if self._marked else self._tool
         return Rendered(
-            self._provider.system(prefix),
+            self._provider.system(prefix, layout.in_use),
             [marked],
             tuple([self._provider.message(text)] for text in texts),
             "\n".join(standing),
-            (*standing, *texts),
+            (*standing, *in_use(layout), *texts),
         )

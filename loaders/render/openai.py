@@ -10,7 +10,7 @@ from ..detail import Detail
 from ..entry import Form
 from ..layout import Layout
 from ..names import OPENAI_LENGTH
-from .renderer import Rendered, batch_texts, callable_form, definitions, tools_of
+from .renderer import Rendered, batch_texts, callable_form, definitions, in_use, tools_of
 
 
 class OpenAITools:
@@ -32,9 +32,9 @@ class OpenAITools:
         function = {"name": name, "description": description, "parameters": parameters}
         return {"type": "function", "function": function}
 
-    def system(self, text: str) -> str:
+    def system(self, *texts: str) -> str:
         """The system prompt; caching needs no mark."""
-        return text
+        return "\n\n".join(filter(None, texts))
 
     def message(self, text: str) -> dict[str, Any]:
         """A message that tells about tools."""
@@ -46,9 +46,15 @@ class OpenAITools:
         texts = batch_texts(layout.batches)
         standing = definitions(layout.resident)
         return Rendered(
-            self.system(layout.text),
+            self.system(layout.text, layout.in_use),
             [*resident, *promoted],
             tuple([self.message(text)] for text in texts),
             "\n".join((*standing, layout.text)),
-            (*standing, *definitions(layout.promoted), layout.text, *texts),
+            (
+                *standing,
+                *definitions(layout.promoted),
+                layout.text,
+                *in_use(layout),
+                *texts,
+            ),
         )

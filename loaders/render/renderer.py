@@ -23,7 +23,7 @@ class Rendered:
     """A layout as a provider takes it. Treat the objects as read-only: they are shared.
 
     Args:
-        system: the system prompt, in the provider's shape.
+        system: the system prompt, in the provider's shape: the prefix's part and servers in use.
         tools: the provider's list of tools.
         messages: what goes into the conversation, per batch, where its turn was.
         prefix: the part that depends on the catalog alone, as text.
@@ -36,6 +36,15 @@ class Rendered:
     prefix: str
     segments: tuple[str, ...]
 
+    def reread(self, before: Rendered) -> int:
+        """Bytes of an earlier form from its first segment that is not in its place any more."""
+        same = 0
+        for one, other in zip(before.segments, self.segments, strict=False):
+            if one != other:
+                break
+            same += 1
+        return sum(len(one.encode("utf-8", "replace")) for one in before.segments[same:])
+
 
 class Renderer(Protocol):
     """Writes tools and layouts in one format."""
@@ -45,6 +54,10 @@ class Renderer(Protocol):
 
     def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
         """A tool at a level of detail, as it is counted and as the provider takes it."""
+        ...
+
+    def message(self, text: str) -> dict[str, Any]:
+        """A message that tells about tools."""
         ...
 
     def render(self, layout: Layout) -> Rendered:
@@ -101,6 +114,11 @@ def definitions(entries: Iterable[Entry]) -> list[str]:
 def resident_text(layout: Layout) -> str:
     """The prefix as text alone: the operator's, the pool, and resident tools line by line."""
     return "\n\n".join(part for part in (layout.text, lines(layout.resident)) if part)
+
+
+def in_use(layout: Layout) -> tuple[str, ...]:
+    """The text that follows the prefix, if there is one."""
+    return (layout.in_use,) if layout.in_use else ()
 
 
 def batch_texts(batches: Iterable[Batch]) -> tuple[str, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...catalog import Tool
 from ..detail import Detail
 from ..entry import Form
 from ..layout import Layout
-from .renderer import Rendered, batch_texts, line, resident_text
+from .renderer import Rendered, batch_texts, in_use, line, resident_text
 
 
 class PlainText:
@@ -20,9 +20,14 @@ class PlainText:
         """A line of text at every level."""
         return line(tool, detail, summary)
 
+    def message(self, text: str) -> dict[str, Any]:
+        """A message that tells about tools."""
+        return {"role": "system", "content": text}
+
     def render(self, layout: Layout) -> Rendered:
         """System text and one message of `role` system per batch."""
         prefix = resident_text(layout)
         texts = batch_texts(layout.batches)
-        messages = tuple([{"role": "system", "content": text}] for text in texts)
-        return Rendered(prefix, [], messages, prefix, (prefix, *texts))
+        system = "\n\n".join(part for part in (prefix, layout.in_use) if part)
+        messages = tuple([self.message(text)] for text in texts)
+        return Rendered(system, [], messages, prefix, (prefix, *in_use(layout), *texts))

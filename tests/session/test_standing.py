@@ -36,3 +36,11 @@ def test_what_stands_is_saved_with_the_session(engine):
     del saved["standing"]
     older = Session.from_dict(engine, saved)
     assert older.check(FEED, {"url": "https://example.org/feed"}).status == "promoted"
+
+
+def test_what_stands_may_change_with_the_prompt(engine):
+    session = Session(engine)
+    assert session.standing == frozenset()
+    session.standing = [FEED]
+    assert session.check(FEED, {"url": "https://example.org/feed"}).passed
+    assert session.to_dict()["standing"] == [FEED]

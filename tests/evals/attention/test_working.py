@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shortlist import demo
 from shortlist.evals.attention import growth, remembering
@@ -15,12 +13,8 @@ from shortlist.evals.attention.settings import OURS, WORKING
 from shortlist.evals.attention.sizes import padded
 from shortlist.evals.attention.tasks import Script, Turn
 from shortlist.evals.attention.workbench import Shared, Workbench
-from shortlist.loaders import Summaries
-from shortlist.loaders.ladder import Rung, group
-from shortlist.loaders.signature import call_form
 
 CATALOG = demo.load_catalog()
-TOOLS = list(CATALOG)
 TALK = Script(
     "talk",
     "session",
@@ -54,51 +48,6 @@ def watched(bench, settings):
     arm = bench.two_phase(settings)
     replay(arm, [TALK], bench.shared.count, bench.prices, watch=seen.append)
     return seen
-
-
-@settings(deadline=None)
-@given(st.lists(st.sampled_from(TOOLS), unique=True), st.integers(0, 2_000))
-def test_lines_never_take_more_than_their_budget(shared, tools, budget):
-    taken = shared.lines.fitting(tools, budget)
-    assert shared.count(shared.lines.text(taken)) <= budget
-    assert [tool for tool in tools if tool in taken] == taken
-    if len(taken) < len(tools):
-        left = next(tool for tool in tools if tool not in taken)
-        before = [tool for tool in taken if tools.index(tool) < tools.index(left)]
-        assert shared.count(shared.lines.text([*before, left])) > budget
-
-
-@settings(deadline=None)
-@given(st.lists(st.sampled_from(TOOLS), unique=True))
-def test_a_line_tells_what_a_call_takes(shared, tools):
-    text = shared.lines.text(tools)
-    assert text == "".join(block.text(Rung.ARGUMENTS) for block in group(tools, Summaries()))
-    for tool in tools:
-        assert f" {tool.name}{call_form(tool)}\n" in text
-    assert text.count("/ (") == len({tool.server for tool in tools})
-
-
-def test_servers_stand_with_all_their_lines_or_not_at_all(shared):
-    servers = {}
-    for tool in TOOLS:
-        servers.setdefault(tool.server, []).append(tool)
-    one, other = servers["jira"], servers["web"]
-    room = shared.count(shared.lines.text(one))
-    assert shared.lines.fitting_servers([one, other], room) == one
-    assert shared.lines.fitting_servers([one, other], room - 1) == other
-    assert shared.lines.fitting_servers([one, other], 10_000) == [*one, *other]
-
-
-def test_a_changed_tool_is_written_anew(shared):
-    tool = CATALOG.get("web/read_feed")
-    longer = type(tool)(
-        tool.name,
-        tool.server,
-        tool.description,
-        {"type": "object", "properties": {f"argument_{n}": {} for n in range(20)}},
-    )
-    shared.lines.fitting([tool], 100)
-    assert not shared.lines.fitting([longer], shared.count(shared.lines.text([tool])))
 
 
 def test_a_server_in_use_stands_in_the_prefix_from_the_next_turn_on(bench):
