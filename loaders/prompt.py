@@ -170,7 +170,8 @@ class Prompt:
             active: ids of all tools to be offered, those of earlier turns included; new ones in
                 rank order. A tool that is no longer among them leaves the prompt.
             scores: id to how well it fits, for the tools found this turn, new or not: these have to
-                be shown well enough to be called. By default the new ones, in their order.
+                be shown well enough to be called. By default the new ones, in their order. With a
+                working set they need not all be active: the best that are get promoted.
         """
         wanted, found = self._at_hand.promoted(active, scores or {})
         tools = self._known(wanted)
@@ -226,6 +227,7 @@ class Prompt:
             RequestError: it is nothing of the kind.
         """
         held = SavedPrompt.from_dict(saved)
+        self._at_hand.resume(held.working_set)
         tools = self._known([name for name, *_ in held.tools])
         loaded = self._schemas.load(list(tools.values())).tools
         self.passes_through = held.passes_through
@@ -241,7 +243,6 @@ class Prompt:
                 self._placer.write(loaded.get(name, tools[name]), detail)
                 for name, _, detail in batch
             )
-        self._at_hand.resume(held.working_set)
         self._at_hand.use(self._pool)
         self._settle(replace(layout, in_use=self._at_hand.in_use.text), held.asked)
         self._phase1_tokens = self._count_prefix()
@@ -284,10 +285,11 @@ class Prompt:
         self._settle(replace(placement.layout, in_use=in_use), frozenset(tools))
         rendered = self._rendered
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
-        known = self._known(active)
+        known = self._known((*active, *self._at_hand.ranked))
         defined = (name for name, detail in details.items() if detail >= Detail.SIGNATURE)
-        self._at_hand.tell(known, (self._in_prefix, frozenset(defined)))
-        passing, at_hand = self._at_hand.found.text, self._at_hand.ids
+        self._at_hand.tell(known, self._in_prefix.union(defined))
+        passing = self._at_hand.found.text
+        there, offered = self._at_hand.ids.union(details), frozenset(active)
         return PromptTurn(
             rendered=rendered,
             appended=tuple(message for batch in rendered.messages[told:] for message in batch),
@@ -298,7 +300,7 @@ class Prompt:
             changed_bytes=rendered.reread(before),
             details=details,
             missing=self._told_missing(tools, active),
-            left_out=tuple(name for name in known if not (name in details or name in at_hand)),
+            left_out=tuple(name for name in known if name in offered and name not in there),
             rebuilt=placement.rebuilt,
         )
 
@@ -310,13 +312,13 @@ class Prompt:
             entry.tool_id: self.catalog.get(entry.tool_id).fingerprint for entry in layout.promoted
         }
 
-    def _known(self, active: Sequence[str]) -> dict[str, Tool]:
+    def _known(self, ids: Iterable[str]) -> dict[str, Tool]:
         """Those that may be shown, in order; in a catalog that passes through there are none."""
         if self.passes_through:
             return {}
         return {
             name: self.catalog.get(name)
-            for name in active
+            for name in ids
             if name in self.catalog and name not in self._withheld
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -53,7 +53,8 @@ class AtHand:
 
     Attributes:
         in_use: the servers in use, all tools of each; the latest called have room before others.
-        found: what was found in the present turn and stands nowhere else, best first.
+        found: what was found in the present turn and stands nowhere else, the best first served.
+        ranked: ids of all that was found in it, best first.
     """
 
     def __init__(self, working: WorkingSet | None) -> None:
@@ -63,7 +64,7 @@ class AtHand:
         self._servers: dict[str, None] = {}  # the latest called last
         self._kept: set[str] = set()  # promoted in any turn
         self._active: frozenset[str] = frozenset()
-        self._ranked: list[str] = []
+        self.ranked: list[str] = []
 
     @property
     def ids(self) -> frozenset[str]:
@@ -77,7 +78,7 @@ class AtHand:
 
     def called(self, tool: Tool) -> None:
         """Put a tool's server in use, from the next turn on."""
-        if tool.server is not None:
+        if self._working is not None and tool.server is not None:
             self._servers.pop(tool.server, None)
             self._servers[tool.server] = None
 
@@ -97,8 +98,8 @@ class AtHand:
             return active, scores
         fresh = [name for name in active if name not in self._active]
         self._active = frozenset(active)
-        self._ranked = sorted(scores, key=scores.__getitem__, reverse=True) or fresh
-        best, found = self._ranked[: self._working.promoted], frozenset(self._ranked)
+        self.ranked = sorted(scores, key=scores.__getitem__, reverse=True) or fresh
+        best, found = self.ranked[: self._working.promoted], frozenset(self.ranked)
         self._kept.update(best, (name for name in fresh if name not in found))
         kept = [name for name in active if name in self._kept]
         return kept, {name: scores[name] for name in best if name in scores}
@@ -119,7 +120,7 @@ class AtHand:
         )
         self.in_use = shared_lines().of_servers(latest, self._working.in_use)
 
-    def tell(self, tools: Mapping[str, Tool], there: Iterable[frozenset[str]]) -> None:
+    def tell(self, tools: Mapping[str, Tool], there: frozenset[str]) -> None:
         """Write the lines of what was found, in the room that servers in use leave.
 
         Args:
@@ -128,8 +129,8 @@ class AtHand:
         """
         if self._working is None:
             return
-        known = self.in_use.ids.union(*there)
-        untold = [tools[name] for name in self._ranked if name in tools and name not in known]
+        known = self.in_use.ids | there
+        untold = [tools[name] for name in self.ranked if name in tools and name not in known]
         self.found = shared_lines().of_tools(untold, self._working.tokens - self.in_use.tokens)
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,11 +148,14 @@ class AtHand:
             RequestError: it is nothing of the kind.
         """
         try:
-            self._servers = dict.fromkeys(map(str, saved.get("servers", ())))
-            self._kept = set(map(str, saved.get("kept", ())))
-            self._active = frozenset(map(str, saved.get("active", ())))
+            servers, kept, active = (
+                [str(name) for name in saved.get(field, ())]
+                for field in ("servers", "kept", "active")
+            )
         except (AttributeError, TypeError) as error:
-            raise RequestError(f"not a saved working set: {error}") from error
+            raise RequestError(f"not a saved prompt: its working set: {error}") from error
+        self._servers, self._kept = dict.fromkeys(servers), set(kept)
+        self._active = frozenset(active)
 
 
 class AllOrCount(PoolWriter):

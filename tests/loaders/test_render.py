@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -20,6 +21,7 @@ from shortlist.loaders.render import FORMATS, Rendered, renderer_for
 from shortlist.loaders.render.call_tool import CALL_TOOL
 
 MARK = {"type": "ephemeral"}
+LINES = "web/ (1):\n read_feed(url)\n"
 
 
 def layout_of(style: str, counter, tools: list[Tool]) -> Layout:
@@ -42,6 +44,7 @@ def validate(rendered: Rendered, style: str) -> None:
         tool, message = types.ChatCompletionToolParam, types.ChatCompletionMessageParam
         system = str
     messages = [one for batch in rendered.messages for one in batch]
+    messages.append(renderer_for(style).message(LINES))
     for kind, value in (
         (list[tool], rendered.tools),
         (list[message], messages),
@@ -69,8 +72,11 @@ def _plain(value):
 @pytest.mark.parametrize("style", FORMATS)
 def test_formats_validate_against_the_types_of_their_provider(style, counter, demo):
     tools = list(demo)[:10]
-    validate(renderer_for(style).render(layout_of(style, counter, tools)), style)
+    layout = layout_of(style, counter, tools)
+    validate(renderer_for(style).render(layout), style)
+    validate(renderer_for(style).render(replace(layout, in_use=LINES)), style)
     validate(renderer_for(style).render(Layout("", "", ())), style)
+    validate(renderer_for(style).render(Layout("", "", (), in_use=LINES)), style)
 
 
 @settings(max_examples=30, deadline=None)

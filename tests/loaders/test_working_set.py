@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist import Engine
+from shortlist.catalog import Catalog, Tool
+from shortlist.errors import RequestError, UnknownToolError
+from shortlist.loaders import Detail, PoolWriter, Prompt, WorkingSet
+from shortlist.loaders.ladder import Rung
+from shortlist.loaders.render import FORMATS
+from shortlist.loaders.signature import call_form
+from shortlist.session import Budget, Session
+
+STABLE = ("text", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
+SMALL = WorkingSet(900, 500, 2)
+FEED = "web/read_feed"
+
+
+@pytest.fixture(scope="module")
+def engine(demo):
+    return Engine.from_tools(demo, tiers=["lexical"])
+
+
+def text_of(messages) -> str:
+    """What messages say, in any provider's shape."""
+    contents = [message["content"] for message in messages]
+    return "".join(one if isinstance(one, str) else one[0]["text"] for one in contents)
+
+
+def scored(ids) -> dict[str, float]:
+    return {name: 1 / rank for rank, name in enumerate(ids, 1)}
+
+
+def line_of(tool: Tool) -> str:
+    return f" {tool.name}{call_form(tool)}\n"
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_the_prefix_is_identical_over_a_thousand_turns_and_promotions_append(style, demo, counter):
+    choose, ids = random.Random(5), [tool.id for tool in demo]
+    prompt = Prompt(demo, format=style, operator="You are an agent.", working_set=SMALL)
+    active: list[str] = []
+    prefixes, in_use, shown = set(), set(), None
+    for _ in range(1_000):
+        before, rests = shown, prompt._layout.in_use
+        found = choose.sample(ids, choose.randrange(12))
+        active = list(dict.fromkeys((*active, *found)))[-40:]
+        turn = prompt.turn(active, scored(found))
+        shown = turn.rendered
+        prefixes.add(shown.prefix.encode())
+        in_use.add(prompt._layout.in_use)
+        assert turn.phase2_tokens <= 4_000
+        assert counter.count(prompt._layout.in_use) <= 500
+        told = counter.count(prompt._layout.in_use) + counter.count(text_of(turn.passing))
+        assert told == turn.working_tokens <= 900
+        if before and not turn.rebuilt:
+            assert shown.messages[: len(before.messages)] == before.messages
+            if style in STABLE and prompt._layout.in_use == rests:
+                assert turn.changed_bytes == 0
+        if choose.random() < 0.2:
+            prompt.called(choose.choice(ids))
+    assert len(prefixes) == 1
+    assert len(in_use) > 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.data(),
+    schemas=st.integers(0, 1_000),
+    bounds=st.lists(st.integers(0, 400), min_size=2, max_size=2).map(sorted),
+    promoted=st.integers(0, 4),
+    style=st.sampled_from(sorted(FORMATS)),
+)
+def test_whatever_the_catalog_no_budget_is_exceeded(
+    tools, counter, data, schemas, bounds, promoted, style
+):
+    catalog = Catalog(data.draw(st.lists(tools, min_size=1, max_size=8)))
+    ids = [tool.id for tool in catalog]
+    prompt = Prompt(
+        catalog,
+        format=style,
+        pool=PoolWriter(budget=0),
+        schema_budget=schemas,
+        pass_through_share=0,
+        working_set=WorkingSet(bounds[1], bounds[0], promoted),
+    )
+    drawn = st.lists(st.sampled_from(ids), max_size=8, unique=True)
+    for active, found in data.draw(st.lists(st.tuples(drawn, drawn), max_size=4)):
+        turn = prompt.turn(active, scored(found))
+        lines = prompt._layout.in_use, text_of(turn.passing)
+        assert turn.phase2_tokens <= schemas
+        assert counter.count(lines[0]) <= bounds[0]
+        assert sum(map(counter.count, lines)) == turn.working_tokens <= bounds[1]
+        for name in prompt.standing:
+            assert f"{call_form(catalog.get(name))}\n" in "".join(lines)
+        assert set(turn.details) | prompt.standing | set(turn.left_out) >= set(active)
+        for name in data.draw(drawn):
+            prompt.called(name)
+
+
+def test_the_best_found_are_promoted_and_the_others_told(demo):
+    prompt = Prompt(demo, format="openai_call_tool", working_set=SMALL)
+    found = [tool.id for tool in demo if tool.server == "github"][:12]
+    turn = prompt.turn(found, scored(reversed(found)))
+    assert list(turn.details) == found[-2:]
+    assert prompt.standing
+    assert not prompt.standing & turn.details.keys()
+    told = [name for name in reversed(found[:-2]) if name in prompt.standing]
+    assert told == found[-3 : -3 - len(told) : -1]
+    text = text_of(turn.passing)
+    assert text == "github/ (" + str(len(told)) + "):\n" + "".join(
+        line_of(demo.get(name)) for name in sorted(told)
+    )
+    assert set(turn.left_out) == set(found) - set(told) - turn.details.keys()
+    later = prompt.turn(found, scored(found[:1]))
+    assert set(later.details) == {*found[-2:], found[0]}
+    assert later.passing == ()
+    assert prompt.standing == frozenset()
+
+
+def test_what_is_found_is_told_whether_or_not_it_is_active(demo):
+    prompt = Prompt(demo, working_set=SMALL)
+    turn = prompt.turn(["web/fetch_page"], scored(["web/fetch_page", "web/search_web", FEED]))
+    assert list(turn.details) == ["web/fetch_page"]
+    assert prompt.standing == {"web/search_web", FEED}
+    assert turn.left_out == ()
+
+
+def test_without_scores_the_new_ones_are_what_was_found(demo):
+    prompt = Prompt(demo, working_set=SMALL)
+    ids = [tool.id for tool in demo][:5]
+    assert list(prompt.turn(ids).details) == ids[:2]
+    assert prompt.standing == set(ids[2:])
+    assert list(prompt.turn([*ids, FEED]).details) == [*ids[:2], FEED]
+    assert prompt.standing == frozenset()
+
+
+def test_what_the_model_named_is_promoted_although_it_was_not_found(demo):
+    prompt = Prompt(demo, working_set=WorkingSet(900, 500, 1))
+    prompt.turn(["web/fetch_page"], scored(["web/fetch_page"]))
+    asked = ["web/fetch_page", "jira/link_issues", FEED]
+    turn = prompt.turn(asked, scored([FEED]))
+    assert turn.details.keys() == set(asked)
+    assert turn.details["jira/link_issues"] >= Detail.SIGNATURE
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_a_server_in_use_stands_behind_the_prefix_until_others_have_its_room(style, demo):
+    prompt = Prompt(demo, format=style, working_set=SMALL)
+    before = prompt.turn([])
+    prompt.called(FEED)
+    assert prompt.standing == frozenset()
+    turn = prompt.turn([])
+    of_web = [tool for tool in demo if tool.server == "web"]
+    assert prompt.standing == {tool.id for tool in of_web}
+    assert turn.rendered.prefix == before.rendered.prefix
+    text = "".join(turn.rendered.segments)
+    assert all(line_of(tool) in text for tool in of_web)
+    system = turn.rendered.system
+    said = system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
+    assert said.endswith(prompt._layout.in_use)
+    assert prompt.turn([]).changed_bytes == 0
+    of_database = [tool.id for tool in demo if tool.server == "database"]
+    prompt.called(of_database[0])
+    prompt.turn([])
+    assert prompt.standing == set(of_database)
+
+
+def test_each_block_of_system_text_can_be_cached(demo):
+    prompt = Prompt(demo, format="anthropic_call_tool", working_set=SMALL)
+    prompt.called(FEED)
+    system = prompt.turn([]).rendered.system
+    assert [block["cache_control"] for block in system] == [{"type": "ephemeral"}] * 2
+
+
+def test_what_is_withheld_or_gone_has_no_line(demo):
+    prompt = Prompt(demo, working_set=SMALL, withheld=[FEED])
+    prompt.called("web/fetch_page")
+    turn = prompt.turn([], scored([FEED, "no/such", "web/search_web"]))
+    assert "web/search_web" in prompt.standing
+    assert FEED not in prompt.standing
+    assert "read_feed" not in "".join(turn.rendered.segments) + text_of(turn.passing)
+    prompt.update(demo.remove(tool.id for tool in demo if tool.server == "web"))
+    assert prompt.turn([]).rendered.segments == (prompt._layout.text,)
+    assert prompt.standing == frozenset()
+    with pytest.raises(UnknownToolError):
+        prompt.called("no/such")
+
+
+def test_where_the_pool_tells_all_nothing_is_told_twice(demo):
+    prompt = Prompt(demo, working_set=WorkingSet())
+    assert prompt.standing == {tool.id for tool in demo}
+    assert f"\n{line_of(demo.get(FEED))}" in prompt.turn([]).rendered.prefix
+    prompt.called(FEED)
+    turn = prompt.turn([tool.id for tool in demo])
+    assert (turn.passing, turn.working_tokens, len(turn.details)) == ((), 0, 3)
+    assert not prompt._layout.in_use
+
+
+def test_where_it_cannot_the_pool_counts(demo):
+    turn = Prompt(demo, working_set=SMALL).turn([])
+    assert turn.phase1_tokens <= 100
+    assert turn.rendered.prefix.startswith("120 tools on 6 servers.\n")
+    own = PoolWriter(budget=1_000, top=Rung.ARGUMENTS)
+    assert Prompt(demo, pool=own, working_set=SMALL).turn([]).phase1_tokens > 400
+
+
+def test_a_catalog_that_passes_through_has_no_working_set():
+    tools = [Tool("read", "a"), Tool("write", "a")]
+    prompt = Prompt(Catalog(tools), working_set=SMALL)
+    prompt.called("a/read")
+    turn = prompt.turn(["a/read"], scored(["a/read", "a/write"]))
+    assert prompt.passes_through
+    assert (turn.passing, turn.working_tokens, turn.left_out) == ((), 0, ())
+    assert prompt.standing == {"a/read", "a/write"}
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_a_session_goes_on_where_it_was(style, demo):
+    ids = [tool.id for tool in demo]
+    one = Prompt(demo, format=style, working_set=SMALL)
+    one.turn(ids[:9], scored(ids[:9]))
+    one.called(FEED)
+    one.turn(ids[:12], scored(ids[9:12]))
+    other = Prompt(demo, format=style, working_set=SMALL)
+    saved = json.loads(json.dumps(one.to_dict()))
+    other.resume(saved)
+    assert other.to_dict() == saved
+    assert other.turn(ids[:14], scored(ids[12:14])) == one.turn(ids[:14], scored(ids[12:14]))
+    del saved["working_set"]
+    other.resume(saved)
+    assert other.turn([]).working_tokens == 0
+
+
+@pytest.mark.parametrize("working", [3, {"servers": 3}, {"kept": None}])
+def test_what_is_no_working_set_is_refused(working, demo):
+    saved = Prompt(demo, working_set=SMALL).to_dict() | {"working_set": working}
+    with pytest.raises(RequestError, match="not a saved prompt"):
+        Prompt(demo, working_set=SMALL).resume(saved)
+
+
+def test_awaiting_gives_the_same(demo):
+    ids = [tool.id for tool in demo][:8]
+    one, other = (Prompt(demo, working_set=SMALL) for _ in range(2))
+    assert asyncio.run(one.aturn(ids, scored(ids))) == other.turn(ids, scored(ids))
+
+
+@pytest.mark.parametrize("bounds", [(10, 11, 3), (10, -1, 3), (10, 5, -1)])
+def test_bounds_out_of_range_are_refused(bounds):
+    with pytest.raises(RequestError, match="working set"):
+        WorkingSet(*bounds)
+
+
+class TestSession:
+    """A line counts as what a pool of arguments says does."""
+
+    def test_a_call_of_a_server_in_use_passes_if_it_fits_and_is_told_the_schema_if_not(
+        self, engine
+    ):
+        for told in (SMALL, None):
+            pool = None if told else PoolWriter(budget=3_000, top=Rung.ARGUMENTS)
+            prompt = Prompt(engine.catalog, format="openai_call_tool", pool=pool, working_set=told)
+            session = Session(engine, k=2)
+            prompt.called("web/fetch_page")
+            prompt.turn(session.turn("frobnicate the whatsit").active)
+            session.standing = prompt.standing
+            assert FEED not in session.active
+            assert prompt.tool_id(FEED) == FEED
+            wrong = session.check(FEED, {"limit": "many"})
+            assert wrong.status == "promoted"
+            assert "url" in wrong.to_dict()["input_schema"]["properties"]
+            assert session.check(FEED, {"url": "https://example.org/feed"}).passed
+            assert FEED in prompt.turn(session.active).details
+            fetch = session.check("web/search_web", {"query": "weather"})
+            assert fetch.status == "passed"
+
+    def test_what_was_found_and_only_told_may_be_called(self, engine):
+        session = Session(engine, k=20, budget=Budget(tools=60))
+        prompt = Prompt(engine.catalog, format="openai_call_tool", working_set=SMALL)
+        found = session.turn("read the feed of a page on the web")
+        turn = prompt.turn(found.active, {hit.id: 1 / hit.rank for hit in found.hits})
+        session.standing = prompt.standing
+        assert len(turn.details) == 2
+        assert len(prompt.standing) > 10
+        statuses = {session.check(name, {}).status for name in prompt.standing}
+        assert statuses == {"passed", "invalid"}
