@@ -21,8 +21,8 @@ _COUNTS = 100
 class WorkingSet:
     """What a prompt spends on lines that tell arguments, besides its pool and its schemas.
 
-    The defaults are those measured as `working set` in `docs/tool-attention.md`: at 10,000 tools
-    they offer what 83 % of requests take, where definitions of twenty tools offer 48 %.
+    The defaults are those measured as `working set` in `docs/tool-attention.md`, where a session
+    finds 250 tools a turn: as many as 3,000 tokens of lines have room for, and some more.
 
     Args:
         tokens: of all lines together at most.

@@ -16,6 +16,7 @@ from shortlist.loaders.ladder import Rung
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.signature import call_form
 from shortlist.session import Budget, Session
+from shortlist.session.events import Recorder
 
 STABLE = ("text", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
 SMALL = WorkingSet(900, 500, 2)
@@ -290,3 +291,12 @@ class TestSession:
         assert len(prompt.standing) > 10
         statuses = {session.check(name, {}).status for name in prompt.standing}
         assert statuses == {"passed", "invalid"}
+
+    def test_an_event_counts_the_lines_of_a_turn(self, engine):
+        events = []
+        prompt = Prompt(engine.catalog, working_set=SMALL)
+        ids = [tool.id for tool in engine.catalog][:9]
+        turn = prompt.turn(ids, scored(ids))
+        Recorder(events.append).prompt("one", 1, turn)
+        assert turn.working_tokens > 0
+        assert events[0].phase2_tokens == turn.phase2_tokens + turn.working_tokens
