@@ -45,21 +45,24 @@ def line_of(tool: Tool) -> str:
 @pytest.mark.parametrize("style", FORMATS)
 def test_the_prefix_is_identical_over_a_thousand_turns_and_promotions_append(style, demo, counter):
     choose, ids = random.Random(5), [tool.id for tool in demo]
-    prompt = Prompt(demo, format=style, operator="You are an agent.", working_set=SMALL)
+    working = WorkingSet(600, 500, 2)
+    prompt = Prompt(
+        demo, format=style, operator="Be brief.", schema_budget=1_000, working_set=working
+    )
     active: list[str] = []
     prefixes, in_use, shown = set(), set(), None
     for _ in range(1_000):
         before, rests = shown, prompt._layout.in_use
-        found = choose.sample(ids, choose.randrange(12))
+        found = choose.sample(ids, choose.randrange(24))
         active = list(dict.fromkeys((*active, *found)))[-40:]
         turn = prompt.turn(active, scored(found))
         shown = turn.rendered
         prefixes.add(shown.prefix.encode())
         in_use.add(prompt._layout.in_use)
-        assert turn.phase2_tokens <= 4_000
+        assert turn.phase2_tokens <= 1_000
         assert counter.count(prompt._layout.in_use) <= 500
         told = counter.count(prompt._layout.in_use) + counter.count(text_of(turn.passing))
-        assert told == turn.working_tokens <= 900
+        assert told == turn.working_tokens <= 600
         if before and not turn.rebuilt:
             assert shown.messages[: len(before.messages)] == before.messages
             if style in STABLE and prompt._layout.in_use == rests:
@@ -171,6 +174,9 @@ def test_a_server_in_use_stands_behind_the_prefix_until_others_have_its_room(sty
     prompt.called(of_database[0])
     prompt.turn([])
     assert prompt.standing == set(of_database)
+    prompt.called("web/fetch_page")
+    prompt.turn([])
+    assert prompt.standing == {tool.id for tool in of_web}
 
 
 def test_each_block_of_system_text_can_be_cached(demo):
