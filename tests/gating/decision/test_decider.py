@@ -144,7 +144,7 @@ def test_the_bundled_gates_are_for_the_bundled_encoder_and_every_built_in_tier()
     assert decider.origin["files"]
 
 
-def test_a_decision_takes_well_under_a_millisecond(made_answer):
+def test_a_decision_takes_under_a_millisecond(made_answer):
     decider = Decider.bundled()
     found = made_answer("please list the invoices of the shop", np.linspace(0.6, 0.2, 20))
     vector = np.full(384, 384**-0.5, np.float32)
@@ -154,4 +154,4 @@ def test_a_decision_takes_well_under_a_millisecond(made_answer):
         start = perf_counter()
         decider.decide(found, k=10, vector=vector)
         spent.append(perf_counter() - start)
-    assert min(spent) < 0.5e-3
+    assert min(spent) < 1e-3
