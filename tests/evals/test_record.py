@@ -121,7 +121,9 @@ def test_markdown_shows_absent_cells_as_dashes() -> None:
     assert markdown(Table(("a", "b"), (("x", None),))).endswith("| x | – |\n")
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tool-attention.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/tool-attention.md", "models/training/README.md"]
+)
 def test_pages_show_what_was_recorded(page: str) -> None:
     text = (record.RESULTS.parents[1] / page).read_text(encoding="utf-8")
     assert fill_tables(text) == text, f"run: shortlist eval tables {page}"
