@@ -168,39 +168,38 @@ def main(
         mixture=Mixture(queries=queries),
     )
     for one in seed:
-        for name in only or VARIANTS:
-            folder = out / f"{name.replace(' ', '-')}-{one}"
-            if (folder / "figures.json").exists():
-                continue
-            variant = VARIANTS[name]
-            everything = read_training_data(data, seed=one)
-            seen, held_out = hold_out(everything, unseen, by="server", seed=0)
-            trained = seen
+        folders = {name: out / f"{name.replace(' ', '-')}-{one}" for name in only or VARIANTS}
+        pending = [name for name in folders if not (folders[name] / "figures.json").exists()]
+        if not pending:
+            continue
+        everything = read_training_data(data, seed=one)
+        seen, held_out = hold_out(everything, unseen, by="server", seed=0)
+        twins = near_twins(everything, start, out / "stock-vectors.npy", device)
+        every = max(1, len(seen.requests) // _SEEN)
+        parts = {
+            "unseen servers": LabelledSet.of(held_out),
+            "seen": LabelledSet.of(replace(seen, requests=seen.requests[::every])),
+        }
+        for name in pending:
+            variant, trained = VARIANTS[name], seen
             if not variant.written:
                 published = set(read_training_data(data, written=None, caps={}).requests)
                 kept = tuple(request for request in seen.requests if request in published)
                 trained = replace(seen, requests=kept)
-            twins = near_twins(everything, start, out / "stock-vectors.npy", device)
-            if not variant.twins:
-                twins = Twins(everything.tools, np.zeros((len(everything.tools), 1), np.float32))
+            none = np.zeros((len(everything.tools), 1), np.float32)
             encoder = run_variant(
                 variant,
                 replace(recipe, seed=one),
                 trained,
-                twins,
+                twins if variant.twins else Twins(everything.tools, none),
                 sets["mcp_dev judged"],
                 start=start,
-                out=folder,
+                out=folders[name],
                 device=device,
             )
-            every = max(1, len(seen.requests) // _SEEN)
-            parts = {
-                "unseen servers": LabelledSet.of(held_out),
-                "seen": LabelledSet.of(replace(seen, requests=seen.requests[::every])),
-            }
             figures = {label: evaluate(encoder, part) for label, part in (sets | parts).items()}
             row = {"variant": name, "seed": one, "sets": figures}
-            (folder / "figures.json").write_text(json.dumps(row), encoding="utf-8")
+            (folders[name] / "figures.json").write_text(json.dumps(row), encoding="utf-8")
     found = [json.loads(path.read_text(encoding="utf-8")) for path in out.glob("*/figures.json")]
     order = list(VARIANTS)
     rows = sorted(found, key=lambda row: (order.index(row["variant"]), row["seed"]))

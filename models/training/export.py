@@ -20,6 +20,12 @@ Pooling = Literal["mean", "cls"]
 _OPSET = 17
 
 
+def _mean(hidden: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    """Mean (batch, dim) over the tokens of (batch, sequence, dim) that the mask keeps."""
+    mask = attention_mask.unsqueeze(-1).to(hidden.dtype)
+    return (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
+
+
 class PooledEncoder(torch.nn.Module):
     """A transformer, the pooling of its last layer, and L2 normalisation, as one module.
 
@@ -44,11 +50,7 @@ class PooledEncoder(torch.nn.Module):
         hidden = self.transformer(
             input_ids=input_ids, attention_mask=attention_mask, **types
         ).last_hidden_state
-        if self.pooling == "cls":
-            pooled = hidden[:, 0]
-        else:
-            mask = attention_mask.unsqueeze(-1).to(hidden.dtype)
-            pooled = (hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
+        pooled = hidden[:, 0] if self.pooling == "cls" else _mean(hidden, attention_mask)
         return torch.nn.functional.normalize(pooled, dim=-1)
 
 
@@ -92,8 +94,7 @@ class PooledScorer(torch.nn.Module):
         hidden = self.transformer(
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
         ).last_hidden_state
-        mask = attention_mask.unsqueeze(-1).to(hidden.dtype)
-        logits: torch.Tensor = self.head((hidden * mask).sum(1) / mask.sum(1).clamp(min=1e-9))
+        logits: torch.Tensor = self.head(_mean(hidden, attention_mask))
         return logits
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,14 +19,14 @@ import torch
 import typer
 from numpy.typing import NDArray
 from rich import print_json
-from rich.progress import Progress
 
 from .cross import CrossEncoder
 from .data import TrainingData, read_training_data
 from .evaluate import QUERY_LENGTH, TOOL_LENGTH, LabelledSet, ranking_figures
+from .loop import Run
 from .model import TextEncoder
 from .negatives import mine
-from .recipe import Record, learning_rate_share
+from .recipe import Record
 from .run import near_twins
 from .views import shown
 
@@ -157,7 +156,7 @@ class Finals:
         return found
 
 
-class RerankTraining:
+class RerankTraining(Run):
     """A run of a recipe, from a start or from where it was interrupted.
 
     Args:
@@ -186,82 +185,35 @@ class RerankTraining:
         self._data = data
         self._mined = mined
         self._finals = finals
-        self._out = out
-        self._record = Record(asdict(recipe), start.name, data.counts())
         self._model = CrossEncoder(start, device, layers=recipe.layers, frozen=recipe.frozen)
-        self._trained = [one for one in self._model.parameters() if one.requires_grad]
-        self._optimizer = torch.optim.AdamW(self._trained, lr=0.0, weight_decay=recipe.weight_decay)
-        self._step = 0
-        self._seconds = 0.0
-
-    def run(self) -> Record:
-        """Train until the recipe's last step or minute; returns the record, also written."""
-        state = self._out / "state.pt"
-        if state.exists():
-            self._resume(state)
-        with Progress() as progress:
-            bar = progress.add_task("training", total=self._recipe.steps, completed=self._step)
-            while self._progress() < 1:
-                began = time.monotonic()
-                loss = self._update()
-                self._seconds += time.monotonic() - began
-                progress.update(bar, completed=self._step, description=f"loss {loss:.3f}")
-                if self._step % self._recipe.evaluate_every == 0 or self._progress() >= 1:
-                    self._evaluate(loss)
-        return self._record
-
-    def _progress(self) -> float:
-        share = self._step / self._recipe.steps
-        if self._recipe.minutes:
-            share = max(share, self._seconds / (60 * self._recipe.minutes))
-        return share
+        trained = [one for one in self._model.parameters() if one.requires_grad]
+        optimizer = torch.optim.AdamW(trained, lr=0.0, weight_decay=recipe.weight_decay)
+        record = Record(asdict(recipe), start.name, data.counts())
+        super().__init__(recipe, record, out, optimizer, trained)
 
     def _update(self) -> float:
         recipe = self._recipe
-        rate = recipe.learning_rate * learning_rate_share(self._progress(), recipe.warmup)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
         lists = draw(self._data, self._mined, recipe, self._step)
         logits = self._model(lists.queries, lists.documents, recipe.max_length)
         rows = logits.view(-1, lists.size)
         answers = torch.zeros(len(rows), dtype=torch.long, device=rows.device)
-        loss = torch.nn.functional.cross_entropy(rows, answers)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._trained, 1.0)
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
-        self._step += 1
-        return loss.item()
+        return self._descend(torch.nn.functional.cross_entropy(rows, answers))
 
     def _evaluate(self, loss: float) -> None:
         """Score the finals; keep the weights if their best sum with the cosine is the best yet."""
-        record, figures = self._record, self._finals.figures(self._model)
+        figures = self._finals.figures(self._model)
         score = max(one["hit@1"] + one["recall@10"] for one in figures.values())
-        record.curve.append(
-            {"step": self._step, "seconds": round(self._seconds), "loss": loss, "weight": figures}
-        )
-        record.seconds = self._seconds
-        if score > record.best_score:
-            record.best_score, record.best_step = score, self._step
-            self._model.save(self._out / "best")
-        record.write(self._out / "record.json")
-        state = {
-            "model": self._model.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-            "step": self._step,
-            "record": asdict(record),
-        }
-        part = self._out / "state.part"
-        torch.save(state, part)
-        part.replace(self._out / "state.pt")
+        self._keep(loss, {"weight": figures}, score)
+        self._save_state()
 
-    def _resume(self, path: Path) -> None:
-        state = torch.load(path, weights_only=True)
+    def _save_best(self) -> None:
+        self._model.save(self._out / "best")
+
+    def _state(self) -> dict[str, Any]:
+        return {"model": self._model.state_dict()}
+
+    def _restore(self, state: dict[str, Any]) -> None:
         self._model.load_state_dict(state["model"])
-        self._optimizer.load_state_dict(state["optimizer"])
-        self._step = state["step"]
-        self._record = Record(**state["record"])
-        self._seconds = self._record.seconds
 
 
 def mined_negatives(

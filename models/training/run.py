@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 
 from .batches import Batch, Batches
 from .contrastive import contrastive_loss
 from .data import TrainingData
 from .evaluate import LabelledSet, evaluate
 from .int8 import simulate_int8
+from .loop import Run
 from .memory import ToolMemory
 from .model import TextEncoder
 from .negatives import Twins, mine
-from .recipe import Recipe, Record, learning_rate_share
+from .recipe import Recipe, Record
 
 
 def _encode(
@@ -51,7 +52,7 @@ def near_twins(
     return Twins(data.tools, np.load(cache))
 
 
-class Training:
+class Training(Run):
     """A run of a recipe, from a start or from where it was interrupted.
 
     Args:
@@ -80,8 +81,6 @@ class Training:
         self._data = data
         self._twins = twins
         self._development = development
-        self._out = out
-        self._record = Record(asdict(recipe), start.name, data.counts())
         self._encoder = TextEncoder(start, device)
         if recipe.int8:
             simulate_int8(self._encoder.transformer)
@@ -89,47 +88,26 @@ class Training:
             self._encoder.transformer,
             avg_fn=lambda average, current, _: torch.lerp(current, average, self._recipe.averaging),
         )
-        self._optimizer = torch.optim.AdamW(
+        optimizer = torch.optim.AdamW(
             self._encoder.transformer.parameters(),
             lr=0.0,
             weight_decay=recipe.weight_decay,
             fused=True,
         )
-        self._step = 0
+        record = Record(asdict(recipe), start.name, data.counts())
+        super().__init__(recipe, record, out, optimizer, self._encoder.transformer.parameters())
         self._stream_began = 0
-        self._seconds = 0.0
         self._mined: list[tuple[int, ...]] | None = None
         self._memory: ToolMemory | None = None
-        out.mkdir(parents=True, exist_ok=True)
+        self._batches = self._stream()
 
-    def run(self) -> Record:
-        """Train until the recipe's last step or minute; returns the record, also written."""
-        if (self._out / "state.pt").exists():
-            self._resume()
-        recipe = self._recipe
-        stream: Iterator[Batch] = islice(self._stream(), self._step - self._stream_began, None)
-        with Progress() as progress:
-            bar = progress.add_task("training", total=recipe.steps, completed=self._step)
-            while self._progress() < 1:
-                if self._step in recipe.mine_after:
-                    progress.update(bar, description="mining")
-                    self._mine()
-                    self._stream_began = self._step
-                    stream = self._stream()
-                began = time.monotonic()
-                loss = self._update(next(stream))
-                self._seconds += time.monotonic() - began
-                progress.update(bar, completed=self._step, description=f"loss {loss:.3f}")
-                if self._step % recipe.evaluate_every == 0 or self._progress() >= 1:
-                    self._evaluate(loss)
-        return self._record
-
-    def _progress(self) -> float:
-        """How much of the run is done, 0 to 1."""
-        share = self._step / self._recipe.steps
-        if self._recipe.minutes:
-            share = max(share, self._seconds / (60 * self._recipe.minutes))
-        return share
+    def _prepare(self, progress: Progress, bar: TaskID) -> None:
+        """Mine where the recipe says so; the batches are drawn anew then."""
+        if self._step in self._recipe.mine_after:
+            progress.update(bar, description="mining")
+            self._mine()
+            self._stream_began = self._step
+            self._batches = self._stream()
 
     def _stream(self) -> Iterator[Batch]:
         """Batches from the step of the last mining on, which is also part of their seed."""
@@ -142,11 +120,9 @@ class Training:
         )
         return iter(batches)
 
-    def _update(self, batch: Batch) -> float:
+    def _update(self) -> float:
+        batch = next(self._batches)
         recipe, device = self._recipe, self._encoder.device
-        rate = recipe.learning_rate * learning_rate_share(self._progress(), recipe.warmup)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
         queries = self._encoder(batch.queries, recipe.query_length)
         documents = self._encoder(batch.documents, recipe.tool_length)
         positive = torch.from_numpy(batch.positive).to(device)
@@ -164,34 +140,26 @@ class Training:
             recipe.temperature,
             further,
         )
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._encoder.transformer.parameters(), 1.0)
-        self._optimizer.step()
-        self._optimizer.zero_grad(set_to_none=True)
+        value = self._descend(loss)
         self._average.update_parameters(self._encoder.transformer)
         if self._memory:
             self._memory.update(batch.tools, documents)
-        self._step += 1
-        return loss.item()
+        return value
 
     def _evaluate(self, loss: float) -> None:
         """Score the averaged weights on the development set; keep them if they are the best."""
-        record, trained = self._record, self._encoder.transformer
+        trained = self._encoder.transformer
         self._encoder.transformer = self._average.module
         try:
             figures = evaluate(self._encoder, self._development)
             score = figures["all"]["hit@1"] + figures["all"]["recall@10"]
-            record.curve.append(
-                {"step": self._step, "seconds": round(self._seconds), "loss": loss, **figures}
-            )
-            record.seconds = self._seconds
-            if score > record.best_score:
-                record.best_score, record.best_step = score, self._step
-                self._encoder.save(self._out / "best")
+            self._keep(loss, figures, score)
         finally:
             self._encoder.transformer = trained
-        record.write(self._out / "record.json")
         self._save_state()
+
+    def _save_best(self) -> None:
+        self._encoder.save(self._out / "best")
 
     def _encode(self, texts: Sequence[str], what: str) -> NDArray[np.float32]:
         return _encode(self._encoder, texts, self._recipe.tool_length, what)
@@ -205,30 +173,20 @@ class Training:
         if self._recipe.memory_negatives:
             self._memory = ToolMemory(torch.from_numpy(vectors), self._encoder.device)
 
-    def _save_state(self) -> None:
-        state = {
+    def _state(self) -> dict[str, Any]:
+        return {
             "model": self._encoder.transformer.state_dict(),
             "average": self._average.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
             "mined": self._mined,
             "memory": self._memory.vectors if self._memory else None,
-            "step": self._step,
             "stream_began": self._stream_began,
-            "record": asdict(self._record),
         }
-        part = self._out / "state.part"
-        torch.save(state, part)
-        part.replace(self._out / "state.pt")
 
-    def _resume(self) -> None:
-        state = torch.load(self._out / "state.pt", weights_only=True)
+    def _restore(self, state: dict[str, Any]) -> None:
         self._encoder.transformer.load_state_dict(state["model"])
         self._average.load_state_dict(state["average"])
-        self._optimizer.load_state_dict(state["optimizer"])
         self._mined = state["mined"]
         if state["memory"] is not None:
             self._memory = ToolMemory(state["memory"], self._encoder.device)
-        self._step = state["step"]
         self._stream_began = state["stream_began"]
-        self._record = Record(**state["record"])
-        self._seconds = self._record.seconds
+        self._batches = islice(self._stream(), self._step - self._stream_began, None)

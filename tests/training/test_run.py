@@ -97,10 +97,10 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(
     broken = _training(toy_sets, start, tmp_path / "broken")
     update = broken._update
 
-    def stop_at_twenty(batch: object) -> float:
+    def stop_at_twenty() -> float:
         if broken._step == 20:
             raise Interrupted
-        return update(batch)  # type: ignore[arg-type]
+        return update()
 
     monkeypatch.setattr(broken, "_update", stop_at_twenty)
     with pytest.raises(Interrupted):

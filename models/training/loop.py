@@ -1,0 +1,162 @@
+"""What every training run does: steps, a learning rate, evaluations, and where it continues."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from rich.progress import Progress, TaskID
+
+from .recipe import Record, learning_rate_share
+
+
+class Schedule(Protocol):
+    """What of a recipe decides the length of a run, its learning rate and its evaluations."""
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps."""
+        ...
+
+    @property
+    def minutes(self) -> float | None:
+        """Wall-clock limit, or None."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """Peak."""
+        ...
+
+    @property
+    def warmup(self) -> float:
+        """Share of the run."""
+        ...
+
+    @property
+    def evaluate_every(self) -> int:
+        """Steps between evaluations."""
+        ...
+
+
+class Run(ABC):
+    """A run of a recipe, from a start or from where it was interrupted.
+
+    Args:
+        schedule: length, learning rate, evaluations.
+        record: of the run, written after each evaluation.
+        out: folder of the run.
+        optimizer: whose learning rate is set before each step.
+        trained: the parameters whose gradients are clipped to norm 1.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        record: Record,
+        out: Path,
+        optimizer: torch.optim.Optimizer,
+        trained: Iterable[torch.nn.Parameter],
+    ) -> None:
+        self._schedule = schedule
+        self._record = record
+        self._out = out
+        self._optimizer = optimizer
+        self._trained = list(trained)
+        self._step = 0
+        self._seconds = 0.0
+        out.mkdir(parents=True, exist_ok=True)
+
+    @abstractmethod
+    def _update(self) -> float:
+        """Take a step, by `_descend`; returns the loss."""
+
+    @abstractmethod
+    def _evaluate(self, loss: float) -> None:
+        """Score the weights as they are and hand what was found to `_keep`."""
+
+    @abstractmethod
+    def _save_best(self) -> None:
+        """Write the weights that were scored into the folder `best`."""
+
+    @abstractmethod
+    def _state(self) -> dict[str, Any]:
+        """What continues the run, besides step, record and optimiser."""
+
+    @abstractmethod
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take up what `_state` gave; step and record are those of the interruption already."""
+
+    def _prepare(self, progress: Progress, bar: TaskID) -> None:  # noqa: B027 - nothing by default
+        """What comes before a step; not counted in its time."""
+
+    def run(self) -> Record:
+        """Train until the recipe's last step or minute; returns the record, also written."""
+        if (self._out / "state.pt").exists():
+            self._resume()
+        with Progress() as progress:
+            bar = progress.add_task("training", total=self._schedule.steps, completed=self._step)
+            while self._progress() < 1:
+                self._prepare(progress, bar)
+                began = time.monotonic()
+                loss = self._update()
+                self._seconds += time.monotonic() - began
+                progress.update(bar, completed=self._step, description=f"loss {loss:.3f}")
+                if self._step % self._schedule.evaluate_every == 0 or self._progress() >= 1:
+                    self._evaluate(loss)
+        return self._record
+
+    def _progress(self) -> float:
+        """How much of the run is done, 0 to 1."""
+        share = self._step / self._schedule.steps
+        if self._schedule.minutes:
+            share = max(share, self._seconds / (60 * self._schedule.minutes))
+        return share
+
+    def _descend(self, loss: torch.Tensor) -> float:
+        """One step of the optimiser down a loss, whose value is returned."""
+        share = learning_rate_share(self._progress(), self._schedule.warmup)
+        for group in self._optimizer.param_groups:
+            group["lr"] = self._schedule.learning_rate * share
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self._trained, 1.0)
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        self._step += 1
+        return loss.item()
+
+    def _keep(self, loss: float, figures: dict[str, Any], score: float) -> None:
+        """Record an evaluation, and keep the weights if they are the best yet."""
+        record = self._record
+        record.curve.append(
+            {"step": self._step, "seconds": round(self._seconds), "loss": loss, **figures}
+        )
+        record.seconds = self._seconds
+        if score > record.best_score:
+            record.best_score, record.best_step = score, self._step
+            self._save_best()
+        record.write(self._out / "record.json")
+
+    def _save_state(self) -> None:
+        state = {
+            **self._state(),
+            "optimizer": self._optimizer.state_dict(),
+            "step": self._step,
+            "record": asdict(self._record),
+        }
+        part = self._out / "state.part"
+        torch.save(state, part)
+        part.replace(self._out / "state.pt")
+
+    def _resume(self) -> None:
+        state = torch.load(self._out / "state.pt", weights_only=True)
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._step = state["step"]
+        self._record = Record(**state["record"])
+        self._seconds = self._record.seconds
+        self._restore(state)
