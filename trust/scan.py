@@ -187,8 +187,10 @@ def _heaviest(passage: Passage, found: Sequence[Sequence[Signal]], pieces: Seque
         Finding(one.signal, one.reason, one.weight, passage.where, _cut(one.text))
         for one in passage.form
     )
-    said = Said(pieces, opening=passage.where == "description")
     best = _ordered(form)
+    if not (form or any(found)):
+        return best  # wording counts beside what was found, and alone is not even read
+    said = Said(pieces, opening=passage.where == "description")
     for start in range(len(found)):
         near: dict[str, Finding] = {}
         for number, signals in enumerate(found[start : start + WINDOW], start):
