@@ -22,6 +22,7 @@ from ..errors import MissingExtraError
 from ..gating import Admission, State
 from ..loaders.counting import bundled_counter
 from ..loaders.detail import definition_text
+from ..loaders.passing import costs_at_most
 from ..loaders.pool import Pool, PoolWriter
 from ..loaders.recent import Recent
 from ..session import Budget, PromptEvent, Session, Turn
@@ -235,8 +236,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         for message in messages:
             if isinstance(message, Answer) and (tool_id := self._answering(message)):
                 given = self.engine.after_call(given, tool_id)
-        whole = self._costs_little()
         catalog = self.engine.catalog
+        whole = costs_at_most(catalog, self._pass_through_tokens)
         shown = [tool.id for tool in catalog] if whole else self._always
         pinned = [tool_id for tool_id in shown if tool_id in catalog]
         budget = replace(self._budget, tools=max(self._budget.tools, len(pinned)))
@@ -267,14 +268,6 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _answering(self, message: Answer) -> str | None:
         """Id of the tool that did what was asked of it; None if it failed or is not ours."""
         return None if message.status == "error" else self._ours.id_of(message.name or "")
-
-    def _costs_little(self) -> bool:
-        left = self._pass_through_tokens
-        for tool in self.engine.catalog:
-            left -= self._cost(tool)
-            if left < 0:
-                return False
-        return True
 
     def _cost(self, tool: Tool) -> int:
         if (known := self._costs.get(tool.fingerprint)) is not None:
