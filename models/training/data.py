@@ -119,6 +119,7 @@ def _read_set(
     tools = [read_tool(row, source) for row in read_rows(folder / "tools.jsonl")]
     place = {tool.id: offset + index for index, tool in enumerate(tools)}
     requests: list[Request] = []
+    own = [row["query"] for row in read_rows(folder / "queries.jsonl")]
     for path in (folder / "queries.jsonl", *written):
         for number, row in enumerate(read_rows(path), 1):
             if row.get("set", source) != source:
@@ -128,9 +129,19 @@ def _read_set(
                 raise EvaluationError(f"{path}:{number}: no such tool in tools.jsonl: {missing}")
             if ids:
                 relevant = tuple(dict.fromkeys(place[name] for name in ids))
-                style, english = row.get("style") or "", row.get("english") or ""
+                style, english = row.get("style") or "", _english(row, own, f"{path}:{number}")
                 requests.append(Request(row["query"], relevant, style, source, english))
     return tools, requests
+
+
+def _english(row: Mapping[str, Any], own: list[str], where: str) -> str:
+    """What a row is a translation of, told by itself or by its line in the set's own requests."""
+    line = row.get("english_row")
+    if line is None:
+        return row.get("english") or ""
+    if not 1 <= line <= len(own):
+        raise EvaluationError(f"{where}: english_row {line}: queries.jsonl has {len(own)} lines")
+    return " ".join(own[line - 1].split())
 
 
 def capped(requests: list[Request], limit: int, seed: int) -> list[Request]:
@@ -161,7 +172,8 @@ def read_training_data(
     Args:
         directory: folder of sets in the common form.
         written: folder of files with further requests for those sets' tools (`set, query,
-            relevant, style, english?`), or None; those of sets that are not there are left out.
+            relevant, style`, and of a translation `english` or `english_row`), or None; those of
+            sets that are not there are left out.
         caps: most requests taken of a set, by its name.
         seed: chooses the requests that a cap keeps.
 

@@ -48,6 +48,17 @@ def test_written_requests_join_the_set_they_name(toy_sets: Path, tmp_path: Path)
     assert (new.text, after.tools[new.relevant[0]].id) == ("bin that tune", "toy:music/delete_song")
     assert new.english == "delete the song"
     assert not any(request.english for request in before.requests)
+    by_line = {**row, "query": "weg damit", "english_row": 1}
+    (tmp_path / "tools-a.jsonl").write_text(json.dumps(by_line))
+    (new,) = set(read_training_data(toy_sets, written=tmp_path, caps={}).requests) - set(
+        before.requests
+    )
+    first = json.loads((toy_sets / "toy" / "queries.jsonl").read_text().splitlines()[0])
+    assert new.english == first["query"]
+    (tmp_path / "tools-a.jsonl").write_text(json.dumps({**by_line, "english_row": 10_000}))
+    with pytest.raises(EvaluationError, match=r"tools-a\.jsonl:1: english_row 10000"):
+        read_training_data(toy_sets, written=tmp_path)
+    (tmp_path / "tools-a.jsonl").unlink()
     bad = {"set": "toy", "query": "x", "relevant": ["music/none"]}
     (tmp_path / "tools-b.jsonl").write_text(json.dumps(bad))
     with pytest.raises(EvaluationError, match=r"tools-b\.jsonl:1: no such tool"):
