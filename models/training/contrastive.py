@@ -25,8 +25,7 @@ def _one_way(
 
 
 def contrastive_loss(
-    queries: torch.Tensor,
-    documents: torch.Tensor,
+    cosines: torch.Tensor,
     positive: torch.Tensor,
     ignored: torch.Tensor,
     temperature: float,
@@ -35,8 +34,7 @@ def contrastive_loss(
     """Symmetric InfoNCE (van den Oord et al. 2018) with several positives a query.
 
     Args:
-        queries: (n, dim), L2-normalised.
-        documents: (m, dim), L2-normalised.
+        cosines: (n, m) of n queries and m documents.
         positive: (n, m) bool, pairs that belong together.
         ignored: (n, m) bool, pairs that count neither way.
         temperature: divides the cosine; 0.05 as in the stock encoder's training.
@@ -45,6 +43,6 @@ def contrastive_loss(
     Returns:
         A scalar, the mean of the query-to-document and document-to-query losses.
     """
-    scores = (queries @ documents.T / temperature).masked_fill(ignored, _OUT)
+    scores = (cosines / temperature).masked_fill(ignored, _OUT)
     outside = None if further is None else further / temperature
     return (_one_way(scores, positive, outside) + _one_way(scores.T, positive.T)) / 2

@@ -51,7 +51,7 @@ class Run(ABC):
         schedule: length, learning rate, evaluations.
         record: of the run, written after each evaluation.
         out: folder of the run.
-        optimizer: whose learning rate is set before each step.
+        optimizer: whose learning rate is set before each step, times the group's `rate`.
         trained: the parameters whose gradients are clipped to norm 1.
     """
 
@@ -122,7 +122,7 @@ class Run(ABC):
         """One step of the optimiser down a loss, whose value is returned."""
         share = learning_rate_share(self._progress(), self._schedule.warmup)
         for group in self._optimizer.param_groups:
-            group["lr"] = self._schedule.learning_rate * share
+            group["lr"] = self._schedule.learning_rate * share * group.get("rate", 1.0)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self._trained, 1.0)
         self._optimizer.step()

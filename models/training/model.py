@@ -1,4 +1,7 @@
-"""The encoder as it is trained: a Hugging Face transformer, mean pooling, unit vectors."""
+"""The encoder as it is trained: a Hugging Face transformer, mean pooling, unit vectors.
+
+Beside the vector of a text it gives vectors of its tokens, for late interaction.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
+
+from .late import TokenHead, TokenVectors
 
 #: Texts of about equal length run through the transformer together, this many at a time: few on a
 #: CPU, where padding costs more than a call, more on a GPU.
@@ -37,32 +42,68 @@ class TextEncoder(torch.nn.Module):
             hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0,
         ).to(device)
+        self.head = TokenHead(self.transformer.config.hidden_size).to(device)
         self.device = device
+        #: Whether the folder had the tokens' head; otherwise it is to be started.
+        self.head_loaded = self.head.load(folder)
 
     def forward(self, texts: Sequence[str], max_length: int) -> torch.Tensor:
         """Unit vectors (n, dim) of n texts, each cut to `max_length` tokens."""
+        order, buckets = self._states(texts, max_length)
+        return self._pooled(buckets)[order]
+
+    def with_tokens(
+        self, texts: Sequence[str], max_length: int
+    ) -> tuple[torch.Tensor, TokenVectors]:
+        """The vectors of `forward`, and those of the texts' tokens."""
+        order, buckets = self._states(texts, max_length)
+        longest = max(mask.shape[1] for _, mask in buckets)
+        vectors, weights = [], []
+        for hidden, mask in buckets:
+            tokens = self.head(hidden, mask)
+            margin = longest - mask.shape[1]
+            vectors.append(torch.nn.functional.pad(tokens.vectors, (0, 0, 0, margin)))
+            weights.append(torch.nn.functional.pad(tokens.weights, (0, margin)))
+        found = TokenVectors(torch.cat(vectors)[order], torch.cat(weights)[order])
+        return self._pooled(buckets)[order], found
+
+    @torch.inference_mode()
+    def start_head(self, texts: Sequence[str], max_length: int) -> None:
+        """Begin the tokens' head with what tells the tokens of some texts apart most."""
+        _, buckets = self._states(texts, max_length)
+        self.head.start(torch.cat([hidden[mask] for hidden, mask in buckets]))
+
+    def _states(
+        self, texts: Sequence[str], max_length: int
+    ) -> tuple[torch.Tensor, list[tuple[torch.Tensor, torch.Tensor]]]:
+        """Last layer and mask of buckets of texts of like length, and each text's place in them."""
         rows = self.tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
-        pooled: list[torch.Tensor] = []
+        buckets: list[tuple[torch.Tensor, torch.Tensor]] = []
         size = BUCKETS[self.device.type]
-        with torch.autocast(self.device.type, dtype=torch.bfloat16):
-            for start in range(0, len(order), size):
-                bucket = [rows[row] for row in order[start : start + size]]
-                width = len(bucket[-1])
-                padded = [
-                    row + [self.tokenizer.pad_token_id] * (width - len(row)) for row in bucket
-                ]
-                ids = torch.tensor(padded, device=self.device)
-                lengths = torch.tensor([len(row) for row in bucket], device=self.device)
-                mask = torch.arange(width, device=self.device)[None, :] < lengths[:, None]
+        for start in range(0, len(order), size):
+            bucket = [rows[row] for row in order[start : start + size]]
+            width = len(bucket[-1])
+            padded = [row + [self.tokenizer.pad_token_id] * (width - len(row)) for row in bucket]
+            ids = torch.tensor(padded, device=self.device)
+            lengths = torch.tensor([len(row) for row in bucket], device=self.device)
+            mask = torch.arange(width, device=self.device)[None, :] < lengths[:, None]
+            with torch.autocast(self.device.type, dtype=torch.bfloat16):
                 hidden = self.transformer(
                     input_ids=ids, attention_mask=mask.long()
-                ).last_hidden_state.float()
-                summed = (hidden * mask.unsqueeze(-1)).sum(1)
-                pooled.append(summed / lengths[:, None])
+                ).last_hidden_state
+            buckets.append((hidden.float(), mask))
         inverse = torch.empty(len(order), dtype=torch.long)
         inverse[torch.tensor(order)] = torch.arange(len(order))
-        return torch.nn.functional.normalize(torch.cat(pooled), dim=-1)[inverse.to(self.device)]
+        return inverse.to(self.device), buckets
+
+    @staticmethod
+    def _pooled(buckets: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+        means = [
+            (hidden * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
+            for hidden, mask in buckets
+        ]
+        return torch.nn.functional.normalize(torch.cat(means), dim=-1)
 
     @torch.inference_mode()
     def encode(
@@ -85,6 +126,7 @@ class TextEncoder(torch.nn.Module):
         return result
 
     def save(self, folder: Path) -> None:
-        """Write weights and tokenizer in Hugging Face layout."""
+        """Write weights and tokenizer in Hugging Face layout, and the tokens' head."""
         self.transformer.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+        self.head.save(folder)

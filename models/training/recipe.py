@@ -24,6 +24,7 @@ class Recipe:
         warmup: share of the run.
         weight_decay: AdamW's.
         temperature: of the loss.
+        late: weight of the loss of late interaction beside that of the vectors; 0 for none.
         averaging: decay a step of the running average of the weights that is evaluated and kept.
         query_length: tokens of a request that are read while training.
         tool_length: tokens of a tool that are read while training.
@@ -42,6 +43,7 @@ class Recipe:
     warmup: float = 0.05
     weight_decay: float = 0.01
     temperature: float = 0.05
+    late: float = 0.5
     averaging: float = 0.98
     query_length: int = 96
     tool_length: int = 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -16,13 +17,17 @@ from rich.progress import Progress, TaskID
 from .batches import Batch, Batches
 from .contrastive import contrastive_loss
 from .data import TrainingData
-from .evaluate import LabelledSet, evaluate
+from .evaluate import LabelledSet, evaluate, evaluate_late
 from .int8 import simulate_int8
+from .late import HEAD_RATE, late_interaction
 from .loop import Run
 from .memory import ToolMemory
 from .model import TextEncoder
 from .negatives import Twins, mine
 from .recipe import Recipe, Record
+
+#: Tools whose tokens the head of late interaction starts from.
+_HEAD_TOOLS = 1024
 
 
 def _encode(
@@ -82,20 +87,26 @@ class Training(Run):
         self._twins = twins
         self._development = development
         self._encoder = TextEncoder(start, device)
+        if not self._encoder.head_loaded:
+            some = random.Random(recipe.seed).sample(data.tools, min(_HEAD_TOOLS, len(data.tools)))
+            self._encoder.start_head([tool.text for tool in some], recipe.tool_length)
         if recipe.int8:
             simulate_int8(self._encoder.transformer)
         self._average = torch.optim.swa_utils.AveragedModel(
-            self._encoder.transformer,
+            self._encoder,
             avg_fn=lambda average, current, _: torch.lerp(current, average, self._recipe.averaging),
         )
         optimizer = torch.optim.AdamW(
-            self._encoder.transformer.parameters(),
+            [
+                {"params": self._encoder.transformer.parameters()},
+                {"params": self._encoder.head.parameters(), "rate": HEAD_RATE},
+            ],
             lr=0.0,
             weight_decay=recipe.weight_decay,
             fused=True,
         )
         record = Record(asdict(recipe), start.name, data.counts())
-        super().__init__(recipe, record, out, optimizer, self._encoder.transformer.parameters())
+        super().__init__(recipe, record, out, optimizer, self._encoder.parameters())
         self._stream_began = 0
         self._mined: list[tuple[int, ...]] | None = None
         self._memory: ToolMemory | None = None
@@ -123,43 +134,44 @@ class Training(Run):
     def _update(self) -> float:
         batch = next(self._batches)
         recipe, device = self._recipe, self._encoder.device
-        queries = self._encoder(batch.queries, recipe.query_length)
-        documents = self._encoder(batch.documents, recipe.tool_length)
+        queries, query_tokens = self._encoder.with_tokens(batch.queries, recipe.query_length)
+        documents, tokens = self._encoder.with_tokens(batch.documents, recipe.tool_length)
         positive = torch.from_numpy(batch.positive).to(device)
-        further = None
+        ignored = torch.from_numpy(batch.ignored).to(device)
+        cosines, further = queries @ documents.T, None
         if self._memory:
-            farthest = (queries @ documents.T).masked_fill(~positive, torch.inf).amin(dim=1)
+            farthest = cosines.masked_fill(~positive, torch.inf).amin(dim=1)
             further = self._memory.scores(
                 queries, farthest, batch.answers, batch.tools, recipe.memory_negatives
             )
-        loss = contrastive_loss(
-            queries,
-            documents,
-            positive,
-            torch.from_numpy(batch.ignored).to(device),
-            recipe.temperature,
-            further,
-        )
+        loss = contrastive_loss(cosines, positive, ignored, recipe.temperature, further)
+        if recipe.late:
+            matches = late_interaction(query_tokens, tokens)
+            late = contrastive_loss(matches, positive, ignored, recipe.temperature)
+            loss = loss + recipe.late * late
         value = self._descend(loss)
-        self._average.update_parameters(self._encoder.transformer)
+        self._average.update_parameters(self._encoder)
         if self._memory:
             self._memory.update(batch.tools, documents)
         return value
 
     def _evaluate(self, loss: float) -> None:
         """Score the averaged weights on the development set; keep them if they are the best."""
-        trained = self._encoder.transformer
-        self._encoder.transformer = self._average.module
-        try:
-            figures = evaluate(self._encoder, self._development)
-            score = figures["all"]["hit@1"] + figures["all"]["recall@10"]
-            self._keep(loss, figures, score)
-        finally:
-            self._encoder.transformer = trained
+        average = self._averaged
+        figures = evaluate(average, self._development)
+        figures["late"] = evaluate_late(average, self._development)
+        score = sum(figures[kind]["hit@1"] + figures[kind]["recall@10"] for kind in ("all", "late"))
+        self._keep(loss, figures, score)
         self._save_state()
 
     def _save_best(self) -> None:
-        self._encoder.save(self._out / "best")
+        self._averaged.save(self._out / "best")
+
+    @property
+    def _averaged(self) -> TextEncoder:
+        averaged = self._average.module
+        assert isinstance(averaged, TextEncoder)
+        return averaged
 
     def _encode(self, texts: Sequence[str], what: str) -> NDArray[np.float32]:
         return _encode(self._encoder, texts, self._recipe.tool_length, what)
@@ -175,7 +187,7 @@ class Training(Run):
 
     def _state(self) -> dict[str, Any]:
         return {
-            "model": self._encoder.transformer.state_dict(),
+            "model": self._encoder.state_dict(),
             "average": self._average.state_dict(),
             "mined": self._mined,
             "memory": self._memory.vectors if self._memory else None,
@@ -183,7 +195,7 @@ class Training(Run):
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self._encoder.transformer.load_state_dict(state["model"])
+        self._encoder.load_state_dict(state["model"])
         self._average.load_state_dict(state["average"])
         self._mined = state["mined"]
         if state["memory"] is not None:

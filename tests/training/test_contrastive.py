@@ -23,7 +23,7 @@ def test_equals_softmax_cross_entropy_with_one_positive_each() -> None:
     target = torch.arange(5)
     cross = torch.nn.functional.cross_entropy
     expected = (cross(scores, target) + cross(scores.T, target)) / 2
-    found = contrastive_loss(queries, documents, positive, ignored, 0.05)
+    found = contrastive_loss(queries @ documents.T, positive, ignored, 0.05)
     assert found.item() == pytest.approx(expected.item(), rel=1e-4)
 
 
@@ -32,7 +32,7 @@ def test_positives_of_one_query_do_not_compete() -> None:
     documents = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     positive, ignored = _masks(1, 2)
     positive[:] = True
-    assert contrastive_loss(queries, documents, positive, ignored, 1.0).item() < 1e-3
+    assert contrastive_loss(queries @ documents.T, positive, ignored, 1.0).item() < 1e-3
 
 
 def test_ignored_pairs_change_nothing() -> None:
@@ -40,11 +40,11 @@ def test_ignored_pairs_change_nothing() -> None:
     documents = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     positive, ignored = _masks(2, 3)
     positive[0, 0] = positive[1, 1] = True
-    counted = contrastive_loss(queries, documents, positive, ignored, 1.0).item()
+    counted = contrastive_loss(queries @ documents.T, positive, ignored, 1.0).item()
     ignored[0, 2] = True
-    left_out = contrastive_loss(queries, documents, positive, ignored, 1.0).item()
+    left_out = contrastive_loss(queries @ documents.T, positive, ignored, 1.0).item()
     without = contrastive_loss(
-        queries, documents[:2], positive[:, :2], torch.zeros(2, 2, dtype=torch.bool), 1.0
+        queries @ documents[:2].T, positive[:, :2], torch.zeros(2, 2, dtype=torch.bool), 1.0
     ).item()
     two_negatives = (math.log1p(2 / math.e) + math.log1p(2 / math.e)) / 2
     assert left_out < counted < two_negatives + 1

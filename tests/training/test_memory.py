@@ -34,10 +34,10 @@ def test_what_is_left_out_vanishes_from_the_loss() -> None:
     assert _scores(6, set(range(6)), [], 1.0) == [-1.0] * 6
     positive, ignored = torch.eye(2, dtype=torch.bool), torch.zeros(2, 2, dtype=torch.bool)
     unit = torch.eye(2)
-    alone = contrastive_loss(unit, unit, positive, ignored, 0.05)
-    beside = contrastive_loss(unit, unit, positive, ignored, 0.05, torch.full((2, 6), -1.0))
+    alone = contrastive_loss(unit @ unit.T, positive, ignored, 0.05)
+    beside = contrastive_loss(unit @ unit.T, positive, ignored, 0.05, torch.full((2, 6), -1.0))
     assert beside.item() == pytest.approx(alone.item(), abs=1e-6)
-    harder = contrastive_loss(unit, unit, positive, ignored, 0.05, torch.full((2, 6), 0.9))
+    harder = contrastive_loss(unit @ unit.T, positive, ignored, 0.05, torch.full((2, 6), 0.9))
     assert harder.item() > alone.item() + 0.1
 
 

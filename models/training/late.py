@@ -1,0 +1,91 @@
+"""Late interaction: texts compared token by token, as it is trained beside the encoder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+#: Length of a token's vector, where the states are longer.
+TOKEN_DIM = 64
+#: How much faster than the transformer the head learns, which starts from nothing.
+HEAD_RATE = 10.0
+
+_FILE = "tokens.safetensors"
+"""Beside the transformer's own files; a folder without it starts with a new head."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """Tokens of n texts, padded to the longest.
+
+    vectors: (n, longest, dim), of length 1; weights: (n, longest), summing to 1 over a text and 0
+    where it is padded.
+    """
+
+    vectors: torch.Tensor
+    weights: torch.Tensor
+
+
+class TokenHead(torch.nn.Module):
+    """The last layer's states to short unit vectors, and how much each token of a text counts.
+
+    Args:
+        width: of the states.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.projection = torch.nn.Linear(width, min(TOKEN_DIM, width), bias=False)
+        self.weight = torch.nn.Linear(width, 1, bias=False)
+        torch.nn.init.zeros_(self.weight.weight)
+
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> TokenVectors:
+        """Vectors and weights for states (n, longest, width) and their mask (n, longest)."""
+        vectors = torch.nn.functional.normalize(self.projection(states), dim=-1)
+        shares = self.weight(states)[..., 0].masked_fill(~mask, -torch.inf)
+        return TokenVectors(vectors, torch.softmax(shares, dim=-1))
+
+    @torch.no_grad()
+    def start(self, states: torch.Tensor) -> None:
+        """Begin with the principal directions of some states (n, width), about the origin."""
+        unit = torch.nn.functional.normalize(states, dim=-1)
+        directions = torch.linalg.eigh(unit.T @ unit).eigenvectors
+        self.projection.weight.copy_(directions[:, -self.projection.out_features :].T)
+
+    def load(self, folder: Path) -> bool:
+        """Take up what `save` wrote there; whether it had written anything."""
+        if not (folder / _FILE).exists():
+            return False
+        self.load_state_dict(load_file(folder / _FILE))
+        return True
+
+    def save(self, folder: Path) -> None:
+        """Write the head beside the transformer."""
+        save_file(self.state_dict(), folder / _FILE)
+
+
+def late_interaction(queries: TokenVectors, documents: TokenVectors) -> torch.Tensor:
+    """How well texts match token by token, (n, m), from -1 to 1.
+
+    The mean of both directions: each token of the one text finds its best in the other, and they
+    add up by their weights. MaxSim of Khattab and Zaharia, "ColBERT", SIGIR 2020, which looks from
+    the query's side only and weighs all tokens alike.
+
+    Args:
+        queries: of n texts.
+        documents: of m texts.
+    """
+    count, longest, dim = documents.vectors.shape
+    flat = documents.vectors.reshape(count * longest, dim).T
+    padding = documents.weights == 0
+    rows = []
+    for vectors, weights in zip(queries.vectors, queries.weights, strict=True):
+        kept = weights > 0
+        cosines = (vectors[kept] @ flat).view(-1, count, longest)
+        asked = weights[kept] @ cosines.masked_fill(padding, -1.0).amax(dim=2)
+        offered = (cosines.amax(dim=0) * documents.weights).sum(dim=1)
+        rows.append((asked + offered) / 2)
+    return torch.stack(rows)
