@@ -214,7 +214,8 @@ class Builder:
 
         def scorer(spec: str) -> CandidateScorer:
             if spec == FEATURES:
-                return FeatureScorer(tools, values, lexical)
+                tokens = dense[1].tokens if dense else None
+                return FeatureScorer(tools, values, tokens, lexical)
             return TextScorer(self._reranker(spec), texts)
 
         specs = {self._spec(tier.reranker) for tier in self.config.tiers.values() if tier.reranker}

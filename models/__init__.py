@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .encoder import DEFAULT_ENCODER, Encoder, load_encoder
     from .reranker import Reranker, load_reranker
+    from .token_vectors import TokenEncoder, TokenVectors, encoded
     from .tokens import TokenCounter
 
 _HOMES = {
@@ -15,6 +16,9 @@ _HOMES = {
     "Encoder": ".encoder",
     "Reranker": ".reranker",
     "TokenCounter": ".tokens",
+    "TokenEncoder": ".token_vectors",
+    "TokenVectors": ".token_vectors",
+    "encoded": ".token_vectors",
     "load_encoder": ".encoder",
     "load_reranker": ".reranker",
 }
@@ -24,6 +28,9 @@ __all__ = [
     "Encoder",
     "Reranker",
     "TokenCounter",
+    "TokenEncoder",
+    "TokenVectors",
+    "encoded",
     "load_encoder",
     "load_reranker",
 ]

@@ -13,9 +13,11 @@ from ..errors import ModelError
 from .hub import ModelFiles
 from .layout import read_settings
 from .session import TextSession, fingerprint
+from .token_vectors import TokenVectors
 from .tokenization import encodable, load_tokenizer
 
 _UNIT_OUTPUT = "embedding"
+_TOKENS_OUTPUT = "tokens"
 _OUTPUTS = (_UNIT_OUTPUT, "sentence_embedding", "last_hidden_state", "token_embeddings")
 
 
@@ -43,13 +45,15 @@ class OnnxEncoder:
         self._settings = read_settings(files.folder)
         self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens)
         self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
-        output = self._session.choose_output(_OUTPUTS)
+        output = self._session.choose_output(_OUTPUTS, beside=_TOKENS_OUTPUT)
         self._is_unit = output.name == _UNIT_OUTPUT
         if not isinstance(output.shape[-1], int):
             raise ModelError(
                 f"{files.onnx}: the length of its vectors is not fixed: {output.shape}"
             )
         self.dim: int = output.shape[-1]
+        # The last column is the token's weight.
+        self.token_dim: int = max(self._session.width_beside() - 1, 0)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -80,11 +84,41 @@ class OnnxEncoder:
         self._session.for_each(len(texts), embed, progress)
         return vectors
 
+    def encode_with_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[NDArray[np.float32], TokenVectors]:
+        """Embed texts and their tokens; see `TokenEncoder.encode_with_tokens`.
+
+        Raises:
+            ModelError: the model has no output for tokens.
+        """
+        if not self.token_dim:
+            raise ModelError(f"{self._files.onnx}: has no output {_TOKENS_OUTPUT!r}")
+        prompt = self._settings.query_prompt if query else self._settings.document_prompt
+        vectors = np.empty((len(texts), self.dim), np.float32)
+        nothing = TokenVectors.of([], self.token_dim)
+        tokens = [nothing] * len(texts)
+
+        def embed(row: int) -> None:
+            result, found = self._session.run_beside(self._ids(prompt + texts[row]))
+            vectors[row] = (result if self._is_unit else self._pool(result))[0]
+            tokens[row] = TokenVectors.of(found, self.token_dim)
+
+        self._session.for_each(len(texts), embed, progress)
+        return vectors, TokenVectors.joined(tokens) if tokens else nothing
+
     def _embed(self, text: str) -> NDArray[np.float32]:
         """Vector of one text, of shape (1, dim)."""
-        encoding = self._tokenizer.encode(encodable(text, self._settings.max_tokens))
-        result = self._session.run(encoding.ids)
+        result = self._session.run(self._ids(text))
         return result if self._is_unit else self._pool(result)
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(encodable(text, self._settings.max_tokens)).ids
+        return ids
 
     def _pool(self, result: NDArray[Any]) -> NDArray[np.float32]:
         """Turn token vectors (1, sequence, dim) or one raw vector (1, dim) into a unit vector."""

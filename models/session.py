@@ -53,9 +53,14 @@ class TextSession:
             for name, dtype in types.items()
         }
         self._outputs: list[str] = []
+        self._beside: list[str] = []
 
-    def choose_output(self, names: Sequence[str]) -> Any:
+    def choose_output(self, names: Sequence[str], beside: str | None = None) -> Any:
         """Fix the output that `run` returns: the first of the names that the model has.
+
+        Args:
+            names: of outputs.
+            beside: a further output for `run_beside`, if the model has it.
 
         Raises:
             ModelError: the model has none of them.
@@ -64,6 +69,7 @@ class TextSession:
         for name in names:
             if name in outputs:
                 self._outputs = [name]
+                self._beside = [name, beside] if beside is not None and beside in outputs else []
                 return outputs[name]
         raise ModelError(
             f"{self._path}: its outputs are {', '.join(outputs)}; expected {' or '.join(names)}"
@@ -79,14 +85,27 @@ class TextSession:
         Returns:
             The chosen output, whose first axis has length one.
         """
+        result: NDArray[np.float32] = self._session.run(self._outputs, self._feed(ids, segments))[0]
+        return result
+
+    def run_beside(self, ids: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Run one text for the chosen output and the one beside it; see `run`."""
+        chosen, further = self._session.run(self._beside, self._feed(ids, None))
+        return chosen, further
+
+    def width_beside(self) -> int:
+        """Length of the last axis of the output beside the chosen one; 0 if there is none."""
+        shapes = {node.name: node.shape for node in self._session.get_outputs()}
+        return int(shapes[self._beside[1]][-1]) if self._beside else 0
+
+    def _feed(self, ids: Sequence[int], segments: Sequence[int] | None) -> dict[str, NDArray[Any]]:
         count = len(ids)
         feed: dict[str, NDArray[Any]] = {"input_ids": np.array((ids,), self._ids_type)}
         for name, constant in self._constants.items():
             feed[name] = constant[:, :count]
         if segments is not None and self._segment_type is not None:
             feed["token_type_ids"] = np.array((segments,), self._segment_type)
-        result: NDArray[np.float32] = self._session.run(self._outputs, feed)[0]
-        return result
+        return feed
 
     def for_each(
         self, count: int, work: Callable[[int], None], progress: Callable[[int], None] | None

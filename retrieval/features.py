@@ -1,6 +1,6 @@
 """A reranker that reads no text: a weighted sum of what can be measured of a candidate.
 
-It costs well under a millisecond, needs no model of its own, and can be read: four numbers.
+It costs well under a millisecond, needs no model of its own, and can be read: five numbers.
 """
 
 from __future__ import annotations
@@ -13,16 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..models import TokenVectors
 from .analysis import terms
 from .document import LEXICAL_FIELDS
+from .late import late_interaction
 from .protocols import LexicalIndex
 from .run import Run
 
 #: What is measured and what a unit of it weighs; chosen on a development set of requests to real
-#: servers. `dense`: cosine of request and tool. `lexical`: BM25. `coverage`: share of the
-#: request's IDF mass that occurs in the tool. `server`: share of the server's terms that occur in
-#: the request.
-WEIGHTS: Mapping[str, float] = {"dense": 1.0, "lexical": 0.006, "coverage": 0.03, "server": 0.1}
+#: servers. `dense`: cosine of request and tool. `late`: late interaction of their tokens.
+#: `lexical`: BM25. `coverage`: share of the request's IDF mass that occurs in the tool. `server`:
+#: share of the server's terms that occur in the request.
+WEIGHTS: Mapping[str, float] = {
+    "dense": 1.0,
+    "late": 1.0,
+    "lexical": 0.006,
+    "coverage": 0.03,
+    "server": 0.1,
+}
 _CACHED_TOOLS = 16_384
 
 
@@ -38,6 +46,7 @@ class FeatureScorer:
     Args:
         tools: in order of row.
         vectors: of the tools, shape (n, dim), or None where no dense stage runs.
+        tokens: of the tools, or None where the encoder gives none.
         lexical: gives the weight of a term, or None where no lexical stage runs.
     """
 
@@ -45,18 +54,21 @@ class FeatureScorer:
         self,
         tools: Sequence[Tool],
         vectors: NDArray[np.float32] | None,
+        tokens: TokenVectors | None,
         lexical: LexicalIndex | None,
     ) -> None:
         self._tools = tools
         self._vectors = vectors
+        self._tokens = tokens
         self._lexical = lexical
         self._terms = lru_cache(_CACHED_TOOLS)(self._terms_of)
 
     def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The weighted sum of each row's measurements, shape (n,)."""
         coverage, server = self._matches(run, rows)
-        total = (
+        total: NDArray[np.float64] = (
             WEIGHTS["dense"] * self._cosines(run, rows)
+            + WEIGHTS["late"] * self._late(run, rows)
             + WEIGHTS["lexical"] * _scores_in(run, "lexical", rows)
             + WEIGHTS["coverage"] * coverage
             + WEIGHTS["server"] * server
@@ -68,6 +80,11 @@ class FeatureScorer:
             return np.zeros(len(rows), np.float32)
         cosines: NDArray[np.float32] = np.einsum("ij,j->i", self._vectors[rows], run.query.vector)
         return cosines
+
+    def _late(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        if self._tokens is None or run.query.tokens is None:
+            return np.zeros(len(rows), np.float32)
+        return late_interaction(run.query.tokens, self._tokens.take(rows))
 
     def _matches(
         self, run: Run, rows: NDArray[np.int64]

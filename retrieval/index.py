@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
-from ..models import Encoder
+from ..models import Encoder, TokenVectors, encoded
 from .document import embedding_text, lexical_document
 from .learned import Learned
 from .protocols import DenseIndex, LexicalIndex, Retriever
@@ -28,11 +28,13 @@ class Vectors:
         values: shape (n, dim), L2-normalised, a row for each tool in order of id.
         keys: hash of the text each row was encoded from.
         model: fingerprint of the encoder.
+        tokens: those of each row's text, where the encoder gives them.
     """
 
     values: NDArray[np.float32]
     keys: tuple[bytes, ...]
     model: str
+    tokens: TokenVectors | None = None
 
 
 class Index:
@@ -148,26 +150,29 @@ def encode_tools(
     """
     texts = [embedding_text(tool) for tool in tools]
     keys = tuple(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16] for text in texts)
-    values = np.empty((len(tools), encoder.dim), np.float32)
-    known_rows: dict[bytes, int] = {}
-    if known is not None and known.model == encoder.fingerprint:
-        known_rows = {key: row for row, key in enumerate(known.keys)}
-        taken = [row for row, key in enumerate(keys) if key in known_rows]
-        values[taken] = known.values[[known_rows[keys[row]] for row in taken]]
-    fresh: dict[bytes, list[int]] = {}
-    for row, key in enumerate(keys):
-        if key not in known_rows:
-            fresh.setdefault(key, []).append(row)
-    if fresh:
-        done = 0
+    if known is None or known.model != encoder.fingerprint:
+        known = None
+    # Place of each key among the vectors there are: the known ones, and the fresh behind them.
+    places = {key: row for row, key in enumerate(known.keys)} if known else {}
+    fresh: dict[bytes, str] = {}
+    for key, text in zip(keys, texts, strict=True):
+        if key not in places:
+            fresh.setdefault(key, text)
+    count = len(known.keys) if known else 0
+    places.update({key: count + place for place, key in enumerate(fresh)})
+    done = 0
 
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
-            if progress:
-                progress(done, len(fresh))
+    def advance(further: int) -> None:
+        nonlocal done
+        done += further
+        if progress:
+            progress(done, len(fresh))
 
-        encoded = encoder.encode([texts[rows[0]] for rows in fresh.values()], progress=advance)
-        for rows, vector in zip(fresh.values(), encoded, strict=True):
-            values[rows] = vector
-    return Vectors(values, keys, encoder.fingerprint), len(fresh)
+    values, tokens = encoded(encoder, list(fresh.values()), progress=advance)
+    if known is not None:
+        values = np.concatenate([known.values, values])
+        tokens = known.tokens and tokens and TokenVectors.joined([known.tokens, tokens])
+    rows = np.array([places[key] for key in keys], np.int64)
+    if not np.array_equal(rows, np.arange(len(values))):
+        values, tokens = values[rows], tokens and tokens.take(rows)
+    return Vectors(values, keys, encoder.fingerprint, tokens), len(fresh)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RequestError
+from ..models import TokenVectors
 
 #: Characters of a query that are read: far beyond any encoder's window, and a bound on the work.
 MAX_QUERY_CHARS = 8_000
@@ -33,11 +34,13 @@ class Query:
         allowed: mask over the rows of the index, shape (n,), or None when every row may be
             returned. Stages search *inside* it.
         vector: the encoded text, shape (dim,), when it was encoded beforehand in a batch.
+        tokens: the vectors of its tokens, where the encoder gives them.
     """
 
     text: str
     allowed: NDArray[np.bool_] | None = None
     vector: NDArray[np.float32] | None = None
+    tokens: TokenVectors | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..errors import RequestError
-from ..models import Encoder
+from ..models import Encoder, encoded
 from .protocols import DenseIndex, LexicalIndex
 from .query import Query, Ranking
 
@@ -42,10 +42,11 @@ class DenseRetriever:
         self.index = index
 
     def prepare(self, query: Query) -> Query:
-        """The query with its vector."""
+        """The query with its vector, and those of its tokens where the encoder gives them."""
         if query.vector is not None:
             return query
-        return replace(query, vector=self.encoder.encode([query.text], query=True)[0])
+        vectors, tokens = encoded(self.encoder, [query.text], query=True)
+        return replace(query, vector=vectors[0], tokens=tokens)
 
     def search(self, query: Query, depth: int) -> Ranking:
         """Nearest tools by inner product."""

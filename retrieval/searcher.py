@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RequestError
+from ..models import TokenVectors, encoded
 from .answer import hits_of, outside, promoted
 from .explain import Explanation, explain
 from .index import Index
@@ -59,6 +60,7 @@ class Searcher:
         budget_ms: float | None = None,
         start: float | None = None,
         vector: NDArray[np.float32] | None = None,
+        tokens: TokenVectors | None = None,
     ) -> Selection:
         """The tools a request needs, best first.
 
@@ -70,13 +72,14 @@ class Searcher:
             budget_ms: milliseconds the answer may take, from `start`.
             start: when the request came, by `perf_counter()`; now, when absent.
             vector: the encoded text, shape (dim,), if it was encoded beforehand.
+            tokens: the vectors of its tokens, likewise.
 
         Raises:
             RequestError: an argument is of the wrong type or out of range, or no such tier.
         """
         start = perf_counter() if start is None else start
         name, strategy = self._tiers.asked(tier)
-        run = self._run(admitted, query, k, deadline(start, budget_ms), vector)
+        run = self._run(admitted, query, k, deadline(start, budget_ms), vector, tokens)
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         index = admitted.index
         ranking, first = promoted(index, run.query, ranking, admitted.claimed)
@@ -113,12 +116,19 @@ class Searcher:
         texts = [bounded(query) for query in queries]
         _, strategy = self._tiers.asked(tier)
         encoder = admitted.index.encoder
-        vectors: Sequence[Any] = [None] * len(texts)
-        if encoder is not None and "dense" in getattr(strategy, "retrievers", ()):
-            vectors = list(encoder.encode(texts, query=True))
+        if encoder is None or "dense" not in getattr(strategy, "retrievers", ()):
+            return [self.search(admitted, text, tier=tier, k=k) for text in texts]
+        vectors, tokens = encoded(encoder, texts, query=True)
         return [
-            self.search(admitted, text, tier=tier, k=k, vector=vector)
-            for text, vector in zip(texts, vectors, strict=True)
+            self.search(
+                admitted,
+                text,
+                tier=tier,
+                k=k,
+                vector=vectors[row],
+                tokens=tokens and tokens.take([row]),
+            )
+            for row, text in enumerate(texts)
         ]
 
     def explain(
@@ -138,7 +148,7 @@ class Searcher:
         """
         index, refusal = admitted.index, admitted.refusal(tool_id)
         name, strategy = self._tiers.asked(tier)
-        run = self._run(admitted, query, k, None, None)
+        run = self._run(admitted, query, k, None)
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         ranking, _ = promoted(index, run.query, ranking, admitted.claimed)
         return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
@@ -149,10 +159,11 @@ class Searcher:
         query: str,
         k: int | None,
         due: float | None,
-        vector: NDArray[np.float32] | None,
+        vector: NDArray[np.float32] | None = None,
+        tokens: TokenVectors | None = None,
     ) -> Run:
         index = admitted.index
-        asked = Query(bounded(query), admitted.mask, vector)
+        asked = Query(bounded(query), admitted.mask, vector, tokens)
         return Run(asked, self._count(k), index.retrievers, index.rerankers, due, index.scales)
 
     def _count(self, k: int | None) -> int:

@@ -8,6 +8,7 @@
         tools.jsonl      the catalog, in its own order
         vectors.npy      float32 (n, dim), rows by tool id
         keys.npy         hash of the text of each row, uint8 (n, 16)
+        tokens/          vectors, weights and starts of the rows' tokens, if the encoder gives them
         lexical/ dense/  what the backends wrote
         screening.json   what a scan of the tools found, if they were scanned
         learned/         what usage taught, if anything; the dense index was built with it
@@ -33,14 +34,16 @@ from filelock import FileLock, Timeout
 
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
+from ..models import TokenVectors
 from .index import Index, Vectors
 from .learned import Learned
 
-FORMAT = 2
+FORMAT = 3
 _LOCK_SECONDS = 30.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
 _SCREENING = "screening.json"
+_TOKEN_ARRAYS = ("vectors", "weights", "starts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,11 @@ def _save_locked(
         np.save(version / "vectors.npy", index.vectors.values)
         keys = np.frombuffer(b"".join(index.vectors.keys), np.uint8).reshape(-1, 16)
         np.save(version / "keys.npy", keys)
+        if index.vectors.tokens is not None:
+            (version / "tokens").mkdir()
+            for name in _TOKEN_ARRAYS:
+                array = getattr(index.vectors.tokens, name)
+                np.save(version / "tokens" / f"{name}.npy", array)
         (version / "dense").mkdir()
         index.dense.save(version / "dense")
     if screening is not None:
@@ -181,6 +189,17 @@ def _save_locked(
     for name in versions:
         if name != previous:
             shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _tokens(folder: Path, rows: int) -> TokenVectors | None:
+    if not folder.is_dir():
+        return None
+    vectors, weights, starts = (
+        np.load(folder / f"{name}.npy", mmap_mode="r") for name in _TOKEN_ARRAYS
+    )
+    if not (len(starts) == rows + 1 and len(vectors) == len(weights) == starts[-1]):
+        raise ValueError("tokens: vectors, weights and starts do not belong together")
+    return TokenVectors(vectors, weights, np.asarray(starts))
 
 
 def _flush(path: Path) -> None:
@@ -219,7 +238,10 @@ def _read_version(version: Path) -> Saved:
         if manifest["model"] is not None:
             values = np.load(version / "vectors.npy", mmap_mode="r")
             keys = np.load(version / "keys.npy")
-            vectors = Vectors(values, tuple(key.tobytes() for key in keys), manifest["model"])
+            tokens = _tokens(version / "tokens", len(values))
+            vectors = Vectors(
+                values, tuple(key.tobytes() for key in keys), manifest["model"], tokens
+            )
         learned, screening = version / "learned", version / _SCREENING
         return Saved(
             version,

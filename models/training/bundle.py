@@ -27,6 +27,7 @@ from transformers import AutoModel
 from ..hub import WEIGHTS, ModelFiles
 from ..onnx_encoder import OnnxEncoder
 from .export import export_encoder, quantize
+from .late import TokenHead
 from .quantization import measure_loss, read_task
 
 QUANTIZATION = "dynamic int8, signed per-channel weights, unsigned per-tensor activations"
@@ -65,6 +66,12 @@ def interpolated(source: Path, stock: Path | None, share: float) -> Any:
     return trained
 
 
+def tokens_head(source: Path, transformer: Any) -> TokenHead | None:
+    """The head of late interaction in a trained encoder's folder, if there is one."""
+    head = TokenHead(transformer.config.hidden_size)
+    return head if head.load(source) else None
+
+
 def main(
     source: Annotated[Path, typer.Argument(help="Encoder, Hugging Face layout.")],
     name: Annotated[str, typer.Option(help="Of the folder under models/weights.")],
@@ -90,7 +97,7 @@ def main(
     (target / "shortlist.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         exact = Path(scratch) / "model.onnx"
-        export_encoder(transformer, exact)
+        export_encoder(transformer, exact, head=tokens_head(source, transformer))
         quantize(exact, target / "model.onnx")
         if task is not None:
             loss = measure_loss(

@@ -15,6 +15,8 @@ from typing import Any, Literal
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
+from .late import TokenHead
+
 Pooling = Literal["mean", "cls"]
 
 _OPSET = 17
@@ -32,26 +34,38 @@ class PooledEncoder(torch.nn.Module):
     Args:
         transformer: a Hugging Face encoder.
         pooling: ``mean`` over the tokens the mask keeps, or the first (``cls``) token.
+        head: makes vectors of the tokens, or None.
     """
 
-    def __init__(self, transformer: Any, pooling: Pooling = "mean") -> None:
+    def __init__(
+        self, transformer: Any, pooling: Pooling = "mean", head: TokenHead | None = None
+    ) -> None:
         super().__init__()
         self.transformer = transformer
         self.pooling = pooling
+        self.head = head
 
     def forward(
         self,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         token_type_ids: torch.Tensor | None = None,
-    ) -> torch.Tensor:
-        """Embed token ids (batch, sequence) as unit vectors (batch, dim)."""
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+        """Embed token ids (batch, sequence) as unit vectors (batch, dim).
+
+        With a head also (batch, sequence, token dim + 1): the tokens' vectors, and in the last
+        place their weights.
+        """
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         hidden = self.transformer(
             input_ids=input_ids, attention_mask=attention_mask, **types
         ).last_hidden_state
         pooled = hidden[:, 0] if self.pooling == "cls" else _mean(hidden, attention_mask)
-        return torch.nn.functional.normalize(pooled, dim=-1)
+        embedding = torch.nn.functional.normalize(pooled, dim=-1)
+        if self.head is None:
+            return embedding
+        tokens = self.head(hidden, attention_mask.bool())
+        return embedding, torch.cat([tokens.vectors, tokens.weights.unsqueeze(-1)], dim=-1)
 
 
 class _Logits(torch.nn.Module):
@@ -98,15 +112,21 @@ class PooledScorer(torch.nn.Module):
         return logits
 
 
-def export_encoder(transformer: Any, path: Path, *, pooling: Pooling = "mean") -> None:
+def export_encoder(
+    transformer: Any, path: Path, *, pooling: Pooling = "mean", head: TokenHead | None = None
+) -> None:
     """Write an encoder as fp32 ONNX whose output ``embedding`` (batch, dim) has unit norm.
+
+    With a head there is an output ``tokens`` besides, see `PooledEncoder.forward`.
 
     Args:
         transformer: a Hugging Face encoder, loaded with ``attn_implementation="eager"``.
         path: the file to write.
         pooling: how the last layer becomes one vector.
+        head: makes vectors of the tokens, or None.
     """
-    _trace(PooledEncoder(transformer, pooling), transformer.config, path, output="embedding")
+    outputs = ("embedding",) if head is None else ("embedding", "tokens")
+    _trace(PooledEncoder(transformer, pooling, head), transformer.config, path, outputs)
 
 
 def export_scorer(transformer: Any, head: torch.nn.Linear, path: Path) -> None:
@@ -117,7 +137,7 @@ def export_scorer(transformer: Any, head: torch.nn.Linear, path: Path) -> None:
         head: from its width to one logit.
         path: the file to write.
     """
-    _trace(PooledScorer(transformer, head), transformer.config, path, output="logits")
+    _trace(PooledScorer(transformer, head), transformer.config, path, ("logits",))
 
 
 def export_cross_encoder(classifier: Any, path: Path) -> None:
@@ -128,7 +148,7 @@ def export_cross_encoder(classifier: Any, path: Path) -> None:
             ``attn_implementation="eager"`` where the architecture has the choice.
         path: the file to write.
     """
-    _trace(_Logits(classifier), classifier.config, path, output="logits")
+    _trace(_Logits(classifier), classifier.config, path, ("logits",))
 
 
 def quantize(source: Path, destination: Path) -> None:
@@ -149,7 +169,7 @@ def quantize(source: Path, destination: Path) -> None:
     )
 
 
-def _trace(module: torch.nn.Module, config: Any, path: Path, *, output: str) -> None:
+def _trace(module: torch.nn.Module, config: Any, path: Path, outputs: tuple[str, ...]) -> None:
     inputs = ["input_ids", "attention_mask"]
     if config.type_vocab_size > 1:
         inputs.append("token_type_ids")
@@ -167,10 +187,11 @@ def _trace(module: torch.nn.Module, config: Any, path: Path, *, output: str) -> 
             example,
             str(path),
             input_names=inputs,
-            output_names=[output],
+            output_names=list(outputs),
             dynamic_axes={
                 **{name: {0: "batch", 1: "sequence"} for name in inputs},
-                output: {0: "batch"},
+                **{name: {0: "batch"} for name in outputs},
+                **({"tokens": {0: "batch", 1: "sequence"}} if "tokens" in outputs else {}),
             },
             opset_version=_OPSET,
             dynamo=False,

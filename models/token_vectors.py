@@ -1,0 +1,119 @@
+"""Vectors of the tokens of texts, for comparing texts token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .encoder import Encoder
+
+#: What 1.0 is stored as: coordinates of a unit vector in steps of 1/127.
+_UNIT = 127
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenVectors:
+    """Tokens of n texts, one text after the other.
+
+    Args:
+        vectors: int8 of shape (tokens, dim); unit vectors times 127.
+        weights: float32 of shape (tokens,); how much a token counts in its text, summing to 1.
+        starts: int64 of shape (n + 1,); where the tokens of each text begin, and their number.
+    """
+
+    vectors: NDArray[np.int8]
+    weights: NDArray[np.float32]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Sequence[NDArray[np.float32]] | NDArray[np.float32], dim: int) -> Self:
+        """Of texts given as float arrays of shape (tokens, dim + 1), the weight in the last."""
+        lengths = [len(text) for text in texts]
+        starts = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        vectors = np.empty((int(starts[-1]), dim), np.int8)
+        weights = np.empty(int(starts[-1]), np.float32)
+        for start, text in zip(starts.tolist(), texts, strict=False):
+            vectors[start : start + len(text)] = np.rint(text[:, :-1] * _UNIT)
+            weights[start : start + len(text)] = text[:, -1]
+        return cls(vectors, weights, starts)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def dim(self) -> int:
+        """Length of a token's vector."""
+        return int(self.vectors.shape[1])
+
+    def units(self) -> NDArray[np.float32]:
+        """The vectors as they were, but for rounding; float32 of shape (tokens, dim)."""
+        return self.vectors.astype(np.float32) / np.float32(_UNIT)
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64]) -> TokenVectors:
+        """Some of the texts, in the given order."""
+        chosen = np.asarray(rows, np.int64)
+        lengths = self.starts[chosen + 1] - self.starts[chosen]
+        starts = np.zeros(len(chosen) + 1, np.int64)
+        np.cumsum(lengths, out=starts[1:])
+        # Place of each token: where its text begins, and how far it is into it.
+        places = np.repeat(self.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
+        return TokenVectors(self.vectors[places], self.weights[places], starts)
+
+    @staticmethod
+    def joined(parts: Sequence[TokenVectors]) -> TokenVectors:
+        """The texts of several, one after the other; at least one part is due."""
+        ends = np.cumsum([0, *(len(part.vectors) for part in parts)])
+        return TokenVectors(
+            np.concatenate([part.vectors for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+            np.concatenate(
+                [
+                    np.zeros(1, np.int64),
+                    *(part.starts[1:] + end for part, end in zip(parts, ends, strict=False)),
+                ]
+            ),
+        )
+
+
+@runtime_checkable
+class TokenEncoder(Encoder, Protocol):
+    """An encoder that also gives the vectors of a text's tokens."""
+
+    @property
+    def token_dim(self) -> int:
+        """Length of a token's vector; 0 where the model has none."""
+        ...
+
+    def encode_with_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[NDArray[np.float32], TokenVectors]:
+        """What `encode` gives, and the texts' tokens, out of one pass.
+
+        Args:
+            texts: as for `encode`.
+            query: as for `encode`.
+            progress: as for `encode`.
+        """
+        ...
+
+
+def encoded(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    query: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[NDArray[np.float32], TokenVectors | None]:
+    """The vectors of texts, and of their tokens where the encoder gives them; see `Encoder`."""
+    if isinstance(encoder, TokenEncoder) and encoder.token_dim:
+        return encoder.encode_with_tokens(texts, query=query, progress=progress)
+    return encoder.encode(texts, query=query, progress=progress), None
