@@ -58,6 +58,10 @@ class Builder:
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
 
+        rerankers = {self._spec(tier.reranker) for tier in config.tiers.values() if tier.reranker}
+        self._rerankers = sorted(rerankers)
+        self._reads_tokens = FEATURES in rerankers
+
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
         return {name: self._strategy(name, tier) for name, tier in self.config.tiers.items()}
@@ -79,7 +83,7 @@ class Builder:
         lexical = self._built_lexical(tools)
         if self._dense is None:
             return self._index(catalog, tools, lexical, None)
-        vectors, encoded = encode_tools(self._encoder(), tools, known, progress)
+        vectors, encoded = self._encoded(tools, known, progress)
         learned = learned.fitting(tools, vectors) if learned else None
         return self._dense_index(catalog, tools, lexical, vectors, encoded, learned)
 
@@ -129,8 +133,8 @@ class Builder:
             return self._index(saved.catalog, tools, lexical, None)
         encoder = self._encoder()
         vectors, encoded = saved.vectors, 0
-        if vectors is None or vectors.model != encoder.fingerprint:
-            vectors, encoded = encode_tools(encoder, tools, None, progress)
+        if vectors is None or not vectors.fits(encoder, tokens=self._reads_tokens):
+            vectors, encoded = self._encoded(tools, None, progress)
         learned = saved.learned.fitting(tools, vectors) if saved.learned else None
         fits = encoded == 0 and saved.settings.get("dense") == settings["dense"]
         folder = saved.folder / "dense" if fits else None
@@ -176,6 +180,11 @@ class Builder:
     def _spec(self, reranker: str) -> str:
         return self.config.reranker if reranker == "default" else reranker
 
+    def _encoded(
+        self, tools: tuple[Tool, ...], known: Vectors | None, progress: Progress | None
+    ) -> tuple[Vectors, int]:
+        return encode_tools(self._encoder(), tools, known, progress, tokens=self._reads_tokens)
+
     def _built_lexical(self, tools: tuple[Tool, ...]) -> LexicalIndex | None:
         if self._lexical is None:
             return None
@@ -218,8 +227,7 @@ class Builder:
                 return FeatureScorer(tools, values, tokens, lexical)
             return TextScorer(self._reranker(spec), texts)
 
-        specs = {self._spec(tier.reranker) for tier in self.config.tiers.values() if tier.reranker}
-        rerankers = {spec: RerankStage(partial(scorer, spec)) for spec in sorted(specs)}
+        rerankers = {spec: RerankStage(partial(scorer, spec)) for spec in self._rerankers}
         return Index(catalog, tools, lexical, dense, rerankers, encoded, learned)
 
     def _encoder(self) -> Encoder:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .encoder import DEFAULT_ENCODER, Encoder, load_encoder
     from .reranker import Reranker, load_reranker
-    from .token_vectors import TokenEncoder, TokenVectors, encoded
+    from .token_vectors import TokenEncoder, TokenVectors, encoded, gives_tokens
     from .tokens import TokenCounter
 
 _HOMES = {
@@ -19,6 +19,7 @@ _HOMES = {
     "TokenEncoder": ".token_vectors",
     "TokenVectors": ".token_vectors",
     "encoded": ".token_vectors",
+    "gives_tokens": ".token_vectors",
     "load_encoder": ".encoder",
     "load_reranker": ".reranker",
 }
@@ -31,6 +32,7 @@ __all__ = [
     "TokenEncoder",
     "TokenVectors",
     "encoded",
+    "gives_tokens",
     "load_encoder",
     "load_reranker",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,14 +106,28 @@ class TokenEncoder(Encoder, Protocol):
         ...
 
 
+def gives_tokens(encoder: Encoder) -> TypeGuard[TokenEncoder]:
+    """Whether an encoder gives the vectors of tokens."""
+    return isinstance(encoder, TokenEncoder) and encoder.token_dim > 0
+
+
 def encoded(
     encoder: Encoder,
     texts: Sequence[str],
     *,
     query: bool = False,
+    tokens: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[NDArray[np.float32], TokenVectors | None]:
-    """The vectors of texts, and of their tokens where the encoder gives them; see `Encoder`."""
-    if isinstance(encoder, TokenEncoder) and encoder.token_dim:
+    """The vectors of texts, and of their tokens where the encoder gives them.
+
+    Args:
+        encoder: any.
+        texts: as for its `encode`.
+        query: as for its `encode`.
+        tokens: whether those of the tokens are wanted.
+        progress: as for its `encode`.
+    """
+    if tokens and gives_tokens(encoder):
         return encoder.encode_with_tokens(texts, query=query, progress=progress)
     return encoder.encode(texts, query=query, progress=progress), None

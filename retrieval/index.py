@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
-from ..models import Encoder, TokenVectors, encoded
+from ..models import Encoder, TokenVectors, encoded, gives_tokens
 from .document import embedding_text, lexical_document
 from .learned import Learned
 from .protocols import DenseIndex, LexicalIndex, Retriever
@@ -35,6 +35,11 @@ class Vectors:
     keys: tuple[bytes, ...]
     model: str
     tokens: TokenVectors | None = None
+
+    def fits(self, encoder: Encoder, *, tokens: bool) -> bool:
+        """Whether an encoder made them, with those of the tokens where these are wanted."""
+        has = self.tokens is not None or not tokens or not gives_tokens(encoder)
+        return self.model == encoder.fingerprint and has
 
 
 class Index:
@@ -81,7 +86,9 @@ class Index:
         if lexical is not None:
             retrievers["lexical"] = LexicalRetriever(lexical)
         if dense is not None:
-            retrievers["dense"] = DenseRetriever(dense[2], dense[0])
+            retrievers["dense"] = DenseRetriever(
+                dense[2], dense[0], tokens=dense[1].tokens is not None
+            )
         self.retrievers: Mapping[str, Retriever] = retrievers
         self._named: dict[str, list[int]] = {}
         self._folded: dict[str, list[int]] = {}
@@ -136,6 +143,8 @@ def encode_tools(
     tools: Sequence[Tool],
     known: Vectors | None = None,
     progress: Callable[[int, int], None] | None = None,
+    *,
+    tokens: bool = True,
 ) -> tuple[Vectors, int]:
     """Vectors of the tools, taken from `known` where model and text are the same.
 
@@ -144,13 +153,14 @@ def encode_tools(
         tools: in order of row.
         known: vectors of an earlier version.
         progress: called with (tools encoded, tools to encode).
+        tokens: whether those of the tools' tokens are wanted too, if the encoder gives them.
 
     Returns:
         The vectors and how many were encoded.
     """
     texts = [embedding_text(tool) for tool in tools]
     keys = tuple(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16] for text in texts)
-    if known is None or known.model != encoder.fingerprint:
+    if known is not None and not known.fits(encoder, tokens=tokens):
         known = None
     # Place of each key among the vectors there are: the known ones, and the fresh behind them.
     places = {key: row for row, key in enumerate(known.keys)} if known else {}
@@ -168,11 +178,11 @@ def encode_tools(
         if progress:
             progress(done, len(fresh))
 
-    values, tokens = encoded(encoder, list(fresh.values()), progress=advance)
+    values, parts = encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance)
     if known is not None:
         values = np.concatenate([known.values, values])
-        tokens = known.tokens and tokens and TokenVectors.joined([known.tokens, tokens])
+        parts = known.tokens and parts and TokenVectors.joined([known.tokens, parts])
     rows = np.array([places[key] for key in keys], np.int64)
     if not np.array_equal(rows, np.arange(len(values))):
-        values, tokens = values[rows], tokens and tokens.take(rows)
-    return Vectors(values, keys, encoder.fingerprint, tokens), len(fresh)
+        values, parts = values[rows], parts and parts.take(rows)
+    return Vectors(values, keys, encoder.fingerprint, parts), len(fresh)

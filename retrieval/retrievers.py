@@ -35,17 +35,19 @@ class DenseRetriever:
     Args:
         encoder: encodes requests with the model the vectors came from.
         index: the vectors of the catalog version.
+        tokens: whether a later stage compares tokens.
     """
 
-    def __init__(self, encoder: Encoder, index: DenseIndex) -> None:
+    def __init__(self, encoder: Encoder, index: DenseIndex, *, tokens: bool = False) -> None:
         self.encoder = encoder
         self.index = index
+        self._tokens = tokens
 
     def prepare(self, query: Query) -> Query:
-        """The query with its vector, and those of its tokens where the encoder gives them."""
+        """The query with its vector, and those of its tokens where they are wanted."""
         if query.vector is not None:
             return query
-        vectors, tokens = encoded(self.encoder, [query.text], query=True)
+        vectors, tokens = encoded(self.encoder, [query.text], query=True, tokens=self._tokens)
         return replace(query, vector=vectors[0], tokens=tokens)
 
     def search(self, query: Query, depth: int) -> Ranking:

@@ -115,10 +115,15 @@ class Searcher:
             raise RequestError("queries: a list of texts, not one text; see `search`")
         texts = [bounded(query) for query in queries]
         _, strategy = self._tiers.asked(tier)
-        encoder = admitted.index.encoder
-        if encoder is None or "dense" not in getattr(strategy, "retrievers", ()):
+        index = admitted.index
+        if (
+            index.encoder is None
+            or index.vectors is None
+            or "dense" not in getattr(strategy, "retrievers", ())
+        ):
             return [self.search(admitted, text, tier=tier, k=k) for text in texts]
-        vectors, tokens = encoded(encoder, texts, query=True)
+        wanted = index.vectors.tokens is not None
+        vectors, tokens = encoded(index.encoder, texts, query=True, tokens=wanted)
         return [
             self.search(
                 admitted,

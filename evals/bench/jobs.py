@@ -77,7 +77,7 @@ def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
     known = read(Path(folder)).vectors
     if known is None:
         raise EvaluationError(f"{folder}: saved without vectors, so there are none to perturb")
-    encoder = PerturbedEncoder(known.values, known.model, seed=seed)
+    encoder = PerturbedEncoder(known.values, known.model, known.tokens, seed=seed)
     vectors, _ = encode_tools(encoder, rows_of(catalog), known)
     builder = Builder(Config.make(**settings))
     return Engine(builder, builder.build(catalog, known=vectors))

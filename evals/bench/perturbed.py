@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ...models import TokenVectors
+
 NOISE = 0.5
 """Length of what is added to a unit vector; the cosine to the original is then about 0.9."""
 
@@ -17,13 +19,23 @@ class PerturbedEncoder:
     Args:
         vectors: of real tools, shape (n, dim).
         fingerprint: of the encoder they came from.
+        tokens: of the same tools, which every text gets as they are; or None.
         seed: of the draw and of the noise.
     """
 
     name = "perturbed"
 
-    def __init__(self, vectors: NDArray[np.float32], fingerprint: str, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        fingerprint: str,
+        tokens: TokenVectors | None = None,
+        *,
+        seed: int = 0,
+    ) -> None:
         self._vectors = vectors
+        self._tokens = tokens
+        self.token_dim = 0 if tokens is None else tokens.dim
         self._generator = np.random.default_rng(seed)
         self.fingerprint = fingerprint
         self.dim: int = vectors.shape[1]
@@ -44,3 +56,15 @@ class PerturbedEncoder:
         if progress is not None:
             progress(len(texts))
         return vectors
+
+    def encode_with_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[NDArray[np.float32], TokenVectors]:
+        """Vectors as `encode` gives them, and tokens for each text."""
+        tokens = TokenVectors.of([], 0) if self._tokens is None else self._tokens
+        rows = self._generator.integers(0, max(len(tokens), 1), len(texts))
+        return self.encode(texts, query=query, progress=progress), tokens.take(rows)

@@ -24,7 +24,7 @@ from ...builder import Builder
 from ...catalog import Catalog
 from ...config import Config, TrustConfig
 from ...engine import Engine
-from ...models import load_encoder
+from ...models import TokenVectors, encoded, load_encoder
 from ...retrieval.index import encode_tools
 from ...retrieval.protocols import Strategy
 from ...retrieval.query import Ranking
@@ -52,10 +52,11 @@ _MEMBERS, _EPOCHS = 6, 30
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A tier whose request comes with its vector."""
+    """A tier whose request comes with its vector and its tokens' vectors."""
 
     tier: Strategy
     vector: NDArray[np.float32]
+    tokens: TokenVectors | None
 
     @property
     def fallback(self) -> None:
@@ -64,7 +65,7 @@ class _Told:
 
     def rank(self, run: Run) -> Ranking:
         """As the tier ranks."""
-        run.query = replace(run.query, vector=self.vector)
+        run.query = replace(run.query, vector=self.vector, tokens=self.tokens)
         return self.tier.rank(run)
 
 
@@ -78,6 +79,19 @@ def unseen(vector: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[n
     further = vector - np.float32(UNSEEN) * right.mean(axis=0)
     distant: NDArray[np.float32] = further / np.linalg.norm(further)
     return distant
+
+
+def unseen_tokens(tokens: TokenVectors, right: TokenVectors) -> TokenVectors:
+    """The same for a request's tokens: each goes away from what it matches in its tools.
+
+    Args:
+        tokens: of the request.
+        right: of the tools that serve it.
+    """
+    units, others = tokens.units(), right.units()
+    further = units - np.float32(UNSEEN) * others[(units @ others.T).argmax(axis=1)]
+    distant = further / np.linalg.norm(further, axis=1, keepdims=True)
+    return TokenVectors.of([np.column_stack([distant, tokens.weights])], tokens.dim)
 
 
 def wording(
@@ -129,17 +143,20 @@ def bundle(source: Source, *, deployments: int = DEPLOYMENTS, seed: int = 0) -> 
     known, _ = encode_tools(encoder, tuple(source.tools.values()))
     rows = {tool_id: row for row, tool_id in enumerate(source.tools)}
     everything = (*source.requests, *source.no_tool)
-    vectors = encoder.encode([one.text for one in everything], query=True)
+    vectors, tokens = encoded(encoder, [one.text for one in everything], query=True)
     asks = np.array([bool(one.relevant) for one in everything])
     head, odds = wording(vectors, asks, seed=seed)
     examples: dict[str, list[Example]] = {tier: [] for tier in tiers}
 
     def ask(engine: Engine, one: Labelled, relevant: Sequence[str]) -> None:
-        vector = vectors[one.number]
+        vector, of_tokens = vectors[one.number], tokens and tokens.take([one.number])
         if relevant:
-            vector = unseen(vector, known.values[[rows[tool_id] for tool_id in relevant]])
+            right = [rows[tool_id] for tool_id in relevant]
+            vector = unseen(vector, known.values[right])
+            if of_tokens is not None and known.tokens is not None:
+                of_tokens = unseen_tokens(of_tokens, known.tokens.take(right))
         for tier, strategy in tiers.items():
-            found = engine.search(one.text, tier=_Told(strategy, vector), k=DEPTH)
+            found = engine.search(one.text, tier=_Told(strategy, vector, of_tokens), k=DEPTH)
             odd = float(odds[one.number])
             examples[tier].append(Example.of(found, relevant, wording=odd, group=one.number))
 

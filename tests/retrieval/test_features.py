@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shortlist.catalog import Tool
+from shortlist.models import TokenVectors
 from shortlist.retrieval import Query, Ranking, Run
 from shortlist.retrieval.features import WEIGHTS, FeatureScorer
 
@@ -18,6 +19,15 @@ TOOLS = (
     Tool("send", "mail", "Sends an invoice by letter."),
 )
 VECTORS = np.array([[1, 0], [0, 1], [0.6, 0.8]], np.float32)
+#: Of two tokens, one and one: the first coordinates are the vector, the last is the weight.
+TOKENS = TokenVectors.of(
+    [
+        np.array([[1, 0, 0.5], [0, 1, 0.5]], np.float32),
+        np.array([[0, 1, 1]], np.float32),
+        np.array([[-1, 0, 1]], np.float32),
+    ],
+    2,
+)
 
 
 class Weights:
@@ -41,15 +51,15 @@ class Weights:
         return {"invoic": 3.0, "mail": 1.0}.get(term, 0.0)
 
 
-def run_for(text: str, vector: list[float] | None) -> Run:
+def run_for(text: str, vector: list[float] | None, tokens: TokenVectors | None = None) -> Run:
     held = None if vector is None else np.array(vector, np.float32)
-    return Run(Query(text, None, held), 3, {}, {})
+    return Run(Query(text, None, held, tokens), 3, {}, {})
 
 
 def test_the_sum_is_what_the_weights_say() -> None:
     run = run_for("invoice mail", [0.6, 0.8])
     run.rankings["lexical"] = Ranking(np.array([2, 1]), np.array([5.0, 2.0], np.float32))
-    scores = FeatureScorer(TOOLS, VECTORS, Weights()).score(run, np.array([0, 1, 2]))
+    scores = FeatureScorer(TOOLS, VECTORS, None, Weights()).score(run, np.array([0, 1, 2]))
     expected = [
         WEIGHTS["dense"] * 0.6 + WEIGHTS["coverage"] * 0.25 + WEIGHTS["server"],
         WEIGHTS["dense"] * 0.8 + WEIGHTS["lexical"] * 2 + WEIGHTS["coverage"] * 0.75,
@@ -59,7 +69,7 @@ def test_the_sum_is_what_the_weights_say() -> None:
 
 
 def test_candidates_keep_their_places_in_any_order() -> None:
-    scorer = FeatureScorer(TOOLS, VECTORS, Weights())
+    scorer = FeatureScorer(TOOLS, VECTORS, None, Weights())
     forward = scorer.score(run_for("invoice", [0, 1]), np.array([0, 1, 2]))
     backward = scorer.score(run_for("invoice", [0, 1]), np.array([2, 1, 0]))
     assert forward.tolist() == backward[::-1].tolist()
@@ -67,10 +77,30 @@ def test_candidates_keep_their_places_in_any_order() -> None:
 
 @pytest.mark.parametrize("text", ["", "the of and", "!?", "\ud800"])
 def test_a_request_without_terms_is_scored_by_its_vector(text: str) -> None:
-    scores = FeatureScorer(TOOLS, VECTORS, Weights()).score(run_for(text, [1, 0]), np.arange(3))
+    scores = FeatureScorer(TOOLS, VECTORS, None, Weights()).score(
+        run_for(text, [1, 0]), np.arange(3)
+    )
     assert scores == pytest.approx([1.0, 0.0, 0.6])
 
 
 def test_no_dense_and_no_lexical_stage_is_no_error() -> None:
-    scores = FeatureScorer(TOOLS, None, None).score(run_for("invoice", None), np.arange(3))
+    scores = FeatureScorer(TOOLS, None, None, None).score(run_for("invoice", None), np.arange(3))
     assert scores == pytest.approx([0.0, WEIGHTS["coverage"], WEIGHTS["coverage"]])
+
+
+def test_tokens_add_what_late_interaction_finds() -> None:
+    asked = TokenVectors.of([np.array([[1, 0, 0.8], [0, 1, 0.2]], np.float32)], 2)
+    run = run_for("", [1, 0], asked)
+    rows = np.array([2, 0, 1])
+    without = FeatureScorer(TOOLS, VECTORS, None, Weights()).score(run, rows)
+    scores = FeatureScorer(TOOLS, VECTORS, TOKENS, Weights()).score(run, rows)
+    # Of the request's tokens and of the tool's, each with its best: the mean of both.
+    late = np.array([(0.8 * -1 + 0.2 * 0 + 0) / 2, 1.0, (0.2 + 1) / 2])
+    assert scores - without == pytest.approx(WEIGHTS["late"] * late, abs=1e-6)
+
+
+def test_a_request_without_tokens_is_scored_by_the_rest() -> None:
+    run, rows = run_for("invoice", [1, 0]), np.arange(3)
+    scores = FeatureScorer(TOOLS, VECTORS, TOKENS, Weights()).score(run, rows)
+    without = FeatureScorer(TOOLS, VECTORS, None, Weights()).score(run, rows)
+    assert scores.tolist() == without.tolist()

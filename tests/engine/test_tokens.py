@@ -1,0 +1,297 @@
+"""Token vectors on their way: encoded once, carried through updates, saved, read by reranking."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from shortlist import Engine, Tool
+from shortlist.errors import StoreError
+from shortlist.models import TokenVectors
+from shortlist.retrieval import features
+from shortlist.retrieval.document import embedding_text
+from shortlist.retrieval.late import late_interaction
+
+from .conftest import Models
+from .fakes import TOKEN_DIM, TokenBagEncoder, make_tools
+
+QUERIES = ("create an issue", "share a page", "jira/create_issue", "list", "")
+
+
+@pytest.fixture
+def encoder(models: Models) -> TokenBagEncoder:
+    """The encoder that is loaded as the bundled one."""
+    known = TokenBagEncoder()
+    models.encoders["bundled"] = known
+    return known
+
+
+def make_engine(tools: list[Tool], **settings_: Any) -> Engine:
+    return Engine.from_tools(tools, reranker="features", **settings_)
+
+
+def open_engine(folder: Path, tools: list[Tool] | None = None) -> Engine:
+    return Engine.open(folder, tools, reranker="features")
+
+
+def tokens_of(engine: Engine) -> TokenVectors:
+    vectors = engine._index.vectors
+    assert vectors is not None
+    assert vectors.tokens is not None
+    return vectors.tokens
+
+
+def assert_same_tokens(one: Engine, other: Engine) -> None:
+    found, expected = tokens_of(one), tokens_of(other)
+    np.testing.assert_array_equal(found.starts, expected.starts)
+    np.testing.assert_array_equal(found.vectors, expected.vectors)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+
+
+def answers(engine: Engine) -> list[Any]:
+    return [
+        [(hit.id, hit.score) for hit in engine.search(query, tier="rerank", k=20)]
+        for query in QUERIES
+    ]
+
+
+def test_a_row_has_the_tokens_of_its_tools_text(encoder: TokenBagEncoder) -> None:
+    engine = make_engine(make_tools(20))
+    tokens = tokens_of(engine)
+    assert (len(tokens), tokens.dim) == (20, TOKEN_DIM)
+    for row, tool in enumerate(engine._index.tools):
+        alone = encoder.encode_with_tokens([embedding_text(tool)])[1]
+        found = tokens.take([row])
+        np.testing.assert_array_equal(found.vectors, alone.vectors)
+        np.testing.assert_array_equal(found.weights, alone.weights)
+
+
+def test_an_encoder_without_tokens_leaves_none(models: Models) -> None:
+    engine = make_engine(make_tools(20))
+    vectors = engine._index.vectors
+    assert vectors is not None
+    assert vectors.tokens is None
+    assert engine.search("create an issue", tier="rerank").hits
+
+
+class TestUpdates:
+    CHANGED = Tool("create_issue", "github", "Now in other words")
+
+    @pytest.mark.parametrize(
+        "after",
+        [
+            make_tools(50),
+            make_tools(40)[:20],
+            make_tools(40)[10:30],
+            [*make_tools(40)[1:], CHANGED],
+            [*make_tools(60)[20:], CHANGED],
+            [*make_tools(3), *(Tool("copy", "s", "Copy it", id=str(i)) for i in range(4))],
+            [],
+        ],
+        ids=["added", "last removed", "removed", "changed", "all three", "twins", "nothing"],
+    )
+    def test_tokens_are_those_of_an_engine_built_anew(
+        self, encoder: TokenBagEncoder, after: list[Tool]
+    ) -> None:
+        engine = make_engine(make_tools(40))
+        engine.update(after)
+        fresh = make_engine(after)
+        assert_same_tokens(engine, fresh)
+        assert answers(engine) == answers(fresh)
+
+    def test_the_same_tools_keep_their_tokens(self, encoder: TokenBagEncoder) -> None:
+        engine = make_engine(make_tools(40))
+        engine.update(list(reversed(make_tools(40))))
+        assert engine.encoded == 0
+        assert_same_tokens(engine, make_engine(make_tools(40)))
+
+    @settings(
+        deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
+    @given(steps=st.lists(st.sets(st.integers(0, 20), max_size=12), min_size=1, max_size=4))
+    def test_any_series_of_updates_keeps_them_in_step(
+        self, encoder: TokenBagEncoder, steps: list[set[int]]
+    ) -> None:
+        tools = make_tools(21)
+        engine = make_engine([], tiers=["embed"])
+        for step in steps:
+            held = [tools[number] for number in sorted(step)]
+            engine.update(held)
+            assert_same_tokens(engine, make_engine(held, tiers=["embed"]))
+
+    def test_another_encoder_does_not_keep_them(
+        self, encoder: TokenBagEncoder, tmp_path: Path
+    ) -> None:
+        make_engine(make_tools(10)).save(tmp_path)
+        opened = Engine.open(tmp_path, reranker="features", encoder="other")
+        vectors = opened._index.vectors
+        assert vectors is not None
+        assert vectors.tokens is None
+        assert opened.encoded == 10
+
+
+class TestSaved:
+    @pytest.mark.parametrize("count", [0, 30])
+    def test_they_are_opened_and_nothing_is_encoded(
+        self, encoder: TokenBagEncoder, tmp_path: Path, count: int
+    ) -> None:
+        engine = make_engine(make_tools(count))
+        engine.save(tmp_path)
+        encoder.tools.clear()
+        opened = open_engine(tmp_path)
+        assert (opened.encoded, encoder.tools) == (0, [])
+        assert_same_tokens(opened, engine)
+        assert answers(opened) == answers(engine)
+
+    def test_an_opened_index_is_updated_and_saved_again(
+        self, encoder: TokenBagEncoder, tmp_path: Path
+    ) -> None:
+        make_engine(make_tools(30)).save(tmp_path)
+        after = [*make_tools(40)[5:], Tool("zip", "x", "Zip it")]
+        opened = open_engine(tmp_path, after)
+        assert opened.encoded == 11
+        opened.save(tmp_path)
+        fresh = make_engine(after)
+        for engine in (opened, open_engine(tmp_path)):
+            assert_same_tokens(engine, fresh)
+            assert answers(engine) == answers(fresh)
+
+    @pytest.fixture
+    def version(self, encoder: TokenBagEncoder, tmp_path: Path) -> Path:
+        make_engine(make_tools(6)).save(tmp_path)
+        return tmp_path / (tmp_path / "CURRENT").read_text()
+
+    @pytest.mark.parametrize("name", ["vectors", "weights", "starts"])
+    def test_a_file_that_lacks_or_is_cut_is_refused(self, version: Path, name: str) -> None:
+        path = version / "tokens" / f"{name}.npy"
+        content = path.read_bytes()
+        path.write_bytes(content[:-1])
+        with pytest.raises(StoreError, match=f"{name}.npy"):
+            open_engine(version.parent)
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        with pytest.raises(StoreError, match=f"{name}.npy"):
+            open_engine(version.parent)
+        path.unlink()
+        with pytest.raises(StoreError, match=f"{name}.npy"):
+            open_engine(version.parent)
+
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            ("starts", lambda starts: starts[:-1]),
+            ("starts", lambda starts: np.append(starts, starts[-1])),
+            ("starts", lambda starts: np.append(starts[:-1], starts[-1] + 1)),
+            ("starts", lambda starts: np.append(starts[:-1], starts[-1] - 1)),
+            ("starts", lambda starts: starts[:0]),
+            ("starts", lambda starts: starts[-1]),
+            ("starts", lambda starts: np.concatenate([[1], starts[1:]])),
+            ("starts", lambda starts: np.concatenate([starts[-2:-1], starts[1:]])),
+            ("starts", lambda starts: np.concatenate([starts[:2], starts[1:2], starts[3:]])),
+            ("starts", lambda starts: starts.astype(np.float64)),
+            ("weights", lambda weights: weights[:-1]),
+            ("weights", lambda weights: np.append(weights, np.float32(0))),
+            ("vectors", lambda vectors: vectors[:-1]),
+            ("vectors", lambda vectors: vectors[:, 0]),
+        ],
+        ids=[
+            "a text less",
+            "a text more",
+            "past the end",
+            "before the end",
+            "no starts",
+            "no row of starts",
+            "not from 0",
+            "backwards",
+            "a text without tokens",
+            "starts of floats",
+            "a weight less",
+            "a weight more",
+            "a vector less",
+            "no vectors",
+        ],
+    )
+    def test_arrays_that_do_not_belong_together_are_refused(
+        self, version: Path, name: str, change: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> None:
+        path = version / "tokens" / f"{name}.npy"
+        np.save(path, change(np.load(path)))
+        manifest = json.loads((version / "manifest.json").read_text())
+        content = path.read_bytes()
+        manifest["files"][f"tokens/{name}.npy"] = {
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
+        (version / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(StoreError, match="damaged"):
+            open_engine(version.parent)
+
+
+class TestReranking:
+    #: The first has no word of the request and means the same, the second has half of its words.
+    TOOLS = (
+        Tool("stripes", None, "crowd"),
+        Tool("zebra", None, "invoice ledger"),
+        *make_tools(5),
+    )
+    MEANINGS = {"stripes": "zebra", "crowd": "herd"}  # noqa: RUF012
+
+    @pytest.fixture
+    def engine(self, models: Models) -> Engine:
+        models.encoders["bundled"] = TokenBagEncoder(meanings=self.MEANINGS)
+        return make_engine(list(self.TOOLS))
+
+    @pytest.fixture
+    def scores(
+        self, engine: Engine, monkeypatch: pytest.MonkeyPatch
+    ) -> Callable[[float], dict[str, float]]:
+        """Hits for a request and their scores, best first, by the weight of `late`."""
+
+        def ranked(weight: float) -> dict[str, float]:
+            monkeypatch.setitem(features.WEIGHTS, "late", weight)
+            return {hit.id: hit.score for hit in engine.search("zebra herd", tier="rerank", k=9)}
+
+        return ranked
+
+    def test_tokens_lift_a_tool_that_means_the_same(
+        self, scores: Callable[[float], dict[str, float]]
+    ) -> None:
+        assert next(iter(scores(0.0))) == "zebra"
+        assert next(iter(scores(10.0))) == "stripes"
+
+    def test_a_score_rises_by_the_weight_times_the_late_interaction(
+        self, engine: Engine, scores: Callable[[float], dict[str, float]]
+    ) -> None:
+        encoder = engine._index.encoder
+        assert isinstance(encoder, TokenBagEncoder)
+        [_, asked] = encoder.encode_with_tokens(["zebra herd"], query=True)
+        late = late_interaction(asked, tokens_of(engine))
+        without, with_tokens = scores(0.0), scores(2.0)
+        assert len(without) == len(late) == 7
+        for row, tool in enumerate(engine._index.tools):
+            rise = with_tokens[tool.id] - without[tool.id]
+            assert rise == pytest.approx(2 * late[row], abs=1e-5)
+
+    @pytest.mark.parametrize("tier", ["embed", "hybrid", "rerank"])
+    def test_many_requests_are_answered_as_each_alone(
+        self, encoder: TokenBagEncoder, tier: str
+    ) -> None:
+        engine = make_engine(make_tools(60))
+        encoder.queries.clear()
+        together = engine.search_many(QUERIES, tier=tier, k=20)
+        assert encoder.queries == list(QUERIES)
+        for query, answer in zip(QUERIES, together, strict=True):
+            alone = engine.search(query, tier=tier, k=20)
+            assert [(hit.id, hit.score) for hit in answer] == [(hit.id, hit.score) for hit in alone]
+
+    def test_a_request_is_encoded_once(self, encoder: TokenBagEncoder) -> None:
+        make_engine(make_tools(60)).search("create an issue", tier="rerank")
+        assert encoder.queries == ["create an issue"]
