@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -19,6 +19,7 @@ from shortlist.errors import StoreError
 from shortlist.models import TokenVectors
 from shortlist.retrieval import features
 from shortlist.retrieval.document import embedding_text
+from shortlist.retrieval.index import Vectors, encode_tools
 from shortlist.retrieval.late import late_interaction
 
 from .conftest import Models
@@ -43,14 +44,18 @@ def open_engine(folder: Path, tools: list[Tool] | None = None) -> Engine:
     return Engine.open(folder, tools, reranker="features")
 
 
-def tokens_of(engine: Engine) -> TokenVectors:
+def vectors_of(engine: Engine) -> Vectors:
     vectors = engine._index.vectors
     assert vectors is not None
+    return vectors
+
+
+def tokens_of(vectors: Vectors) -> TokenVectors:
     assert vectors.tokens is not None
     return vectors.tokens
 
 
-def assert_same_tokens(one: Engine, other: Engine) -> None:
+def assert_same_tokens(one: Vectors, other: Vectors) -> None:
     found, expected = tokens_of(one), tokens_of(other)
     np.testing.assert_array_equal(found.starts, expected.starts)
     np.testing.assert_array_equal(found.vectors, expected.vectors)
@@ -66,7 +71,7 @@ def answers(engine: Engine) -> list[Any]:
 
 def test_a_row_has_the_tokens_of_its_tools_text(encoder: TokenBagEncoder) -> None:
     engine = make_engine(make_tools(20))
-    tokens = tokens_of(engine)
+    tokens = tokens_of(vectors_of(engine))
     assert (len(tokens), tokens.dim) == (20, TOKEN_DIM)
     for row, tool in enumerate(engine._index.tools):
         alone = encoder.encode_with_tokens([embedding_text(tool)])[1]
@@ -77,10 +82,20 @@ def test_a_row_has_the_tokens_of_its_tools_text(encoder: TokenBagEncoder) -> Non
 
 def test_an_encoder_without_tokens_leaves_none(models: Models) -> None:
     engine = make_engine(make_tools(20))
-    vectors = engine._index.vectors
-    assert vectors is not None
-    assert vectors.tokens is None
+    assert vectors_of(engine).tokens is None
     assert engine.search("create an issue", tier="rerank").hits
+
+
+@pytest.mark.parametrize("settings_", [{"reranker": "overlap"}, {"tiers": ["hybrid", "lexical"]}])
+def test_they_are_left_out_where_no_tier_reads_them(
+    encoder: TokenBagEncoder, settings_: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(TokenBagEncoder, "_tokens")
+    engine = Engine.from_tools(make_tools(20), **settings_)
+    assert vectors_of(engine).tokens is None
+    for tier in engine.tiers:
+        assert engine.search("create an issue", tier=tier).hits
+        assert engine.search_many(["create an issue"], tier=tier)[0].hits
 
 
 class TestUpdates:
@@ -105,37 +120,32 @@ class TestUpdates:
         engine = make_engine(make_tools(40))
         engine.update(after)
         fresh = make_engine(after)
-        assert_same_tokens(engine, fresh)
+        assert_same_tokens(vectors_of(engine), vectors_of(fresh))
         assert answers(engine) == answers(fresh)
 
     def test_the_same_tools_keep_their_tokens(self, encoder: TokenBagEncoder) -> None:
         engine = make_engine(make_tools(40))
         engine.update(list(reversed(make_tools(40))))
         assert engine.encoded == 0
-        assert_same_tokens(engine, make_engine(make_tools(40)))
+        assert_same_tokens(vectors_of(engine), vectors_of(make_engine(make_tools(40))))
 
-    @settings(
-        deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture]
-    )
+    @settings(deadline=None, max_examples=30)
     @given(steps=st.lists(st.sets(st.integers(0, 20), max_size=12), min_size=1, max_size=4))
-    def test_any_series_of_updates_keeps_them_in_step(
-        self, encoder: TokenBagEncoder, steps: list[set[int]]
-    ) -> None:
-        tools = make_tools(21)
-        engine = make_engine([], tiers=["embed"])
+    def test_any_series_of_updates_keeps_them_in_step(self, steps: list[set[int]]) -> None:
+        tools, encoder, held = make_tools(21), TokenBagEncoder(), None
         for step in steps:
-            held = [tools[number] for number in sorted(step)]
-            engine.update(held)
-            assert_same_tokens(engine, make_engine(held, tiers=["embed"]))
+            chosen = [tools[number] for number in sorted(step)]
+            held, encoded = encode_tools(encoder, chosen, held)
+            fresh, _ = encode_tools(TokenBagEncoder(), chosen)
+            assert encoded <= len(chosen)
+            assert_same_tokens(held, fresh)
 
     def test_another_encoder_does_not_keep_them(
         self, encoder: TokenBagEncoder, tmp_path: Path
     ) -> None:
         make_engine(make_tools(10)).save(tmp_path)
         opened = Engine.open(tmp_path, reranker="features", encoder="other")
-        vectors = opened._index.vectors
-        assert vectors is not None
-        assert vectors.tokens is None
+        assert vectors_of(opened).tokens is None
         assert opened.encoded == 10
 
 
@@ -149,8 +159,28 @@ class TestSaved:
         encoder.tools.clear()
         opened = open_engine(tmp_path)
         assert (opened.encoded, encoder.tools) == (0, [])
-        assert_same_tokens(opened, engine)
+        assert_same_tokens(vectors_of(opened), vectors_of(engine))
         assert answers(opened) == answers(engine)
+
+    def test_an_index_saved_without_them_is_encoded_anew(
+        self, encoder: TokenBagEncoder, tmp_path: Path
+    ) -> None:
+        Engine.from_tools(make_tools(30), reranker="overlap").save(tmp_path)
+        fresh = make_engine(make_tools(30))
+        for tools in (None, make_tools(30)):
+            opened = open_engine(tmp_path, tools)
+            assert opened.encoded == 30
+            assert_same_tokens(vectors_of(opened), vectors_of(fresh))
+            assert answers(opened) == answers(fresh)
+
+    def test_an_index_saved_with_them_serves_without(
+        self, encoder: TokenBagEncoder, tmp_path: Path
+    ) -> None:
+        make_engine(make_tools(30)).save(tmp_path)
+        for tools, encoded in ((None, 0), (make_tools(33), 3)):
+            opened = Engine.open(tmp_path, tools, reranker="overlap")
+            assert opened.encoded == encoded
+            assert opened.search("create an issue", tier="rerank").hits
 
     def test_an_opened_index_is_updated_and_saved_again(
         self, encoder: TokenBagEncoder, tmp_path: Path
@@ -162,7 +192,7 @@ class TestSaved:
         opened.save(tmp_path)
         fresh = make_engine(after)
         for engine in (opened, open_engine(tmp_path)):
-            assert_same_tokens(engine, fresh)
+            assert_same_tokens(vectors_of(engine), vectors_of(fresh))
             assert answers(engine) == answers(fresh)
 
     @pytest.fixture
@@ -273,7 +303,7 @@ class TestReranking:
         encoder = engine._index.encoder
         assert isinstance(encoder, TokenBagEncoder)
         [_, asked] = encoder.encode_with_tokens(["zebra herd"], query=True)
-        late = late_interaction(asked, tokens_of(engine))
+        late = late_interaction(asked, tokens_of(vectors_of(engine)))
         without, with_tokens = scores(0.0), scores(2.0)
         assert len(without) == len(late) == 7
         for row, tool in enumerate(engine._index.tools):
