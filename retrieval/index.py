@@ -181,8 +181,9 @@ def encode_tools(
     values, parts = encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance)
     if known is not None:
         values = np.concatenate([known.values, values])
-        parts = known.tokens and parts and TokenVectors.joined([known.tokens, parts])
+        if parts is not None and known.tokens is not None:
+            parts = TokenVectors.joined([known.tokens, parts])
     rows = np.array([places[key] for key in keys], np.int64)
     if not np.array_equal(rows, np.arange(len(values))):
-        values, parts = values[rows], parts and parts.take(rows)
+        values, parts = values[rows], None if parts is None else parts.take(rows)
     return Vectors(values, keys, encoder.fingerprint, parts), len(fresh)

@@ -131,7 +131,7 @@ class Searcher:
                 tier=tier,
                 k=k,
                 vector=vectors[row],
-                tokens=tokens and tokens.take([row]),
+                tokens=None if tokens is None else tokens.take([row]),
             )
             for row, text in enumerate(texts)
         ]

@@ -197,7 +197,13 @@ def _tokens(folder: Path, rows: int) -> TokenVectors | None:
     vectors, weights, starts = (
         np.load(folder / f"{name}.npy", mmap_mode="r") for name in _TOKEN_ARRAYS
     )
-    if not (len(starts) == rows + 1 and len(vectors) == len(weights) == starts[-1]):
+    if not (
+        (starts.shape, starts.dtype) == ((rows + 1,), np.int64)
+        and starts[0] == 0
+        and (np.diff(starts) > 0).all()
+        and (vectors.ndim, vectors.dtype) == (2, np.int8)
+        and weights.shape == (len(vectors),) == (starts[-1],)
+    ):
         raise ValueError("tokens: vectors, weights and starts do not belong together")
     return TokenVectors(vectors, weights, np.asarray(starts))
 

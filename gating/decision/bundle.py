@@ -149,7 +149,8 @@ def bundle(source: Source, *, deployments: int = DEPLOYMENTS, seed: int = 0) -> 
     examples: dict[str, list[Example]] = {tier: [] for tier in tiers}
 
     def ask(engine: Engine, one: Labelled, relevant: Sequence[str]) -> None:
-        vector, of_tokens = vectors[one.number], tokens and tokens.take([one.number])
+        vector = vectors[one.number]
+        of_tokens = None if tokens is None else tokens.take([one.number])
         if relevant:
             right = [rows[tool_id] for tool_id in relevant]
             vector = unseen(vector, known.values[right])
