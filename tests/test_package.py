@@ -35,7 +35,8 @@ def test_importing_is_cheap() -> None:
         "import sys; before = set(sys.modules); import shortlist; "
         f"heavy = [m for m in {HEAVY!r} if m in sys.modules]; "
         "assert not heavy, heavy; "
-        "own = [m for m in sys.modules if m.startswith('shortlist.')]; assert own == ['shortlist.lazy'], own"
+        "own = [m for m in sys.modules if m.startswith('shortlist.')]; "
+        "assert own == ['shortlist.lazy'], own"
     )
     found = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False

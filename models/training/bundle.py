@@ -3,7 +3,7 @@ r"""Make a bundled encoder of a trained one: interpolate, export, quantise, meas
 The two that are bundled::
 
     python -m shortlist.models.training.bundle STOCK --name all-MiniLM-L6-v2 --max-tokens 256 \
-        --origin https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 --task TASK
+        --plain --origin https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 --task TASK
     python -m shortlist.models.training.bundle RUN/best --name shortlist-embed --max-tokens 128 \
         --origin "trained from all-MiniLM-L6-v2 by shortlist.models.training.encoder" --task TASK
 
@@ -22,13 +22,20 @@ from typing import Annotated, Any
 import torch
 import typer
 from tokenizers import Tokenizer
-from transformers import AutoModel
+from transformers import AutoModel, AutoTokenizer
 
+from ...demo import load_catalog
+from ...retrieval.document import embedding_text
 from ..hub import WEIGHTS, ModelFiles
 from ..onnx_encoder import OnnxEncoder
+from .data import WRITTEN, read_rows
 from .export import export_encoder, quantize
 from .late import TokenHead
 from .quantization import measure_loss, read_task
+from .smoothing import smooth
+
+#: Written requests that activations are measured on, about.
+_CALIBRATION = 500
 
 QUANTIZATION = "dynamic int8, signed per-channel weights, unsigned per-tensor activations"
 
@@ -72,6 +79,13 @@ def tokens_head(source: Path, transformer: Any) -> TokenHead | None:
     return head if head.load(source) else None
 
 
+def calibration_texts() -> list[str]:
+    """Texts that activations are measured on: written requests and the demo's tools."""
+    rows = [row for path in sorted(WRITTEN.glob("tools-*.jsonl")) for row in read_rows(path)]
+    requests = [row["query"] for row in rows[:: max(len(rows) // _CALIBRATION, 1)]]
+    return [*requests, *(embedding_text(tool) for tool in load_catalog())]
+
+
 def main(
     source: Annotated[Path, typer.Argument(help="Encoder, Hugging Face layout.")],
     name: Annotated[str, typer.Option(help="Of the folder under models/weights.")],
@@ -80,6 +94,7 @@ def main(
     licence: Annotated[str, typer.Option(help="Of the weights.")] = "Apache-2.0",
     stock: Annotated[Path | None, typer.Option(help="Interpolate from this encoder.")] = None,
     share: Annotated[float, typer.Option(help="How far, 0 to 1.")] = 1.0,
+    plain: Annotated[bool, typer.Option(help="Quantise the weights as they are.")] = False,
     task: Annotated[Path | None, typer.Option(help="Measure the quantisation loss on it.")] = None,
 ) -> None:
     """Export an encoder as int8 ONNX into models/weights, with what quantisation cost."""
@@ -90,14 +105,18 @@ def main(
         "max_tokens": max_tokens,
         "pooling": "mean over the attention mask, then L2, in the graph",
         "dim": transformer.config.hidden_size,
-        "quantization": QUANTIZATION,
+        "quantization": QUANTIZATION if plain else f"{QUANTIZATION}, smoothed",
         "source": origin,
         "licence": licence,
     }
     (target / "shortlist.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+    head = tokens_head(source, transformer)
+    if not plain:
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
+        smooth(transformer, tokenizer, calibration_texts(), max_length=max_tokens)
     with tempfile.TemporaryDirectory() as scratch:
         exact = Path(scratch) / "model.onnx"
-        export_encoder(transformer, exact, head=tokens_head(source, transformer))
+        export_encoder(transformer, exact, head=head)
         quantize(exact, target / "model.onnx")
         if task is not None:
             loss = measure_loss(
