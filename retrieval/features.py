@@ -21,13 +21,13 @@ from .protocols import LexicalIndex
 from .run import Run
 
 #: What is measured and what a unit of it weighs; chosen on a development set of requests to real
-#: servers. `dense`: cosine of request and tool. `late`: late interaction of their tokens.
+#: servers. `dense`: cosine of request and tool. `late`: the same token by token.
 #: `lexical`: BM25. `coverage`: share of the request's IDF mass that occurs in the tool. `server`:
 #: share of the server's terms that occur in the request.
 WEIGHTS: Mapping[str, float] = {
     "dense": 1.0,
-    "late": 1.0,
-    "lexical": 0.006,
+    "late": 0.35,
+    "lexical": 0.007,
     "coverage": 0.03,
     "server": 0.1,
 }

@@ -9,11 +9,11 @@ from ..models import TokenVectors
 
 
 def late_interaction(query: TokenVectors, documents: TokenVectors) -> NDArray[np.float32]:
-    """How well each document matches a query, from -1 to 1, shape (documents,).
+    """How well each document holds what a query asks for, from -1 to 1, shape (documents,).
 
-    The mean of both directions: each token of the one text finds its best in the other, and they
-    add up by their weights. MaxSim of Khattab and Zaharia, "ColBERT", SIGIR 2020, which looks from
-    the query's side only and weighs all tokens alike.
+    Each token of the query finds its best in the document, and they add up by their weights: MaxSim
+    of Khattab and Zaharia, "ColBERT", SIGIR 2020, where all tokens weigh alike. The other way
+    round, how much of the document is asked for, would favour tools that say little.
 
     Args:
         query: tokens of one text.
@@ -22,7 +22,5 @@ def late_interaction(query: TokenVectors, documents: TokenVectors) -> NDArray[np
     if not len(documents):
         return np.zeros(0, np.float32)
     cosines = documents.units() @ query.units().T
-    starts = documents.starts[:-1]
-    asked = np.maximum.reduceat(cosines, starts, axis=0) @ query.weights
-    offered = np.add.reduceat(cosines.max(axis=1) * documents.weights, starts)
-    return ((asked + offered) / 2).astype(np.float32)
+    best = np.maximum.reduceat(cosines, documents.starts[:-1], axis=0)
+    return (best @ query.weights).astype(np.float32)
