@@ -26,7 +26,7 @@ from .run import Run
 #: share of the server's terms that occur in the request.
 WEIGHTS: Mapping[str, float] = {
     "dense": 1.0,
-    "late": 0.35,
+    "late": 0.5,
     "lexical": 0.007,
     "coverage": 0.03,
     "server": 0.1,

@@ -12,8 +12,7 @@ def late_interaction(query: TokenVectors, documents: TokenVectors) -> NDArray[np
     """How well each document holds what a query asks for, from -1 to 1, shape (documents,).
 
     Each token of the query finds its best in the document, and they add up by their weights: MaxSim
-    of Khattab and Zaharia, "ColBERT", SIGIR 2020, where all tokens weigh alike. The other way
-    round, how much of the document is asked for, would favour tools that say little.
+    of Khattab and Zaharia, "ColBERT", SIGIR 2020, where all tokens weigh alike.
 
     Args:
         query: tokens of one text.

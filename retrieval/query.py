@@ -35,12 +35,14 @@ class Query:
             returned. Stages search *inside* it.
         vector: the encoded text, shape (dim,), when it was encoded beforehand in a batch.
         tokens: the vectors of its tokens, where the encoder gives them.
+        with_tokens: whether a stage reads them, so that they come with the vector.
     """
 
     text: str
     allowed: NDArray[np.bool_] | None = None
     vector: NDArray[np.float32] | None = None
     tokens: TokenVectors | None = None
+    with_tokens: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class DenseRetriever:
     Args:
         encoder: encodes requests with the model the vectors came from.
         index: the vectors of the catalog version.
-        tokens: whether a later stage compares tokens.
+        tokens: whether the index has those of its tools.
     """
 
     def __init__(self, encoder: Encoder, index: DenseIndex, *, tokens: bool = False) -> None:
@@ -47,7 +47,8 @@ class DenseRetriever:
         """The query with its vector, and those of its tokens where they are wanted."""
         if query.vector is not None:
             return query
-        vectors, tokens = encoded(self.encoder, [query.text], query=True, tokens=self._tokens)
+        wanted = self._tokens and query.with_tokens
+        vectors, tokens = encoded(self.encoder, [query.text], query=True, tokens=wanted)
         return replace(query, vector=vectors[0], tokens=tokens)
 
     def search(self, query: Query, depth: int) -> Ranking:

@@ -79,7 +79,8 @@ class Searcher:
         """
         start = perf_counter() if start is None else start
         name, strategy = self._tiers.asked(tier)
-        run = self._run(admitted, query, k, deadline(start, budget_ms), vector, tokens)
+        asked = Query(bounded(query), admitted.mask, vector, tokens, _reads_tokens(strategy))
+        run = self._run(admitted, asked, k, deadline(start, budget_ms))
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         index = admitted.index
         ranking, first = promoted(index, run.query, ranking, admitted.claimed)
@@ -122,7 +123,7 @@ class Searcher:
             or "dense" not in getattr(strategy, "retrievers", ())
         ):
             return [self.search(admitted, text, tier=tier, k=k) for text in texts]
-        wanted = index.vectors.tokens is not None
+        wanted = index.vectors.tokens is not None and _reads_tokens(strategy)
         vectors, tokens = encoded(index.encoder, texts, query=True, tokens=wanted)
         return [
             self.search(
@@ -153,22 +154,14 @@ class Searcher:
         """
         index, refusal = admitted.index, admitted.refusal(tool_id)
         name, strategy = self._tiers.asked(tier)
-        run = self._run(admitted, query, k, None)
+        asked = Query(bounded(query), admitted.mask, with_tokens=_reads_tokens(strategy))
+        run = self._run(admitted, asked, k, None)
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         ranking, _ = promoted(index, run.query, ranking, admitted.claimed)
         return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
 
-    def _run(
-        self,
-        admitted: Admitted,
-        query: str,
-        k: int | None,
-        due: float | None,
-        vector: NDArray[np.float32] | None = None,
-        tokens: TokenVectors | None = None,
-    ) -> Run:
+    def _run(self, admitted: Admitted, asked: Query, k: int | None, due: float | None) -> Run:
         index = admitted.index
-        asked = Query(bounded(query), admitted.mask, vector, tokens)
         return Run(asked, self._count(k), index.retrievers, index.rerankers, due, index.scales)
 
     def _count(self, k: int | None) -> int:
@@ -177,3 +170,8 @@ class Searcher:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise RequestError(f"k: {k!r}; a whole number of hits, at least 1")
         return k
+
+
+def _reads_tokens(strategy: Strategy) -> bool:
+    """Whether a tier may come to a reranker, which alone reads tokens."""
+    return getattr(strategy, "reranker", strategy) is not None

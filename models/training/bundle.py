@@ -31,6 +31,7 @@ from ..onnx_encoder import OnnxEncoder
 from .data import WRITTEN, read_rows
 from .export import export_encoder, quantize
 from .late import TokenHead
+from .projections import join_projections
 from .quantization import measure_loss, read_task
 from .smoothing import smooth
 
@@ -94,7 +95,7 @@ def main(
     licence: Annotated[str, typer.Option(help="Of the weights.")] = "Apache-2.0",
     stock: Annotated[Path | None, typer.Option(help="Interpolate from this encoder.")] = None,
     share: Annotated[float, typer.Option(help="How far, 0 to 1.")] = 1.0,
-    plain: Annotated[bool, typer.Option(help="Quantise the weights as they are.")] = False,
+    plain: Annotated[bool, typer.Option(help="Export the weights as they are.")] = False,
     task: Annotated[Path | None, typer.Option(help="Measure the quantisation loss on it.")] = None,
 ) -> None:
     """Export an encoder as int8 ONNX into models/weights, with what quantisation cost."""
@@ -113,6 +114,7 @@ def main(
     head = tokens_head(source, transformer)
     if not plain:
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
+        join_projections(transformer)
         smooth(transformer, tokenizer, calibration_texts(), max_length=max_tokens)
     with tempfile.TemporaryDirectory() as scratch:
         exact = Path(scratch) / "model.onnx"

@@ -68,15 +68,14 @@ class TokenHead(torch.nn.Module):
 
 
 def late_interaction(queries: TokenVectors, documents: TokenVectors) -> torch.Tensor:
-    """How well texts match token by token, (n, m), from -1 to 1.
+    """How well documents hold what queries ask for, token by token, (n, m), from -1 to 1.
 
-    The mean of both directions: each token of the one text finds its best in the other, and they
-    add up by their weights. MaxSim of Khattab and Zaharia, "ColBERT", SIGIR 2020, which looks from
-    the query's side only and weighs all tokens alike.
+    Each token of a query finds its best in the document, and they add up by their weights, as in
+    `retrieval/late.py`.
 
     Args:
         queries: of n texts.
-        documents: of m texts.
+        documents: of m texts; their weights only tell where they are padded.
     """
     count, longest, dim = documents.vectors.shape
     flat = documents.vectors.reshape(count * longest, dim).T
@@ -85,7 +84,5 @@ def late_interaction(queries: TokenVectors, documents: TokenVectors) -> torch.Te
     for vectors, weights in zip(queries.vectors, queries.weights, strict=True):
         kept = weights > 0
         cosines = (vectors[kept] @ flat).view(-1, count, longest)
-        asked = weights[kept] @ cosines.masked_fill(padding, -1.0).amax(dim=2)
-        offered = (cosines.amax(dim=0) * documents.weights).sum(dim=1)
-        rows.append((asked + offered) / 2)
+        rows.append(weights[kept] @ cosines.masked_fill(padding, -1.0).amax(dim=2))
     return torch.stack(rows)

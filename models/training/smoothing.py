@@ -2,12 +2,11 @@
 
 Xiao et al., "SmoothQuant", ICML 2023: x W = (x / s) (s W) for any scale s of the inputs. One scale
 a tensor then serves activations whose channels reach equally far. The same computation but for
-rounding, and an elementwise product more before each group of linear layers.
+rounding, and an elementwise product more before each layer.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,9 +22,9 @@ _BATCH = 32
 class _Scaled(torch.nn.Module):
     """A linear layer whose inputs are divided and whose weights are multiplied by a scale."""
 
-    def __init__(self, linear: torch.nn.Linear, scale: torch.Tensor, inverse: torch.nn.Parameter):
+    def __init__(self, linear: torch.nn.Linear, scale: torch.Tensor) -> None:
         super().__init__()
-        self.inverse = inverse
+        self.inverse = torch.nn.Parameter(1 / scale)
         self.linear = torch.nn.Linear(linear.in_features, linear.out_features)
         with torch.no_grad():
             self.linear.weight.copy_(linear.weight * scale)
@@ -37,7 +36,7 @@ class _Scaled(torch.nn.Module):
 
 
 def smooth(transformer: Any, tokenizer: Any, texts: Sequence[str], *, max_length: int) -> None:
-    """Rescale the linear layers of a transformer's encoder in place.
+    """Rescale the linear layers of an encoder in place.
 
     Args:
         transformer: a Hugging Face encoder.
@@ -45,50 +44,35 @@ def smooth(transformer: Any, tokenizer: Any, texts: Sequence[str], *, max_length
         texts: that the ranges of the activations are taken from.
         max_length: tokens of a text that are read.
     """
-    # Layers of one parent, such as query, key and value, read the same input.
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for name, module in transformer.encoder.named_modules():
-        if isinstance(module, torch.nn.Linear):
-            parent, _, own = name.rpartition(".")
-            groups[parent].append(own)
-    reach = _reach(transformer, tokenizer, texts, groups, max_length)
-    for parent, names in groups.items():
-        module = transformer.encoder.get_submodule(parent)
-        layers = [getattr(module, name) for name in names]
-        weights = torch.stack([layer.weight.detach().abs().amax(0) for layer in layers]).amax(0)
-        scale = reach[parent].clamp(min=_LEAST) ** MIGRATION
-        scale /= weights.clamp(min=_LEAST) ** (1 - MIGRATION)
-        scale /= scale.mean()
-        # One parameter for all, which the exported graph then applies once.
-        inverse = torch.nn.Parameter(1 / scale)
-        for name, layer in zip(names, layers, strict=True):
-            setattr(module, name, _Scaled(layer, scale, inverse))
+    encoder = transformer.encoder
+    linear = [name for name, one in encoder.named_modules() if isinstance(one, torch.nn.Linear)]
+    layers = [encoder.get_submodule(name) for name in linear]
+    reaches = _reaches(transformer, tokenizer, texts, layers, max_length)
+    for name, layer, reach in zip(linear, layers, reaches, strict=True):
+        weights = layer.weight.detach().abs().amax(0)
+        scale = reach.clamp(min=_LEAST) ** MIGRATION / weights.clamp(min=_LEAST) ** (1 - MIGRATION)
+        parent, _, own = name.rpartition(".")
+        setattr(encoder.get_submodule(parent), own, _Scaled(layer, scale / scale.mean()))
 
 
 @torch.inference_mode()
-def _reach(
+def _reaches(
     transformer: Any,
     tokenizer: Any,
     texts: Sequence[str],
-    groups: dict[str, list[str]],
+    layers: Sequence[torch.nn.Linear],
     max_length: int,
-) -> dict[str, torch.Tensor]:
-    """The largest magnitude of each input channel of each group, (width,)."""
-    found: dict[str, torch.Tensor] = {}
+) -> list[torch.Tensor]:
+    """The largest magnitude of each input channel of each layer, (width,)."""
+    found = [torch.zeros(layer.in_features) for layer in layers]
 
-    def watch(parent: str) -> Any:
+    def watch(place: int) -> Any:
         def seen(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
-            reach = inputs[0].abs().flatten(0, -2).amax(0)
-            found[parent] = torch.maximum(found.get(parent, reach), reach)
+            found[place] = torch.maximum(found[place], inputs[0].abs().flatten(0, -2).amax(0))
 
         return seen
 
-    hooks = [
-        transformer.encoder.get_submodule(f"{parent}.{names[0]}").register_forward_pre_hook(
-            watch(parent)
-        )
-        for parent, names in groups.items()
-    ]
+    hooks = [layer.register_forward_pre_hook(watch(place)) for place, layer in enumerate(layers)]
     ordered = sorted(texts, key=len)
     for start in range(0, len(ordered), _BATCH):
         batch = tokenizer(

@@ -325,3 +325,22 @@ class TestReranking:
     def test_a_request_is_encoded_once(self, encoder: TokenBagEncoder) -> None:
         make_engine(make_tools(60)).search("create an issue", tier="rerank")
         assert encoder.queries == ["create an issue"]
+
+
+@pytest.mark.parametrize(("tier", "reads"), [("embed", False), ("hybrid", False), ("rerank", True)])
+def test_only_a_tier_that_reranks_has_a_requests_tokens_encoded(
+    encoder: TokenBagEncoder, monkeypatch: pytest.MonkeyPatch, tier: str, reads: bool
+) -> None:
+    engine = make_engine(make_tools())
+    asked: list[str] = []
+    plain = TokenBagEncoder.encode_with_tokens
+
+    def noted(self: TokenBagEncoder, texts: Any, **settings_: Any) -> Any:
+        asked.extend(texts)
+        return plain(self, texts, **settings_)
+
+    monkeypatch.setattr(TokenBagEncoder, "encode_with_tokens", noted)
+    engine.search("create an issue", tier=tier)
+    engine.search_many(["share a page"], tier=tier)
+    engine.explain("list the pages", make_tools()[0].id, tier=tier)
+    assert asked == (["create an issue", "share a page", "list the pages"] if reads else [])

@@ -94,8 +94,8 @@ def test_tokens_add_what_late_interaction_finds() -> None:
     rows = np.array([2, 0, 1])
     without = FeatureScorer(TOOLS, VECTORS, None, Weights()).score(run, rows)
     scores = FeatureScorer(TOOLS, VECTORS, TOKENS, Weights()).score(run, rows)
-    # Of the request's tokens and of the tool's, each with its best: the mean of both.
-    late = np.array([(0.8 * -1 + 0.2 * 0 + 0) / 2, 1.0, (0.2 + 1) / 2])
+    # Each of the request's tokens with its best of the tool's.
+    late = np.array([0.8 * -1 + 0.2 * 0, 1.0, 0.2])
     assert scores - without == pytest.approx(WEIGHTS["late"] * late, abs=1e-6)
 
 

@@ -14,6 +14,7 @@ from shortlist.models.hub import ModelFiles  # noqa: E402
 from shortlist.models.onnx_encoder import OnnxEncoder  # noqa: E402
 from shortlist.models.training.bundle import calibration_texts, save_tokenizer  # noqa: E402
 from shortlist.models.training.export import export_encoder, quantize  # noqa: E402
+from shortlist.models.training.projections import join_projections  # noqa: E402
 from shortlist.models.training.smoothing import smooth  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -46,8 +47,15 @@ def test_it_computes_what_it_computed_before(start: Path) -> None:
     smooth(transformer, tokenizer, TEXTS, max_length=32)
     after = _states(transformer, tokenizer)
     assert torch.allclose(before, after, atol=1e-4)
-    attention = transformer.encoder.layer[0].attention.self
-    assert attention.query.inverse is attention.key.inverse is attention.value.inverse
+
+
+def test_query_key_and_value_are_the_same_out_of_one_product(start: Path) -> None:
+    transformer, tokenizer = _encoder(start)
+    before = _states(transformer, tokenizer)
+    join_projections(transformer)
+    assert torch.allclose(before, _states(transformer, tokenizer), atol=1e-5)
+    kinds = [type(one).__name__ for one in transformer.encoder.layer[0].attention.self.children()]
+    assert "Linear" not in kinds
 
 
 def test_int8_loses_less_of_it(start: Path, tmp_path: Path) -> None:
