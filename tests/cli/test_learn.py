@@ -8,6 +8,7 @@ import pytest
 from shortlist import Engine
 
 # A request's word decides its tool, in words no definition holds.
+PLACES = ("north", "south", "east", "west")
 WORDS = ("zorp", "quax", "fleem", "drindle", "vash", "mip", "tragul", "oskin")
 
 
@@ -16,7 +17,7 @@ def shop(run, tools_file, tmp_path) -> Path:
     """An index of tools that users ask for in a jargon of their own."""
     rows = [
         {"name": f"process_{place}_{step}", "description": f"Runs step {step} of line {place}."}
-        for place in ("north", "south", "east", "west")
+        for place in PLACES
         for step in range(8)
     ]
     folder = tmp_path / "shop"
@@ -28,7 +29,7 @@ def shop(run, tools_file, tmp_path) -> Path:
 def jargon(tmp_path) -> Path:
     rows = [
         {"query": f"{word} the {place} {turn}", "tool": f"process_{place}_{step}"}
-        for place in ("north", "south", "east", "west")
+        for place in PLACES
         for step, word in enumerate(WORDS)
         for turn in ("now", "please", "again", "for me")
     ]
@@ -45,8 +46,18 @@ def test_learning_and_forgetting(run, run_json, shop, jargon):
     assert report["seen"]["after"][0] > report["seen"]["before"][0] + 0.2
     assert report["events"] == 128
     learned = run_json("search", query, "--index", shop, "--tier", "embed")["hits"]
-    assert learned[0]["id"] == "process_south_2"
+    assert "process_south_2" in [hit["id"] for hit in learned[:3]]
     assert learned != before
+    # Words heard in other sentences find their tool in this one: by chance, one in eight would.
+    asked = [(word, place, step) for step, word in enumerate(WORDS) for place in PLACES]
+    found = Engine.open(shop).search_many(
+        [f"{word} the {place}, it is late" for word, place, _ in asked], tier="embed"
+    )
+    right = [
+        one.hits[0].id == f"process_{place}_{step}"
+        for one, (_, place, step) in zip(found, asked, strict=True)
+    ]
+    assert sum(right) > len(right) / 2
     assert run_json("learn", "--forget", "--index", shop)["forgotten"]["events"] == 128
     assert run_json("search", query, "--index", shop, "--tier", "embed")["hits"] == before
     assert run_json("learn", "--forget", "--index", shop)["forgotten"] is None
