@@ -99,17 +99,17 @@ class OnnxEncoder:
         if not self.token_dim:
             raise ModelError(f"{self._files.onnx}: has no output {_TOKENS_OUTPUT!r}")
         prompt = self._settings.query_prompt if query else self._settings.document_prompt
+        ids = [self._ids(prompt + text) for text in texts]
         vectors = np.empty((len(texts), self.dim), np.float32)
-        nothing = TokenVectors.of([], self.token_dim)
-        tokens = [nothing] * len(texts)
+        tokens = TokenVectors.unfilled([len(one) for one in ids], self.token_dim)
 
         def embed(row: int) -> None:
-            result, found = self._session.run_beside(self._ids(prompt + texts[row]))
+            result, found = self._session.run_beside(ids[row])
             vectors[row] = (result if self._is_unit else self._pool(result))[0]
-            tokens[row] = TokenVectors.of(found, self.token_dim)
+            tokens.fill(row, found[0])
 
         self._session.for_each(len(texts), embed, progress)
-        return vectors, TokenVectors.joined(tokens) if tokens else nothing
+        return vectors, tokens
 
     def _embed(self, text: str) -> NDArray[np.float32]:
         """Vector of one text, of shape (1, dim)."""

@@ -32,15 +32,24 @@ class TokenVectors:
     @classmethod
     def of(cls, texts: Sequence[NDArray[np.float32]] | NDArray[np.float32], dim: int) -> Self:
         """Of texts given as float arrays of shape (tokens, dim + 1), the weight in the last."""
-        lengths = [len(text) for text in texts]
-        starts = np.zeros(len(texts) + 1, np.int64)
+        made = cls.unfilled([len(text) for text in texts], dim)
+        for row, text in enumerate(texts):
+            made.fill(row, text)
+        return made
+
+    @classmethod
+    def unfilled(cls, lengths: Sequence[int], dim: int) -> Self:
+        """Of texts of so many tokens each, which `fill` is to be called for, one by one."""
+        starts = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=starts[1:])
-        vectors = np.empty((int(starts[-1]), dim), np.int8)
-        weights = np.empty(int(starts[-1]), np.float32)
-        for start, text in zip(starts.tolist(), texts, strict=False):
-            vectors[start : start + len(text)] = np.rint(text[:, :-1] * _UNIT)
-            weights[start : start + len(text)] = text[:, -1]
-        return cls(vectors, weights, starts)
+        count = int(starts[-1])
+        return cls(np.empty((count, dim), np.int8), np.empty(count, np.float32), starts)
+
+    def fill(self, row: int, text: NDArray[np.float32]) -> None:
+        """Write one text, shape (tokens, dim + 1); different rows may be written at once."""
+        start, stop = self.starts[row : row + 2].tolist()
+        self.vectors[start:stop] = np.rint(text[:, :-1] * _UNIT)
+        self.weights[start:stop] = text[:, -1]
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -64,20 +73,24 @@ class TokenVectors:
         places = np.repeat(self.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
         return TokenVectors(self.vectors[places], self.weights[places], starts)
 
-    @staticmethod
-    def joined(parts: Sequence[TokenVectors]) -> TokenVectors:
-        """The texts of several, one after the other; at least one part is due."""
-        ends = np.cumsum([0, *(len(part.vectors) for part in parts)])
-        return TokenVectors(
-            np.concatenate([part.vectors for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-            np.concatenate(
-                [
-                    np.zeros(1, np.int64),
-                    *(part.starts[1:] + end for part, end in zip(parts, ends, strict=False)),
-                ]
-            ),
-        )
+    @classmethod
+    def joined(cls, parts: Sequence[TokenVectors], rows: NDArray[np.int64] | None = None) -> Self:
+        """The texts of several, one after the other, or those at some of their places.
+
+        Args:
+            parts: at least one, all of one dim.
+            rows: places of the texts wanted; all, where absent.
+        """
+        texts = [(part, row) for part in parts for row in range(len(part))]
+        if rows is not None:
+            texts = [texts[row] for row in rows.tolist()]
+        spans = [(part, *part.starts[row : row + 2].tolist()) for part, row in texts]
+        made = cls.unfilled([stop - start for _, start, stop in spans], parts[0].dim)
+        # Text by text, so that large catalogs need no second copy on the way.
+        for (part, start, stop), at in zip(spans, made.starts.tolist(), strict=False):
+            made.vectors[at : at + stop - start] = part.vectors[start:stop]
+            made.weights[at : at + stop - start] = part.weights[start:stop]
+        return made
 
 
 @runtime_checkable

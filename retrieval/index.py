@@ -178,12 +178,18 @@ def encode_tools(
         if progress:
             progress(done, len(fresh))
 
-    values, parts = encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance)
+    sources: list[tuple[NDArray[np.float32], TokenVectors | None]] = []
     if known is not None:
-        values = np.concatenate([known.values, values])
-        if parts is not None and known.tokens is not None:
-            parts = TokenVectors.joined([known.tokens, parts])
+        sources.append((known.values, known.tokens if tokens else None))
+    if fresh or known is None:
+        sources.append(encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance))
+    values = [source for source, _ in sources]
+    parts = [part for _, part in sources if part is not None]
+    complete = len(parts) == len(sources)
     rows = np.array([places[key] for key in keys], np.int64)
-    if not np.array_equal(rows, np.arange(len(values))):
-        values, parts = values[rows], None if parts is None else parts.take(rows)
-    return Vectors(values, keys, encoder.fingerprint, parts), len(fresh)
+    if len(sources) == 1 and np.array_equal(rows, np.arange(len(values[0]))):
+        chosen, chosen_parts = values[0], parts[0] if complete else None
+    else:
+        chosen = np.concatenate(values)[rows]
+        chosen_parts = TokenVectors.joined(parts, rows) if complete else None
+    return Vectors(chosen, keys, encoder.fingerprint, chosen_parts), len(fresh)
