@@ -40,8 +40,7 @@ class TokenVectors:
     @classmethod
     def unfilled(cls, lengths: Sequence[int], dim: int) -> Self:
         """Of texts of so many tokens each, which `fill` is to be called for, one by one."""
-        starts = np.zeros(len(lengths) + 1, np.int64)
-        np.cumsum(lengths, out=starts[1:])
+        starts = _starts(lengths)
         count = int(starts[-1])
         return cls(np.empty((count, dim), np.int8), np.empty(count, np.float32), starts)
 
@@ -67,8 +66,7 @@ class TokenVectors:
         """Some of the texts, in the given order."""
         chosen = np.asarray(rows, np.int64)
         lengths = self.starts[chosen + 1] - self.starts[chosen]
-        starts = np.zeros(len(chosen) + 1, np.int64)
-        np.cumsum(lengths, out=starts[1:])
+        starts = _starts(lengths)
         # Place of each token: where its text begins, and how far it is into it.
         places = np.repeat(self.starts[chosen] - starts[:-1], lengths) + np.arange(starts[-1])
         return TokenVectors(self.vectors[places], self.weights[places], starts)
@@ -91,6 +89,13 @@ class TokenVectors:
             made.vectors[at : at + stop - start] = part.vectors[start:stop]
             made.weights[at : at + stop - start] = part.weights[start:stop]
         return made
+
+
+def _starts(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where texts of such lengths begin, and where the last one ends, shape (n + 1,)."""
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
 
 
 @runtime_checkable

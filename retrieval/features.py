@@ -1,6 +1,6 @@
 """A reranker that reads no text: a weighted sum of what can be measured of a candidate.
 
-It costs well under a millisecond, needs no model of its own, and can be read: five numbers.
+It costs about a millisecond, needs no model of its own, and can be read: five numbers.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Recipe:
         warmup: share of the run.
         weight_decay: AdamW's.
         temperature: of the loss.
-        late: weight of the loss of late interaction beside that of the vectors; 0 for none.
+        late: weight of the loss of late interaction beside that of the vectors.
         averaging: decay a step of the running average of the weights that is evaluated and kept.
         query_length: tokens of a request that are read while training.
         tool_length: tokens of a tool that are read while training.

@@ -145,10 +145,9 @@ class Training(Run):
                 queries, farthest, batch.answers, batch.tools, recipe.memory_negatives
             )
         loss = contrastive_loss(cosines, positive, ignored, recipe.temperature, further)
-        if recipe.late:
-            matches = late_interaction(query_tokens, tokens)
-            late = contrastive_loss(matches, positive, ignored, recipe.temperature)
-            loss = loss + recipe.late * late
+        matches = late_interaction(query_tokens, tokens)
+        late = contrastive_loss(matches, positive, ignored, recipe.temperature)
+        loss = loss + recipe.late * late
         value = self._descend(loss)
         self._average.update_parameters(self._encoder)
         if self._memory:
