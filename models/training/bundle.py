@@ -22,17 +22,17 @@ from typing import Annotated, Any
 import torch
 import typer
 from tokenizers import Tokenizer
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel
 
 from ...demo import load_catalog
 from ...retrieval.document import embedding_text
 from ..hub import WEIGHTS, ModelFiles
 from ..onnx_encoder import OnnxEncoder
 from .data import WRITTEN, read_rows
-from .export import export_encoder, quantize
+from .export import export_encoder, export_text, quantize
 from .late import TokenHead
-from .projections import join_projections
 from .quantization import measure_loss, read_task
+from .single import SingleText
 from .smoothing import smooth
 
 #: Written requests that activations are measured on, about.
@@ -95,7 +95,7 @@ def main(
     licence: Annotated[str, typer.Option(help="Of the weights.")] = "Apache-2.0",
     stock: Annotated[Path | None, typer.Option(help="Interpolate from this encoder.")] = None,
     share: Annotated[float, typer.Option(help="How far, 0 to 1.")] = 1.0,
-    plain: Annotated[bool, typer.Option(help="Export the weights as they are.")] = False,
+    plain: Annotated[bool, typer.Option(help="Not smoothed, for texts in batches.")] = False,
     task: Annotated[Path | None, typer.Option(help="Measure the quantisation loss on it.")] = None,
 ) -> None:
     """Export an encoder as int8 ONNX into models/weights, with what quantisation cost."""
@@ -111,14 +111,15 @@ def main(
         "licence": licence,
     }
     (target / "shortlist.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
-    head = tokens_head(source, transformer)
-    if not plain:
-        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=True)
-        join_projections(transformer)
-        smooth(transformer, tokenizer, calibration_texts(), max_length=max_tokens)
     with tempfile.TemporaryDirectory() as scratch:
         exact = Path(scratch) / "model.onnx"
-        export_encoder(transformer, exact, head=head)
+        if plain:
+            export_encoder(transformer, exact)
+        else:
+            text = SingleText(transformer)
+            tokenizer = Tokenizer.from_file(str(target / "tokenizer.json"))
+            smooth(text, tokenizer, calibration_texts(), max_length=max_tokens)
+            export_text(text, exact, head=tokens_head(source, transformer))
         quantize(exact, target / "model.onnx")
         if task is not None:
             loss = measure_loss(

@@ -9,6 +9,7 @@ Needs the extra ``train``.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from .late import TokenHead
+from .single import PooledText, SingleText
 
 Pooling = Literal["mean", "cls"]
 
@@ -35,38 +37,26 @@ class PooledEncoder(torch.nn.Module):
     Args:
         transformer: a Hugging Face encoder.
         pooling: ``mean`` over the tokens the mask keeps, or the first (``cls``) token.
-        head: makes vectors of the tokens, or None.
     """
 
-    def __init__(
-        self, transformer: Any, pooling: Pooling = "mean", head: TokenHead | None = None
-    ) -> None:
+    def __init__(self, transformer: Any, pooling: Pooling = "mean") -> None:
         super().__init__()
         self.transformer = transformer
         self.pooling = pooling
-        self.head = head
 
     def forward(
         self,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         token_type_ids: torch.Tensor | None = None,
-    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        """Embed token ids (batch, sequence) as unit vectors (batch, dim).
-
-        With a head also (batch, sequence, token dim + 1): the tokens' vectors, and in the last
-        place their weights.
-        """
+    ) -> torch.Tensor:
+        """Embed token ids (batch, sequence) as unit vectors (batch, dim)."""
         types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         hidden = self.transformer(
             input_ids=input_ids, attention_mask=attention_mask, **types
         ).last_hidden_state
         pooled = hidden[:, 0] if self.pooling == "cls" else _mean(hidden, attention_mask)
-        embedding = torch.nn.functional.normalize(pooled, dim=-1)
-        if self.head is None:
-            return embedding
-        tokens = self.head(hidden, attention_mask.bool())
-        return embedding, torch.cat([tokens.vectors, tokens.weights.unsqueeze(-1)], dim=-1)
+        return torch.nn.functional.normalize(pooled, dim=-1)
 
 
 class _Logits(torch.nn.Module):
@@ -113,21 +103,30 @@ class PooledScorer(torch.nn.Module):
         return logits
 
 
-def export_encoder(
-    transformer: Any, path: Path, *, pooling: Pooling = "mean", head: TokenHead | None = None
-) -> None:
+def export_encoder(transformer: Any, path: Path, *, pooling: Pooling = "mean") -> None:
     """Write an encoder as fp32 ONNX whose output ``embedding`` (batch, dim) has unit norm.
-
-    With a head there is an output ``tokens`` besides, see `PooledEncoder.forward`.
 
     Args:
         transformer: a Hugging Face encoder, loaded with ``attn_implementation="eager"``.
         path: the file to write.
         pooling: how the last layer becomes one vector.
+    """
+    _trace_batch(PooledEncoder(transformer, pooling), transformer.config, path, "embedding")
+
+
+def export_text(text: SingleText, path: Path, *, head: TokenHead | None = None) -> None:
+    """Write an encoder as fp32 ONNX that takes one text: ids in, ``embedding`` (1, dim) out.
+
+    With a head there is an output ``tokens`` (1, sequence, token dim + 1) besides.
+
+    Args:
+        text: the encoder.
+        path: the file to write.
         head: makes vectors of the tokens, or None.
     """
-    outputs = ("embedding",) if head is None else ("embedding", "tokens")
-    _trace(PooledEncoder(transformer, pooling, head), transformer.config, path, outputs)
+    outputs = {"embedding": {}, **({} if head is None else {"tokens": {1: "sequence"}})}
+    ids = torch.ones((1, 11), dtype=torch.long)
+    _trace(PooledText(text, head), (ids,), path, {"input_ids": {1: "sequence"}}, outputs)
 
 
 def export_scorer(transformer: Any, head: torch.nn.Linear, path: Path) -> None:
@@ -138,7 +137,7 @@ def export_scorer(transformer: Any, head: torch.nn.Linear, path: Path) -> None:
         head: from its width to one logit.
         path: the file to write.
     """
-    _trace(PooledScorer(transformer, head), transformer.config, path, ("logits",))
+    _trace_batch(PooledScorer(transformer, head), transformer.config, path, "logits")
 
 
 def export_cross_encoder(classifier: Any, path: Path) -> None:
@@ -149,7 +148,7 @@ def export_cross_encoder(classifier: Any, path: Path) -> None:
             ``attn_implementation="eager"`` where the architecture has the choice.
         path: the file to write.
     """
-    _trace(_Logits(classifier), classifier.config, path, ("logits",))
+    _trace_batch(_Logits(classifier), classifier.config, path, "logits")
 
 
 def quantize(source: Path, destination: Path) -> None:
@@ -173,15 +172,27 @@ def quantize(source: Path, destination: Path) -> None:
     )
 
 
-def _trace(module: torch.nn.Module, config: Any, path: Path, outputs: tuple[str, ...]) -> None:
-    inputs = ["input_ids", "attention_mask"]
+def _trace_batch(module: torch.nn.Module, config: Any, path: Path, output: str) -> None:
+    names = ["input_ids", "attention_mask"]
     if config.type_vocab_size > 1:
-        inputs.append("token_type_ids")
-    path.parent.mkdir(parents=True, exist_ok=True)
+        names.append("token_type_ids")
     ids = torch.ones((2, 11), dtype=torch.long)
     mask = torch.ones_like(ids)
     mask[1, 8:] = 0
-    example = (ids, mask, torch.zeros_like(ids))[: len(inputs)]
+    example = (ids, mask, torch.zeros_like(ids))[: len(names)]
+    inputs = {name: {0: "batch", 1: "sequence"} for name in names}
+    _trace(module, example, path, inputs, {output: {0: "batch"}})
+
+
+def _trace(
+    module: torch.nn.Module,
+    example: tuple[torch.Tensor, ...],
+    path: Path,
+    inputs: Mapping[str, dict[int, str]],
+    outputs: Mapping[str, dict[int, str]],
+) -> None:
+    """Write the graph of a call; inputs and outputs with the axes of theirs that vary."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         # The tracer warns about every Python branch it flattens and about its own retirement; the
         # newer exporter writes graphs that ONNX Runtime's quantisation fusions do not recognise.
@@ -190,13 +201,9 @@ def _trace(module: torch.nn.Module, config: Any, path: Path, outputs: tuple[str,
             module.eval(),
             example,
             str(path),
-            input_names=inputs,
+            input_names=list(inputs),
             output_names=list(outputs),
-            dynamic_axes={
-                **{name: {0: "batch", 1: "sequence"} for name in inputs},
-                **{name: {0: "batch"} for name in outputs},
-                **({"tokens": {0: "batch", 1: "sequence"}} if "tokens" in outputs else {}),
-            },
+            dynamic_axes={**inputs, **outputs},
             opset_version=_OPSET,
             dynamo=False,
         )

@@ -48,6 +48,11 @@ class TokenHead(torch.nn.Module):
         shares = self.weight(states)[..., 0].masked_fill(~mask, -torch.inf)
         return TokenVectors(vectors, torch.softmax(shares, dim=-1))
 
+    def side_by_side(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """As `forward`, in one tensor (n, longest, dim + 1): the weights are in the last place."""
+        tokens = self(states, mask)
+        return torch.cat([tokens.vectors, tokens.weights.unsqueeze(-1)], dim=-1)
+
     @torch.no_grad()
     def start(self, states: torch.Tensor) -> None:
         """Begin with the principal directions of some states (n, width), about the origin."""

@@ -2,21 +2,22 @@
 
 Xiao et al., "SmoothQuant", ICML 2023: x W = (x / s) (s W) for any scale s of the inputs. One scale
 a tensor then serves activations whose channels reach equally far. The same computation but for
-rounding, and an elementwise product more before each layer.
+rounding, and an elementwise product more before most layers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
+from tokenizers import Tokenizer
+
+from .single import SingleLayer, SingleText
 
 #: How much of the activations' range goes to the weights: s = max|x|^m / max|W|^(1 - m). Above the
 #: paper's one half because the weights have a scale for each output channel, activations only one.
 MIGRATION = 0.8
 _LEAST = 1e-5
-_BATCH = 32
 
 
 class _Scaled(torch.nn.Module):
@@ -35,54 +36,55 @@ class _Scaled(torch.nn.Module):
         return product
 
 
-def smooth(transformer: Any, tokenizer: Any, texts: Sequence[str], *, max_length: int) -> None:
+def smooth(
+    text: SingleText, tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int
+) -> None:
     """Rescale the linear layers of an encoder in place.
 
+    What follows the attention is linear in the values, whose rows take up the inverse scale; the
+    other layers get a product before them.
+
     Args:
-        transformer: a Hugging Face encoder.
-        tokenizer: its own, Hugging Face's.
+        text: the encoder.
+        tokenizer: its own.
         texts: that the ranges of the activations are taken from.
         max_length: tokens of a text that are read.
     """
-    encoder = transformer.encoder
-    linear = [name for name, one in encoder.named_modules() if isinstance(one, torch.nn.Linear)]
-    layers = [encoder.get_submodule(name) for name in linear]
-    reaches = _reaches(transformer, tokenizer, texts, layers, max_length)
-    for name, layer, reach in zip(linear, layers, reaches, strict=True):
-        weights = layer.weight.detach().abs().amax(0)
-        scale = reach.clamp(min=_LEAST) ** MIGRATION / weights.clamp(min=_LEAST) ** (1 - MIGRATION)
-        parent, _, own = name.rpartition(".")
-        setattr(encoder.get_submodule(parent), own, _Scaled(layer, scale / scale.mean()))
+    reaches = _reaches(text, [tokenizer.encode(one).ids[:max_length] for one in texts])
+    for layer in text.layers:
+        assert isinstance(layer, SingleLayer)
+        mixed = _scale(layer.mixed, reaches[layer.mixed])
+        with torch.no_grad():
+            layer.mixed.weight *= mixed
+            layer.joined.weight[-layer.width :] /= mixed.unsqueeze(-1)
+            layer.joined.bias[-layer.width :] /= mixed
+        for name in ("joined", "up", "down"):
+            linear = getattr(layer, name)
+            setattr(layer, name, _Scaled(linear, _scale(linear, reaches[linear])))
+
+
+def _scale(linear: torch.nn.Linear, reach: torch.Tensor) -> torch.Tensor:
+    weights = linear.weight.detach().abs().amax(0)
+    scale = reach.clamp(min=_LEAST) ** MIGRATION / weights.clamp(min=_LEAST) ** (1 - MIGRATION)
+    return scale / scale.mean()
 
 
 @torch.inference_mode()
 def _reaches(
-    transformer: Any,
-    tokenizer: Any,
-    texts: Sequence[str],
-    layers: Sequence[torch.nn.Linear],
-    max_length: int,
-) -> list[torch.Tensor]:
-    """The largest magnitude of each input channel of each layer, (width,)."""
-    found = [torch.zeros(layer.in_features) for layer in layers]
+    text: SingleText, texts: Sequence[Sequence[int]]
+) -> dict[torch.nn.Linear, torch.Tensor]:
+    """The largest magnitude of each input channel of each linear layer, (width,)."""
+    found: dict[torch.nn.Linear, torch.Tensor] = {}
 
-    def watch(place: int) -> Any:
-        def seen(_: Any, inputs: tuple[torch.Tensor, ...]) -> None:
-            found[place] = torch.maximum(found[place], inputs[0].abs().flatten(0, -2).amax(0))
+    def watch(linear: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        assert isinstance(linear, torch.nn.Linear)
+        reach = inputs[0].abs().flatten(0, -2).amax(0)
+        found[linear] = torch.maximum(found.get(linear, torch.zeros_like(reach)), reach)
 
-        return seen
-
-    hooks = [layer.register_forward_pre_hook(watch(place)) for place, layer in enumerate(layers)]
-    ordered = sorted(texts, key=len)
-    for start in range(0, len(ordered), _BATCH):
-        batch = tokenizer(
-            ordered[start : start + _BATCH],
-            truncation=True,
-            max_length=max_length,
-            padding=True,
-            return_tensors="pt",
-        )
-        transformer(**batch)
+    linears = [one for one in text.modules() if isinstance(one, torch.nn.Linear)]
+    hooks = [linear.register_forward_pre_hook(watch) for linear in linears]
+    for ids in texts:
+        text(torch.tensor([list(ids)]))
     for hook in hooks:
         hook.remove()
     return found

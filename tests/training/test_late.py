@@ -22,8 +22,8 @@ from shortlist.models import encoded  # noqa: E402
 from shortlist.models.hub import ModelFiles  # noqa: E402
 from shortlist.models.onnx_encoder import OnnxEncoder  # noqa: E402
 from shortlist.models.training.export import (  # noqa: E402
-    PooledEncoder,
     export_encoder,
+    export_text,
     quantize,
 )
 from shortlist.models.training.late import (  # noqa: E402
@@ -33,6 +33,7 @@ from shortlist.models.training.late import (  # noqa: E402
     late_interaction,
 )
 from shortlist.models.training.model import TextEncoder  # noqa: E402
+from shortlist.models.training.single import SingleText  # noqa: E402
 from shortlist.retrieval.late import late_interaction as indexed_late_interaction  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -242,7 +243,7 @@ def folder(
     folder = tmp_path_factory.mktemp("exported")
     shutil.copy(start / "tokenizer.json", folder)
     (folder / "shortlist.json").write_text('{"max_tokens": 16}')
-    export_encoder(transformer, folder / "with.onnx", head=head)
+    export_text(SingleText(transformer), folder / "with.onnx", head=head)
     export_encoder(transformer, folder / "without.onnx")
     return folder
 
@@ -260,15 +261,16 @@ class TestExport:
         vectors, tokens = encoder.encode_with_tokens(TEXTS)
         assert len(tokens) == len(vectors) == len(TEXTS)
         assert len(set(np.diff(tokens.starts).tolist())) > 1
-        module = PooledEncoder(transformer, head=head)
         tokenizer = transformers.PreTrainedTokenizerFast(
             tokenizer_file=str(folder / "tokenizer.json")
         )
         for row, text in enumerate(TEXTS):
             ids = torch.tensor([tokenizer(text)["input_ids"]])
             with torch.no_grad():
-                embedding, expected = module(ids, torch.ones_like(ids), torch.zeros_like(ids))
-            np.testing.assert_allclose(vectors[row], embedding[0].numpy(), rtol=0, atol=1e-5)
+                states = transformer(ids, torch.ones_like(ids)).last_hidden_state
+                expected = head.side_by_side(states, torch.ones_like(ids).bool())
+            mean = torch.nn.functional.normalize(states.mean(1), dim=-1)
+            np.testing.assert_allclose(vectors[row], mean[0].numpy(), rtol=0, atol=1e-5)
             found = tokens.take([row])
             assert found.vectors.shape == (ids.shape[1], 32)
             np.testing.assert_allclose(

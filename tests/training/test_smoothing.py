@@ -5,16 +5,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
+onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime.quantization")
 
 from shortlist.models.hub import ModelFiles  # noqa: E402
 from shortlist.models.onnx_encoder import OnnxEncoder  # noqa: E402
 from shortlist.models.training.bundle import calibration_texts, save_tokenizer  # noqa: E402
-from shortlist.models.training.export import export_encoder, quantize  # noqa: E402
-from shortlist.models.training.projections import join_projections  # noqa: E402
+from shortlist.models.training.export import export_text, quantize  # noqa: E402
+from shortlist.models.training.single import SingleText  # noqa: E402
 from shortlist.models.training.smoothing import smooth  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -24,58 +26,89 @@ TEXTS = ["find the song", "delete one picture in the files app", "where is my al
 OUTLIER = 60.0
 
 
-def _encoder(start: Path) -> tuple[Any, Any]:
+def _encoder(start: Path) -> tuple[Any, Tokenizer]:
     """The toy encoder with a few channels that reach much farther than the others."""
     transformer = transformers.AutoModel.from_pretrained(start, attn_implementation="eager")
     with torch.no_grad():
         for layer in transformer.encoder.layer:
+            value = layer.attention.self.value
+            value.weight[:3] *= OUTLIER
+            value.bias[:3] += OUTLIER
+            layer.attention.output.dense.weight[:, :3] /= OUTLIER
             layer.intermediate.dense.weight *= 20
             layer.intermediate.dense.weight[:3] *= OUTLIER
             layer.output.dense.weight *= 20
             layer.output.dense.weight[:, :3] /= OUTLIER
-    return transformer.eval(), transformers.AutoTokenizer.from_pretrained(start)
+    tokenizer = Tokenizer.from_file(str(start / "tokenizer.json"))
+    tokenizer.no_padding()
+    return transformer.eval(), tokenizer
 
 
-def _states(transformer: Any, tokenizer: Any) -> Any:
+def _states(transformer: Any, tokenizer: Tokenizer) -> list[Any]:
+    texts = [torch.tensor([tokenizer.encode(text).ids]) for text in TEXTS]
     with torch.inference_mode():
-        return transformer(**tokenizer(TEXTS, padding=True, return_tensors="pt")).last_hidden_state
+        if isinstance(transformer, SingleText):
+            return [transformer(ids) for ids in texts]
+        return [transformer(ids).last_hidden_state for ids in texts]
+
+
+def _equal(one: list[Any], other: list[Any], atol: float) -> bool:
+    return all(torch.allclose(a, b, atol=atol) for a, b in zip(one, other, strict=True))
+
+
+def test_one_text_a_call_gives_the_same_numbers_and_leaves_the_encoder_alone(start: Path) -> None:
+    transformer, tokenizer = _encoder(start)
+    before = _states(transformer, tokenizer)
+    text = SingleText(transformer).eval()
+    assert _equal(before, _states(text, tokenizer), atol=1e-5)
+    smooth(text, tokenizer, TEXTS, max_length=32)
+    assert _equal(before, _states(transformer, tokenizer), atol=0)
 
 
 def test_it_computes_what_it_computed_before(start: Path) -> None:
     transformer, tokenizer = _encoder(start)
-    before = _states(transformer, tokenizer)
-    smooth(transformer, tokenizer, TEXTS, max_length=32)
-    after = _states(transformer, tokenizer)
-    assert torch.allclose(before, after, atol=1e-4)
-
-
-def test_query_key_and_value_are_the_same_out_of_one_product(start: Path) -> None:
-    transformer, tokenizer = _encoder(start)
-    before = _states(transformer, tokenizer)
-    join_projections(transformer)
-    assert torch.allclose(before, _states(transformer, tokenizer), atol=1e-5)
-    kinds = [type(one).__name__ for one in transformer.encoder.layer[0].attention.self.children()]
-    assert "Linear" not in kinds
+    text = SingleText(transformer).eval()
+    before = _states(text, tokenizer)
+    layer = text.layers[0]
+    values = layer.joined.weight[-layer.width :].clone()
+    smooth(text, tokenizer, TEXTS, max_length=32)
+    assert _equal(before, _states(text, tokenizer), atol=1e-4)
+    assert isinstance(layer.mixed, torch.nn.Linear)
+    for name in ("joined", "up", "down"):
+        assert not isinstance(getattr(layer, name), torch.nn.Linear)
+    smoothed = layer.joined.linear.weight[-layer.width :] * layer.joined.inverse
+    assert not torch.allclose(smoothed, values)
 
 
 def test_int8_loses_less_of_it(start: Path, tmp_path: Path) -> None:
     losses = []
     for smoothed in (False, True):
         transformer, tokenizer = _encoder(start)
+        text = SingleText(transformer)
         folder = tmp_path / str(smoothed)
         save_tokenizer(start, folder)
         (folder / "shortlist.json").write_text('{"max_tokens": 32, "pooling": "mean"}')
-        export_encoder(transformer, folder / "exact.onnx")
+        export_text(text, folder / "exact.onnx")
         exact = OnnxEncoder(ModelFiles("exact", folder, folder / "exact.onnx"))
         if smoothed:
-            smooth(transformer, tokenizer, TEXTS, max_length=32)
-            export_encoder(transformer, folder / "smoothed.onnx")
+            smooth(text, tokenizer, TEXTS, max_length=32)
+            export_text(text, folder / "smoothed.onnx")
         source = folder / ("smoothed.onnx" if smoothed else "exact.onnx")
         quantize(source, folder / "model.onnx")
         rounded = OnnxEncoder(ModelFiles("int8", folder, folder / "model.onnx"))
         cosines = np.sum(exact.encode(TEXTS) * rounded.encode(TEXTS), axis=1)
         losses.append(1 - float(cosines.mean()))
     assert losses[1] < 0.7 * losses[0]
+
+
+def test_only_the_length_of_a_text_is_open_in_the_graph(start: Path, tmp_path: Path) -> None:
+    transformer, _ = _encoder(start)
+    export_text(SingleText(transformer), tmp_path / "model.onnx")
+    graph = onnx.load(str(tmp_path / "model.onnx")).graph
+    assert [node.name for node in graph.input] == ["input_ids"]
+    lengths = graph.input[0].type.tensor_type.shape.dim
+    assert [axis.dim_param for axis in lengths] == ["", "sequence"]
+    assert sum(node.op_type == "Shape" for node in graph.node) <= 2
 
 
 def test_it_is_calibrated_on_what_users_write_and_tools_say() -> None:
