@@ -63,6 +63,7 @@ class Variant:
         keep: which requests are trained on.
         written: whether the requests written for this project are among them.
         twins: whether near twins are kept from being negatives.
+        judged: whether what was judged to serve a request as well counts as serving it.
     """
 
     mixture: dict[str, Any] = field(default_factory=dict)
@@ -70,6 +71,7 @@ class Variant:
     keep: Callable[[Request], bool] = _all
     written: bool = True
     twins: bool = True
+    judged: bool = True
 
 
 #: The first is what the others are compared with; it does not mine, which costs more than the run.
@@ -78,6 +80,8 @@ VARIANTS: dict[str, Variant] = {
     "and mined negatives": Variant(recipe={"mine_after": (0,)}),
     "without siblings in a batch": Variant(mixture={"sibling_group": 0}),
     "without the filter for near twins": Variant(twins=False),
+    "without judgements": Variant(judged=False),
+    "without late interaction": Variant(recipe={"late": 0.0}),
     "without self-supervision": Variant(mixture={"self_supervised": 0.0}),
     "without joined requests": Variant(mixture={"joined": 0.0}),
     "without this project's requests": Variant(written=False),
@@ -119,7 +123,10 @@ def run_variant(
 ) -> TextEncoder:
     """Train a variant and return the running average of its weights after the last step."""
     changed = replace(recipe, **variant.recipe, mixture=replace(recipe.mixture, **variant.mixture))
-    kept = replace(data, requests=tuple(filter(variant.keep, data.requests)))
+    requests = tuple(filter(variant.keep, data.requests))
+    if not variant.judged:
+        requests = tuple(replace(request, also=()) for request in requests)
+    kept = replace(data, requests=requests)
     Training(changed, kept, development, twins, start=start, out=out, device=device).run()
     return TextEncoder(out / "best", device)
 
@@ -183,8 +190,9 @@ def main(
         for name in pending:
             variant, trained = VARIANTS[name], seen
             if not variant.written:
-                published = set(read_training_data(data, written=None, caps={}).requests)
-                kept = tuple(request for request in seen.requests if request in published)
+                published = read_training_data(data, written=None, caps={}).requests
+                keys = {request.key for request in published}
+                kept = tuple(request for request in seen.requests if request.key in keys)
                 trained = replace(seen, requests=kept)
             none = np.zeros((len(everything.tools), 1), np.float32)
             encoder = run_variant(

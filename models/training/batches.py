@@ -147,18 +147,21 @@ class Batches:
         data, mixture = self._data, self._mixture
         queries: list[str] = []
         relevant: list[tuple[int, ...]] = []
+        also: list[tuple[int, ...]] = []
         documents: dict[int, str] = {}
         singles = [place for place in chosen if len(data.requests[place].relevant) == 1]
         for place in chosen:
             request = data.requests[place]
-            texts, tools = [request.text], list(request.relevant)
+            texts, tools, serving = [request.text], list(request.relevant), list(request.also)
             if place in singles and rng.random() < mixture.joined:
                 for further in rng.sample(singles, min(len(singles), rng.choice((1, 1, 2)))):
                     if data.requests[further].relevant[0] not in tools:
                         texts.append(data.requests[further].text)
                         tools.append(data.requests[further].relevant[0])
+                        serving.extend(data.requests[further].also)
             queries.append(joined(texts, rng))
             relevant.append(tuple(tools))
+            also.append(tuple(serving))
             if request.english and len(tools) == 1 and rng.random() < mixture.translated:
                 documents.setdefault(tools[0], request.english)
             for tool in tools:
@@ -168,10 +171,11 @@ class Batches:
             query, document = self_supervised(data.tools[tool], rng)
             queries.append(query)
             relevant.append((tool,))
+            also.append(())
             documents.setdefault(tool, document)
         for tool in self._further_documents(chosen, rng):
             documents.setdefault(tool, shown(data.tools[tool], rng))
-        return self._labelled(queries, relevant, documents)
+        return self._labelled(queries, relevant, also, documents)
 
     def _further_documents(self, chosen: list[int], rng: random.Random) -> list[int]:
         """Negatives without a query of their own, one a request."""
@@ -183,15 +187,20 @@ class Batches:
         return found
 
     def _labelled(
-        self, queries: list[str], relevant: list[tuple[int, ...]], documents: dict[int, str]
+        self,
+        queries: list[str],
+        relevant: list[tuple[int, ...]],
+        also: list[tuple[int, ...]],
+        documents: dict[int, str],
     ) -> Batch:
         column = {tool: index for index, tool in enumerate(documents)}
-        answers = tuple(self._twins.answers(tools) for tools in relevant)
+        serving = [(*tools, *further) for tools, further in zip(relevant, also, strict=True)]
+        answers = tuple(self._twins.answers(tools) for tools in serving)
         positive = np.zeros((len(queries), len(documents)), dtype=np.bool_)
         ignored = np.zeros_like(positive)
-        for row, tools in enumerate(relevant):
+        for row, tools in enumerate(serving):
             ignored[row, [column[tool] for tool in answers[row] if tool in column]] = True
-            positive[row, [column[tool] for tool in tools]] = True
+            positive[row, [column[tool] for tool in tools if tool in column]] = True
         return Batch(
             queries=tuple(queries),
             answers=answers,

@@ -2,15 +2,17 @@
 
 A folder holds one sub-folder per set, each with `tools.jsonl` (`id, name, server, description,
 input_schema`) and `queries.jsonl` (`query, relevant, style?`). The requests written for this
-project lie in `requests/` beside this file and name the set whose tools they are for.
+project lie in `requests/` beside this file and name the set whose tools they are for, and so do
+judgements of what else serves a request.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +25,9 @@ from ...retrieval.document import tool_text
 
 #: Requests written for this project, see the README there.
 WRITTEN = Path(__file__).parent / "requests"
+
+#: Name of the file of judgements among them, see `judged`.
+JUDGEMENTS = "judgements.jsonl"
 
 #: Most requests taken of a set, where it would drown the others (metatool has 17,513 for 159 tools)
 #: or teaches less (the easy words of sealtools).
@@ -50,7 +55,8 @@ class TrainingTool:
 class Request:
     """A request and the positions of the tools that serve it in `TrainingData.tools`.
 
-    `english` is the request it was translated from, "" where it is no translation.
+    `english` is the request it was translated from, "" where it is no translation; `also` are
+    tools that were judged to serve it as well as `relevant`.
     """
 
     text: str
@@ -58,6 +64,13 @@ class Request:
     style: str
     source: str
     english: str = ""
+    also: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What judgements call it: a hash of its set and its (English) wording."""
+        wording = " ".join((self.english or self.text).split())
+        return hashlib.blake2b(f"{self.source}\0{wording}".encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +185,8 @@ def read_training_data(
     Args:
         directory: folder of sets in the common form.
         written: folder of files with further requests for those sets' tools (`set, query,
-            relevant, style`, and of a translation `english` or `english_row`), or None; those of
-            sets that are not there are left out.
+            relevant, style`, and of a translation `english` or `english_row`), and of judgements
+            (see `judged`), or None; what is for sets that are not there is left out.
         caps: most requests taken of a set, by its name.
         seed: chooses the requests that a cap keeps.
 
@@ -191,7 +204,32 @@ def read_training_data(
         tools.extend(set_tools)
         limit = caps.get(folder.name, len(set_requests))
         requests.extend(capped(set_requests, limit, seed))
+    judgements = None if written is None else written / JUDGEMENTS
+    if judgements is not None and judgements.exists():
+        requests = judged(requests, tools, judgements)
     return TrainingData(tuple(tools), tuple(requests))
+
+
+def judged(
+    requests: Iterable[Request], tools: Sequence[TrainingTool], judgements: Path
+) -> list[Request]:
+    """The requests with what else serves them, without those that do not tell their tool.
+
+    Args:
+        requests: to look up.
+        tools: of all sets.
+        judgements: file of rows `request` (its `key`), `also` (ids with the set's name in front)
+            and `unclear` (whether it was found too vague or wrong to train on).
+    """
+    rows = {row["request"]: row for row in read_rows(judgements)}
+    place = {tool.id: index for index, tool in enumerate(tools)}
+    kept: list[Request] = []
+    for request in requests:
+        row = rows.get(request.key, {})
+        if not row.get("unclear"):
+            also = (place[name] for name in row.get("also", ()) if name in place)
+            kept.append(replace(request, also=tuple(also)))
+    return kept
 
 
 def hold_out(
@@ -199,7 +237,8 @@ def hold_out(
 ) -> tuple[TrainingData, TrainingData]:
     """Two parts with the same tools: no tool (or server) has requests in both.
 
-    The split of `evals.splits`; requests that straddle it are in neither part.
+    The split of `evals.splits`; requests that straddle it are in neither part, and what is held
+    out serves no request of the first one.
 
     Args:
         data: what to split.
@@ -226,7 +265,16 @@ def hold_out(
     ]
     split = splits.hold_out(catalog, queries, by=by, share=share, seed=seed)
     kept, held = (
-        replace(data, requests=tuple(data.requests[query.row] for query in side))
-        for side in (split.seen, split.unseen)
+        tuple(data.requests[query.row] for query in side) for side in (split.seen, split.unseen)
     )
-    return kept, held
+    closed = {_home(data.tools[tool]) for request in held for tool in request.relevant}
+    kept = tuple(
+        replace(request, also=tuple(t for t in request.also if _home(data.tools[t]) not in closed))
+        for request in kept
+    )
+    return replace(data, requests=kept), replace(data, requests=held)
+
+
+def _home(tool: TrainingTool) -> str:
+    """What a tool shares with those it is held out with."""
+    return f"{tool.source}/{tool.server}" if tool.server else tool.id

@@ -109,8 +109,8 @@ def mine(
         each: how many to find for a request, at most.
 
     Returns:
-        For each request, positions of tools, hardest first, that are neither relevant nor twins of
-        a relevant tool nor suspiciously near to the request.
+        For each request, positions of tools, hardest first, that neither serve it nor are twins of
+        a tool that does nor suspiciously near to the request.
     """
     lexical = LexicalIndex([tool.text for tool in tools])
     depth = min(4 * each, len(tools))
@@ -125,7 +125,7 @@ def mine(
             relevant = list(request.relevant)
             likeness = (tool_vectors[candidates] @ tool_vectors[relevant].T).max(axis=1)
             ceiling = POSITIVE_SHARE * float(scores[relevant].max())
-            answers = twins.answers(relevant)
+            answers = twins.answers([*relevant, *request.also])
             own = {tools[tool].server for tool in relevant} - {None}
             chosen = [
                 candidate

@@ -77,6 +77,24 @@ def test_siblings_come_along(data: TrainingData) -> None:
     assert servers(grouped) < servers(alone)
 
 
+def test_what_also_serves_a_request_is_a_positive_where_it_is_shown(data: TrainingData) -> None:
+    first = next(request for request in data.requests if request.source == "toy")
+    other = next(
+        request
+        for request in data.requests
+        if request.source == "toy" and request.relevant != first.relevant
+    )
+    two = replace(data, requests=(replace(first, also=other.relevant), other))
+    mixture = Mixture(queries=2, self_supervised=0, joined=0, extra_documents=0)
+    batch = next(iter(Batches(two, _twins(data), mixture, seed=0)))
+    row, column = batch.queries.index(first.text), batch.tools.index(other.relevant[0])
+    assert batch.positive[row].all()
+    assert {*first.relevant, *other.relevant} <= batch.answers[row]
+    unlike = batch.queries.index(other.text)
+    assert batch.positive[unlike].sum() == 1
+    assert batch.positive[unlike, column]
+
+
 def test_twins_of_the_answer_are_no_negatives(data: TrainingData) -> None:
     vectors = np.ones((len(data.tools), 2), dtype=np.float32) / np.sqrt(2)
     batch = next(iter(Batches(data, Twins(data.tools, vectors), Mixture(queries=16), seed=0)))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,43 @@ def test_written_requests_join_the_set_they_name(toy_sets: Path, tmp_path: Path)
     (tmp_path / "tools-b.jsonl").write_text(json.dumps(bad))
     with pytest.raises(EvaluationError, match=r"tools-b\.jsonl:1: no such tool"):
         read_training_data(toy_sets, written=tmp_path)
+
+
+def test_judgements_tell_what_else_serves_and_what_is_unclear(
+    toy_sets: Path, tmp_path: Path
+) -> None:
+    before = read_training_data(toy_sets, written=None, caps={})
+    place = {tool.id: index for index, tool in enumerate(before.tools)}
+    by_text = {request.text: request for request in before.requests}
+    song, album = by_text["where is my song"], by_text["where is my album"]
+    also = ["plain:t0", "toy:music/find_album", "elsewhere:gone"]
+    rows = [{"request": song.key, "also": also}, {"request": album.key, "unclear": True}]
+    (tmp_path / "judgements.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    translated = {"set": "toy", "query": "wo ist mein Lied", "relevant": ["music/find_song"]}
+    translated["english"] = "where is  my song"
+    (tmp_path / "tools-a.jsonl").write_text(json.dumps(translated))
+
+    after = {r.text: r for r in read_training_data(toy_sets, written=tmp_path, caps={}).requests}
+    assert "where is my album" not in after
+    expected = (place["plain:t0"], place["toy:music/find_album"])
+    assert after["where is my song"].also == expected
+    assert after["wo ist mein Lied"].also == expected
+    untouched = after.keys() - {"where is my song", "wo ist mein Lied"}
+    assert {after[text] for text in untouched} == set(before.requests) - {song, album}
+
+
+def test_what_is_held_out_serves_nothing_that_is_kept(toy_sets: Path) -> None:
+    data = read_training_data(toy_sets, written=None, caps={})
+    everything = tuple(range(len(data.tools)))
+    generous = replace(
+        data, requests=tuple(replace(request, also=everything) for request in data.requests)
+    )
+    kept, held = hold_out(generous, 0.4, by="server", seed=1)
+    closed = {data.tools[tool].server for request in held.requests for tool in request.relevant}
+    assert closed - {None}
+    for request in kept.requests:
+        assert request.also
+        assert not closed & {data.tools[tool].server for tool in request.also} - {None}
 
 
 def test_cap_keeps_every_tool_in_turn(toy_sets: Path) -> None:

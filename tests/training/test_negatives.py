@@ -69,3 +69,12 @@ def test_a_look_alike_that_outscores_the_answer_is_suspect_unless_a_sibling(
     mined = mine([Request("q", (0,), "", "s")], tools, Twins(tools, vectors), asked, vectors)
     assert (1 in mined[0]) is kept
     assert 2 in mined[0]
+
+
+def test_what_was_judged_to_serve_as_well_is_not_mined() -> None:
+    tools = [_tool(0, "a", "x"), _tool(1, "a", "y"), _tool(2, "c", "z")]
+    vectors = _unit([[1, 0.0], [0.8, 0.6], [0, 1]])
+    asked = _unit([[0.8, 0.6]])
+    request = Request("q", (0,), "", "s", also=(1,))
+    (mined,) = mine([request], tools, Twins(tools, vectors), asked, vectors)
+    assert mined == (2,)
