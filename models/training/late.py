@@ -18,7 +18,7 @@ _FILE = "tokens.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
-class TokenVectors:
+class PaddedTokens:
     """Tokens of n texts, padded to the longest.
 
     vectors: (n, longest, dim), of length 1; weights: (n, longest), summing to 1 over a text and 0
@@ -42,11 +42,11 @@ class TokenHead(torch.nn.Module):
         self.weight = torch.nn.Linear(width, 1, bias=False)
         torch.nn.init.zeros_(self.weight.weight)
 
-    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> TokenVectors:
+    def forward(self, states: torch.Tensor, mask: torch.Tensor) -> PaddedTokens:
         """Vectors and weights for states (n, longest, width) and their mask (n, longest)."""
         vectors = torch.nn.functional.normalize(self.projection(states), dim=-1)
         shares = self.weight(states)[..., 0].masked_fill(~mask, -torch.inf)
-        return TokenVectors(vectors, torch.softmax(shares, dim=-1))
+        return PaddedTokens(vectors, torch.softmax(shares, dim=-1))
 
     def side_by_side(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """As `forward`, in one tensor (n, longest, dim + 1): the weights are in the last place."""
@@ -72,7 +72,7 @@ class TokenHead(torch.nn.Module):
         save_file(self.state_dict(), folder / _FILE)
 
 
-def late_interaction(queries: TokenVectors, documents: TokenVectors) -> torch.Tensor:
+def late_interaction(queries: PaddedTokens, documents: PaddedTokens) -> torch.Tensor:
     """How well documents hold what queries ask for, token by token, (n, m), from -1 to 1.
 
     Each token of a query finds its best in the document, and they add up by their weights, as in

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
-from .late import TokenHead, TokenVectors
+from .late import PaddedTokens, TokenHead
 
 #: Texts of about equal length run through the transformer together, this many at a time: few on a
 #: CPU, where padding costs more than a call, more on a GPU.
@@ -54,7 +54,7 @@ class TextEncoder(torch.nn.Module):
 
     def with_tokens(
         self, texts: Sequence[str], max_length: int
-    ) -> tuple[torch.Tensor, TokenVectors]:
+    ) -> tuple[torch.Tensor, PaddedTokens]:
         """The vectors of `forward`, and those of the texts' tokens."""
         order, buckets = self._states(texts, max_length)
         longest = max(mask.shape[1] for _, mask in buckets)
@@ -64,7 +64,7 @@ class TextEncoder(torch.nn.Module):
             margin = longest - mask.shape[1]
             vectors.append(torch.nn.functional.pad(tokens.vectors, (0, 0, 0, margin)))
             weights.append(torch.nn.functional.pad(tokens.weights, (0, margin)))
-        found = TokenVectors(torch.cat(vectors)[order], torch.cat(weights)[order])
+        found = PaddedTokens(torch.cat(vectors)[order], torch.cat(weights)[order])
         return self._pooled(buckets)[order], found
 
     @torch.inference_mode()

@@ -17,8 +17,10 @@ transformers = pytest.importorskip("transformers")
 
 
 from shortlist.errors import ModelError  # noqa: E402
-from shortlist.models import TokenVectors as Indexed  # noqa: E402
-from shortlist.models import encoded  # noqa: E402
+from shortlist.models import (
+    TokenVectors,
+    encoded,
+)
 from shortlist.models.hub import ModelFiles  # noqa: E402
 from shortlist.models.onnx_encoder import OnnxEncoder  # noqa: E402
 from shortlist.models.training.export import (  # noqa: E402
@@ -28,8 +30,8 @@ from shortlist.models.training.export import (  # noqa: E402
 )
 from shortlist.models.training.late import (  # noqa: E402
     TOKEN_DIM,
+    PaddedTokens,
     TokenHead,
-    TokenVectors,
     late_interaction,
 )
 from shortlist.models.training.model import TextEncoder  # noqa: E402
@@ -73,7 +75,7 @@ def random_texts(seed: int, lengths: list[int]) -> list[Floats]:
     return texts
 
 
-def padded(texts: list[Floats], margin: int = 0, filling: float = 0.0) -> TokenVectors:
+def padded(texts: list[Floats], margin: int = 0, filling: float = 0.0) -> PaddedTokens:
     """The texts as they are trained, padded beyond the longest by a margin."""
     longest = max(len(text) for text in texts) + margin
     vectors = np.full((len(texts), longest, DIM), filling, np.float32)
@@ -81,19 +83,21 @@ def padded(texts: list[Floats], margin: int = 0, filling: float = 0.0) -> TokenV
     for row, text in enumerate(texts):
         vectors[row, : len(text)] = text[:, :-1]
         weights[row, : len(text)] = text[:, -1]
-    return TokenVectors(torch.from_numpy(vectors), torch.from_numpy(weights))
+    return PaddedTokens(torch.from_numpy(vectors), torch.from_numpy(weights))
 
 
 def indexed(queries: list[Floats], documents: list[Floats]) -> Floats:
     """Late interaction as the index computes it, of all queries with all documents."""
-    held = Indexed.of(documents, DIM)
-    return np.stack([indexed_late_interaction(Indexed.of([query], DIM), held) for query in queries])
+    held = TokenVectors.of(documents, DIM)
+    return np.stack(
+        [indexed_late_interaction(TokenVectors.of([query], DIM), held) for query in queries]
+    )
 
 
 def rounded(texts: list[Floats]) -> list[Floats]:
     """The texts as the index holds them."""
     return [
-        np.hstack([Indexed.of([text], DIM).units(), text[:, -1:]]).astype(np.float32)
+        np.hstack([TokenVectors.of([text], DIM).units(), text[:, -1:]]).astype(np.float32)
         for text in texts
     ]
 
