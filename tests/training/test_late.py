@@ -17,10 +17,7 @@ transformers = pytest.importorskip("transformers")
 
 
 from shortlist.errors import ModelError  # noqa: E402
-from shortlist.models import (
-    TokenVectors,
-    encoded,
-)
+from shortlist.models import TokenVectors, encoded  # noqa: E402
 from shortlist.models.hub import ModelFiles  # noqa: E402
 from shortlist.models.onnx_encoder import OnnxEncoder  # noqa: E402
 from shortlist.models.training.export import (  # noqa: E402
