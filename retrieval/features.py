@@ -1,6 +1,6 @@
 """A reranker that reads no text: a weighted sum of what can be measured of a candidate.
 
-It costs about a millisecond, needs no model of its own, and can be read: five numbers.
+It costs about a millisecond, needs no model of its own, and can be read: seven numbers.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from ..catalog import Tool
 from ..models import TokenVectors
 from .analysis import terms
+from .arguments import Slots, Values
 from .document import LEXICAL_FIELDS
 from .late import late_interaction
 from .protocols import LexicalIndex
@@ -23,21 +25,27 @@ from .run import Run
 #: What is measured and what a unit of it weighs; chosen on a development set of requests to real
 #: servers. `dense`: cosine of request and tool. `late`: the same token by token.
 #: `lexical`: BM25. `coverage`: share of the request's IDF mass that occurs in the tool. `server`:
-#: share of the server's terms that occur in the request.
+#: share of the server's terms that occur in the request. `left_over`: share of the request's values
+#: that find no parameter. `missing`: share of the required numbers that the request does not give.
 WEIGHTS: Mapping[str, float] = {
     "dense": 1.0,
     "late": 0.5,
     "lexical": 0.007,
     "coverage": 0.03,
     "server": 0.1,
+    "left_over": -0.02,
+    "missing": -0.05,
 }
 _CACHED_TOOLS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class _ToolTerms:
-    everything: frozenset[str]
+class _Read:
+    """What is read off a tool once: its terms, those of its server, what its parameters take."""
+
+    terms: frozenset[str]
     server: frozenset[str]
+    slots: Slots
 
 
 class FeatureScorer:
@@ -61,18 +69,19 @@ class FeatureScorer:
         self._vectors = vectors
         self._tokens = tokens
         self._lexical = lexical
-        self._terms = lru_cache(_CACHED_TOOLS)(self._terms_of)
+        self._read = lru_cache(_CACHED_TOOLS)(self._reading)
 
     def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The weighted sum of each row's measurements, shape (n,)."""
-        coverage, server = self._matches(run, rows)
-        total: NDArray[np.float64] = (
-            WEIGHTS["dense"] * self._cosines(run, rows)
-            + WEIGHTS["late"] * self._late(run, rows)
-            + WEIGHTS["lexical"] * _scores_in(run, "lexical", rows)
-            + WEIGHTS["coverage"] * coverage
-            + WEIGHTS["server"] * server
-        )
+        measured: dict[str, NDArray[Any]] = {
+            "dense": self._cosines(run, rows),
+            "late": self._late(run, rows),
+            "lexical": _scores_in(run, "lexical", rows),
+            **self._matches(run, rows),
+        }
+        total = np.zeros(len(rows))
+        for name, values in measured.items():
+            total += WEIGHTS[name] * values
         return total.astype(np.float32)
 
     def _cosines(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -86,24 +95,30 @@ class FeatureScorer:
             return np.zeros(len(rows), np.float32)
         return late_interaction(run.query.tokens, self._tokens.take(rows))
 
-    def _matches(
-        self, run: Run, rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _matches(self, run: Run, rows: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
         asked = dict.fromkeys(terms(run.query.text))
         weights = {term: self._lexical.weight(term) if self._lexical else 1.0 for term in asked}
         total = sum(weights.values()) or 1.0
-        coverage, server = np.zeros(len(rows)), np.zeros(len(rows))
+        values = Values.of(run.query.text)
+        found = {
+            name: np.zeros(len(rows)) for name in ("coverage", "server", "left_over", "missing")
+        }
         for place, row in enumerate(rows.tolist()):
-            tool = self._terms(row)
-            found = sum(weight for term, weight in weights.items() if term in tool.everything)
-            coverage[place] = found / total
-            server[place] = sum(term in weights for term in tool.server) / (len(tool.server) or 1)
-        return coverage, server
+            tool = self._read(row)
+            mass = sum(weight for term, weight in weights.items() if term in tool.terms)
+            named = sum(term in weights for term in tool.server)
+            found["coverage"][place] = mass / total
+            found["server"][place] = named / (len(tool.server) or 1)
+            found["left_over"][place] = tool.slots.left_over(values)
+            found["missing"][place] = tool.slots.missing(values)
+        return found
 
-    def _terms_of(self, row: int) -> _ToolTerms:
+    def _reading(self, row: int) -> _Read:
         tool = self._tools[row]
-        return _ToolTerms(
-            frozenset(terms(LEXICAL_FIELDS["all"](tool))), frozenset(terms(tool.server or ""))
+        return _Read(
+            frozenset(terms(LEXICAL_FIELDS["all"](tool))),
+            frozenset(terms(tool.server or "")),
+            Slots.of(tool),
         )
 
 

@@ -104,3 +104,25 @@ def test_a_request_without_tokens_is_scored_by_the_rest() -> None:
     scores = FeatureScorer(TOOLS, VECTORS, TOKENS, Weights()).score(run, rows)
     without = FeatureScorer(TOOLS, VECTORS, None, Weights()).score(run, rows)
     assert scores.tolist() == without.tolist()
+
+
+def test_values_of_the_request_speak_for_tools_that_take_them() -> None:
+    def tool(name: str, **properties: str) -> Tool:
+        listed = {key: {"type": kind} for key, kind in properties.items()}
+        schema = {"type": "object", "properties": listed, "required": list(properties)}
+        return Tool(name, input_schema=schema)
+
+    tools = (tool("bare"), tool("square", side="number"), tool("box", a="number", b="number"))
+    vectors = np.ones((3, 2), np.float32)
+    scorer = FeatureScorer(tools, vectors, None, None)
+
+    def argued(text: str) -> list[float]:
+        found: list[float] = scorer.score(run_for(text, [1, 0]), np.arange(3)).tolist()
+        return [score - WEIGHTS["dense"] for score in found]
+
+    left, missing = WEIGHTS["left_over"], WEIGHTS["missing"]
+    assert left < 0
+    assert missing < 0
+    assert argued("10") == pytest.approx([left, 0, 0.5 * missing], abs=1e-6)
+    assert argued("10 20") == pytest.approx([left, 0.5 * left, 0], abs=1e-6)
+    assert argued("?") == pytest.approx([0, missing, missing], abs=1e-6)
