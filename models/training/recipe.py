@@ -43,7 +43,7 @@ class Recipe:
     warmup: float = 0.05
     weight_decay: float = 0.01
     temperature: float = 0.05
-    late: float = 0.5
+    late: float = 0.25
     averaging: float = 0.98
     query_length: int = 96
     tool_length: int = 80
