@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +24,12 @@ from .views import joined, self_supervised, shown
 class Batch:
     """Texts of a training step and which pairs count.
 
-    queries: n texts; answers: for each, the tools that serve it, twins included; documents: m
-    texts; tools: the tool that each shows; positive: (n, m) bool, the document serves the query;
-    ignored: (n, m) bool, neither a positive nor a fair negative.
+    queries: n texts; documents: m texts; tools: the tools that the first of them show, the rest are
+    English wordings of translated queries; positive: (n, m) bool, the document serves the query, or
+    is its wording; ignored: (n, m) bool, neither a positive nor a fair negative.
     """
 
     queries: tuple[str, ...]
-    answers: tuple[frozenset[int], ...]
     documents: tuple[str, ...]
     tools: tuple[int, ...]
     positive: NDArray[np.bool_]
@@ -46,10 +45,10 @@ class Mixture:
         per_tool: most requests for one tool that are drawn together; they share its encoding.
         sibling_group: most tools of the same server that a drawn request brings along.
         neighbour_group: most tools mined as its negatives that a drawn request brings along.
-        self_supervised: share of queries made from tools without a request.
+        self_supervised: share of queries made from a tool's own text.
         joined: share of queries that are two or three requests in one.
         translated: share of translated requests that are set against their English wording
-            in place of their tool, so that both come to lie in one spot.
+            besides their tool, so that both come to lie in one spot.
         extra_documents: tools put in as negatives only: siblings and mined ones.
     """
 
@@ -57,7 +56,7 @@ class Mixture:
     per_tool: int = 2
     sibling_group: int = 3
     neighbour_group: int = 2
-    self_supervised: float = 0.15
+    self_supervised: float = 0.08
     joined: float = 0.05
     translated: float = 0.25
     extra_documents: int = 16
@@ -96,9 +95,6 @@ class Batches:
         for position, served in enumerate(data.tools):
             if served.server:
                 self._of_server[served.source, served.server].append(position)
-        self._unrequested = [
-            position for position in range(len(data.tools)) if position not in self._of_tool
-        ]
 
     def __iter__(self) -> Iterator[Batch]:
         rng = random.Random(self._seed)
@@ -146,36 +142,38 @@ class Batches:
     def _build(self, chosen: list[int], rng: random.Random) -> Batch:
         data, mixture = self._data, self._mixture
         queries: list[str] = []
-        relevant: list[tuple[int, ...]] = []
-        also: list[tuple[int, ...]] = []
+        serving: list[tuple[int, ...]] = []
         documents: dict[int, str] = {}
+        wordings: dict[int, str] = {}
         singles = [place for place in chosen if len(data.requests[place].relevant) == 1]
         for place in chosen:
             request = data.requests[place]
-            texts, tools, serving = [request.text], list(request.relevant), list(request.also)
+            texts, tools, also = [request.text], list(request.relevant), list(request.also)
             if place in singles and rng.random() < mixture.joined:
                 for further in rng.sample(singles, min(len(singles), rng.choice((1, 1, 2)))):
                     if data.requests[further].relevant[0] not in tools:
                         texts.append(data.requests[further].text)
                         tools.append(data.requests[further].relevant[0])
-                        serving.extend(data.requests[further].also)
+                        also.extend(data.requests[further].also)
+            if request.english and len(texts) == 1 and rng.random() < mixture.translated:
+                wordings[len(queries)] = request.english
             queries.append(joined(texts, rng))
-            relevant.append(tuple(tools))
-            also.append(tuple(serving))
-            if request.english and len(tools) == 1 and rng.random() < mixture.translated:
-                documents.setdefault(tools[0], request.english)
+            serving.append((*tools, *also))
             for tool in tools:
                 documents.setdefault(tool, shown(data.tools[tool], rng))
-        free = min(mixture.queries - len(queries), len(self._unrequested))
-        for tool in rng.sample(self._unrequested, free):
+        for tool in self._others(documents, mixture.queries - len(queries), rng):
             query, document = self_supervised(data.tools[tool], rng)
             queries.append(query)
-            relevant.append((tool,))
-            also.append(())
-            documents.setdefault(tool, document)
+            serving.append((tool,))
+            documents[tool] = document
         for tool in self._further_documents(chosen, rng):
             documents.setdefault(tool, shown(data.tools[tool], rng))
-        return self._labelled(queries, relevant, also, documents)
+        return self._labelled(queries, serving, documents, wordings)
+
+    def _others(self, taken: Container[int], count: int, rng: random.Random) -> list[int]:
+        """At most `count` tools that are not taken."""
+        free = [tool for tool in range(len(self._data.tools)) if tool not in taken]
+        return rng.sample(free, min(count, len(free)))
 
     def _further_documents(self, chosen: list[int], rng: random.Random) -> list[int]:
         """Negatives without a query of their own, one a request."""
@@ -189,22 +187,24 @@ class Batches:
     def _labelled(
         self,
         queries: list[str],
-        relevant: list[tuple[int, ...]],
-        also: list[tuple[int, ...]],
+        serving: list[tuple[int, ...]],
         documents: dict[int, str],
+        wordings: dict[int, str],
     ) -> Batch:
+        """Which documents serve which queries, and what stays out: twins, and others' wordings."""
         column = {tool: index for index, tool in enumerate(documents)}
-        serving = [(*tools, *further) for tools, further in zip(relevant, also, strict=True)]
-        answers = tuple(self._twins.answers(tools) for tools in serving)
-        positive = np.zeros((len(queries), len(documents)), dtype=np.bool_)
+        positive = np.zeros((len(queries), len(documents) + len(wordings)), dtype=np.bool_)
         ignored = np.zeros_like(positive)
+        answers = [self._twins.answers(tools) for tools in serving]
         for row, tools in enumerate(serving):
             ignored[row, [column[tool] for tool in answers[row] if tool in column]] = True
             positive[row, [column[tool] for tool in tools if tool in column]] = True
+        for place, own in enumerate(wordings, len(documents)):
+            ignored[:, place] = [bool(found & answers[own]) for found in answers]
+            positive[own, place] = True
         return Batch(
             queries=tuple(queries),
-            answers=answers,
-            documents=tuple(documents.values()),
+            documents=(*documents.values(), *wordings.values()),
             tools=tuple(documents),
             positive=positive,
             ignored=ignored & ~positive,

@@ -8,16 +8,12 @@ import torch
 _OUT = -1e4
 
 
-def _one_way(
-    scores: torch.Tensor, positive: torch.Tensor, further: torch.Tensor | None = None
-) -> torch.Tensor:
+def _one_way(scores: torch.Tensor, positive: torch.Tensor) -> torch.Tensor:
     """Mean over positive pairs of their log-probability against the negatives of their row.
 
     Other positives of the row stay out of the denominator: they do not compete with each other.
     """
     against = scores.masked_fill(positive, _OUT)
-    if further is not None:
-        against = torch.cat([against, further], dim=1)
     negatives = torch.logsumexp(against, dim=1, keepdim=True)
     losses = torch.nn.functional.softplus(negatives - scores)
     weights = positive.float() / positive.sum(1, keepdim=True).clamp(min=1)
@@ -25,11 +21,7 @@ def _one_way(
 
 
 def contrastive_loss(
-    cosines: torch.Tensor,
-    positive: torch.Tensor,
-    ignored: torch.Tensor,
-    temperature: float,
-    further: torch.Tensor | None = None,
+    cosines: torch.Tensor, positive: torch.Tensor, ignored: torch.Tensor, temperature: float
 ) -> torch.Tensor:
     """Symmetric InfoNCE (van den Oord et al. 2018) with several positives a query.
 
@@ -38,11 +30,9 @@ def contrastive_loss(
         positive: (n, m) bool, pairs that belong together.
         ignored: (n, m) bool, pairs that count neither way.
         temperature: divides the cosine; 0.05 as in the stock encoder's training.
-        further: (n, k) cosines of the queries to negatives outside the batch.
 
     Returns:
         A scalar, the mean of the query-to-document and document-to-query losses.
     """
     scores = (cosines / temperature).masked_fill(ignored, _OUT)
-    outside = None if further is None else further / temperature
-    return (_one_way(scores, positive, outside) + _one_way(scores.T, positive.T)) / 2
+    return (_one_way(scores, positive) + _one_way(scores.T, positive.T)) / 2

@@ -47,10 +47,6 @@ def main(
     mine_after: Annotated[
         list[int], typer.Option(help="Steps at which hard negatives are mined; repeatable.")
     ] = list(_DEFAULT.mine_after),  # noqa: B006 - never changed
-    memory_negatives: Annotated[
-        int, typer.Option(help="Hardest negatives of a request from all tools.")
-    ] = _DEFAULT.memory_negatives,
-    int8: Annotated[bool, typer.Option(help="Train through int8 rounding.")] = _DEFAULT.int8,
     unseen: Annotated[
         float,
         typer.Option(help="Share of servers whose requests are held out and reported at the end."),
@@ -68,8 +64,6 @@ def main(
             minutes=minutes,
             learning_rate=learning_rate,
             mine_after=tuple(mine_after),
-            memory_negatives=memory_negatives,
-            int8=int8,
             mixture=Mixture(queries=queries),
         ),
         sets,

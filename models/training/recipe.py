@@ -29,9 +29,6 @@ class Recipe:
         query_length: tokens of a request that are read while training.
         tool_length: tokens of a tool that are read while training.
         mine_after: steps after which hard negatives are mined with the encoder as it is then.
-        memory_negatives: hardest negatives of each request from all tools, once they are mined;
-            none by default, as among thousands of tools the nearest are often unlabelled answers.
-        int8: round activations, in training and evaluation, as int8 inference does.
         evaluate_every: steps between evaluations.
         mixture: what a batch is made of.
     """
@@ -48,8 +45,6 @@ class Recipe:
     query_length: int = 96
     tool_length: int = 80
     mine_after: tuple[int, ...] = (0, 400)
-    memory_negatives: int = 0
-    int8: bool = False
     evaluate_every: int = 50
     mixture: Mixture = field(default_factory=Mixture)
 

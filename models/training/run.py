@@ -18,10 +18,8 @@ from .batches import Batch, Batches
 from .contrastive import contrastive_loss
 from .data import TrainingData
 from .evaluate import LabelledSet, evaluate, evaluate_late
-from .int8 import simulate_int8
 from .late import HEAD_RATE, late_interaction
 from .loop import Run
-from .memory import ToolMemory
 from .model import TextEncoder
 from .negatives import Twins, mine
 from .recipe import Recipe, Record
@@ -90,8 +88,6 @@ class Training(Run):
         if not self._encoder.head_loaded:
             some = random.Random(recipe.seed).sample(data.tools, min(_HEAD_TOOLS, len(data.tools)))
             self._encoder.start_head([tool.text for tool in some], recipe.tool_length)
-        if recipe.int8:
-            simulate_int8(self._encoder.transformer)
         self._average = torch.optim.swa_utils.AveragedModel(
             self._encoder,
             avg_fn=lambda average, current, _: torch.lerp(current, average, self._recipe.averaging),
@@ -109,7 +105,6 @@ class Training(Run):
         super().__init__(recipe, record, out, optimizer, self._encoder.parameters())
         self._stream_began = 0
         self._mined: list[tuple[int, ...]] | None = None
-        self._memory: ToolMemory | None = None
         self._batches = self._stream()
 
     def _prepare(self, progress: Progress, bar: TaskID) -> None:
@@ -138,20 +133,12 @@ class Training(Run):
         documents, tokens = self._encoder.with_tokens(batch.documents, recipe.tool_length)
         positive = torch.from_numpy(batch.positive).to(device)
         ignored = torch.from_numpy(batch.ignored).to(device)
-        cosines, further = queries @ documents.T, None
-        if self._memory:
-            farthest = cosines.masked_fill(~positive, torch.inf).amin(dim=1)
-            further = self._memory.scores(
-                queries, farthest, batch.answers, batch.tools, recipe.memory_negatives
-            )
-        loss = contrastive_loss(cosines, positive, ignored, recipe.temperature, further)
+        loss = contrastive_loss(queries @ documents.T, positive, ignored, recipe.temperature)
         matches = late_interaction(query_tokens, tokens)
         late = contrastive_loss(matches, positive, ignored, recipe.temperature)
         loss = loss + recipe.late * late
         value = self._descend(loss)
         self._average.update_parameters(self._encoder)
-        if self._memory:
-            self._memory.update(batch.tools, documents)
         return value
 
     def _evaluate(self, loss: float) -> None:
@@ -172,24 +159,20 @@ class Training(Run):
         assert isinstance(averaged, TextEncoder)
         return averaged
 
-    def _encode(self, texts: Sequence[str], what: str) -> NDArray[np.float32]:
-        return _encode(self._encoder, texts, self._recipe.tool_length, what)
-
     def _mine(self) -> None:
-        """Mine hard negatives and fill the memory, with the encoder as it is."""
-        tools, requests = self._data.tools, self._data.requests
-        asked = self._encode([request.text for request in requests], "mining: requests")
-        vectors = self._encode([tool.text for tool in tools], "mining: tools")
+        """Mine hard negatives with the encoder as it is."""
+        recipe, tools, requests = self._recipe, self._data.tools, self._data.requests
+        texts = [request.text for request in requests]
+        asked = _encode(self._encoder, texts, recipe.query_length, "mining: requests")
+        texts = [tool.text for tool in tools]
+        vectors = _encode(self._encoder, texts, recipe.tool_length, "mining: tools")
         self._mined = mine(requests, tools, self._twins, asked, vectors)
-        if self._recipe.memory_negatives:
-            self._memory = ToolMemory(torch.from_numpy(vectors), self._encoder.device)
 
     def _state(self) -> dict[str, Any]:
         return {
             "model": self._encoder.state_dict(),
             "average": self._average.state_dict(),
             "mined": self._mined,
-            "memory": self._memory.vectors if self._memory else None,
             "stream_began": self._stream_began,
         }
 
@@ -197,7 +180,5 @@ class Training(Run):
         self._encoder.load_state_dict(state["model"])
         self._average.load_state_dict(state["average"])
         self._mined = state["mined"]
-        if state["memory"] is not None:
-            self._memory = ToolMemory(state["memory"], self._encoder.device)
         self._stream_began = state["stream_began"]
         self._batches = islice(self._stream(), self._step - self._stream_began, None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shortlist.models.training.batches import Batches, Mixture
+from shortlist.models.training.batches import Batch, Batches, Mixture
 from shortlist.models.training.data import TrainingData, read_training_data
 from shortlist.models.training.negatives import Twins
 
@@ -49,18 +49,45 @@ def test_a_request_points_at_its_own_tool(data: TrainingData) -> None:
     assert seen > 50
 
 
-def test_a_translation_is_set_against_its_english_wording(data: TrainingData) -> None:
-    place = next(i for i, request in enumerate(data.requests) if len(request.relevant) == 1)
-    request = replace(data.requests[place], text="wirf das Lied weg", english="bin that tune")
-    translated = replace(data, requests=(request,))
+def test_a_translation_is_set_against_its_english_wording_and_its_tool(data: TrainingData) -> None:
+    """The wording is nobody else's document: not of others for the tool, nor a negative of them."""
+    of_tool = [request for request in data.requests if len(request.relevant) == 1]
+    english = of_tool[0]
+    translated = replace(english, text="wirf das Lied weg", english="bin that tune")
+    other = next(request for request in of_tool if request.relevant != english.relevant)
+    three = replace(data, requests=(translated, english, other))
 
-    def documents(share: float) -> set[str]:
-        mixture = Mixture(queries=1, self_supervised=0.0, extra_documents=0, translated=share)
-        stream = Batches(translated, _twins(data), mixture, seed=0)
-        return {text for batch in islice(stream, 5) for text in batch.documents}
+    def batch(share: float) -> Batch:
+        mixture = Mixture(
+            queries=3, self_supervised=0, joined=0, extra_documents=0, translated=share
+        )
+        return next(iter(Batches(three, _twins(data), mixture, seed=0)))
 
-    assert documents(1.0) == {"bin that tune"}
-    assert "bin that tune" not in documents(0.0)
+    assert "bin that tune" not in batch(0.0).documents
+    found = batch(1.0)
+    assert found.documents[-1] == "bin that tune"
+    assert len(found.documents) == len(found.tools) + 1
+    rows = [found.queries.index(request.text) for request in (translated, english, other)]
+    own = found.tools.index(english.relevant[0])
+    assert found.positive[rows[0]][[own, -1]].all()
+    assert found.positive[rows[1], own]
+    assert found.ignored[rows[1], -1]
+    assert not found.positive[rows[1], -1]
+    assert not found.ignored[rows[2], -1]
+
+
+def test_a_batch_is_full_when_every_tool_has_a_request(data: TrainingData) -> None:
+    first = next(request for request in data.requests if request.source == "toy")
+    everything = tuple(
+        replace(first, text=f"request {tool}", relevant=(tool,)) for tool in range(len(data.tools))
+    )
+    mixture = Mixture(queries=12, self_supervised=0.5, extra_documents=0, joined=0)
+    batches = Batches(replace(data, requests=everything), _twins(data), mixture, seed=0)
+    for batch in islice(batches, 20):
+        assert len(batch.queries) == 12
+        own = [text for text in batch.queries if not text.startswith("request ")]
+        assert len(own) == 6
+        assert len(batch.tools) == 12
 
 
 def test_siblings_come_along(data: TrainingData) -> None:
@@ -89,7 +116,6 @@ def test_what_also_serves_a_request_is_a_positive_where_it_is_shown(data: Traini
     batch = next(iter(Batches(two, _twins(data), mixture, seed=0)))
     row, column = batch.queries.index(first.text), batch.tools.index(other.relevant[0])
     assert batch.positive[row].all()
-    assert {*first.relevant, *other.relevant} <= batch.answers[row]
     unlike = batch.queries.index(other.text)
     assert batch.positive[unlike].sum() == 1
     assert batch.positive[unlike, column]
