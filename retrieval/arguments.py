@@ -14,44 +14,67 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..catalog import Tool
+from .analysis import split_identifier
 
 _READ = 4000
 """Characters of a request that are looked at."""
-_MONTH = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
+_MONTH = (
+    "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    "sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_TH = "(?:st|nd|rd|th)"
 _ENDINGS = (
     "pdf|docx?|xlsx?|pptx?|csv|txt|md|json|xml|ya?ml|sql|html?|png|jpe?g|svg|gif|mp[34]|wav|zip|"
     "py|js|ts"
 )
+_THOUSANDS = r"\d{1,3}(?:,\d{3})++(?![\d,])"
 
 #: Forms of values, looked for in this order in what the ones before have left.
 _FORMS: Mapping[str, re.Pattern[str]] = {
-    kind: re.compile(form, re.IGNORECASE)
-    for kind, form in {
-        "page": r"https?://\S+|www\.\S+",
-        "mail": r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+",
-        "date": r"\d{4}-\d\d(?:-\d\d)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}"
-        rf"|{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?\b|\d{{1,2}}(?:st|nd|rd|th)? {_MONTH}\b",
-        "file": rf"(?:~|\.{{0,2}})/[\w./-]+|\b[a-z]:\\\S+|\b[\w-]{{1,80}}\.(?:{_ENDINGS})\b",
-        "list": r"\[[^\[\]]*\]|(?:-?\d+(?:\.\d+)?, ?){2,}(?:and )?-?\d+(?:\.\d+)?",
-        "number": r"(?<![\w.])[-$€£]?\d[\d,]*(?:\.\d+)?(?:[%km°])?(?!\w)",
+    kind: re.compile("|".join(forms), re.IGNORECASE)
+    for kind, forms in {
+        "page": (r"https?://\S+", r"www\.\S+"),
+        "mail": (r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+",),
+        "date": (
+            r"(?<![\w.-])\d{4}-\d\d(?:-\d\d)?(?![\w-])",
+            r"(?<![\w.])\d{1,2}[./]\d{1,2}[./](?:\d{4}|\d\d)(?![\w.])",
+            rf"\b{_MONTH}\.? \d{{1,2}}{_TH}?\b",
+            rf"\b\d{{1,2}}{_TH}?(?: of)? {_MONTH}\b",
+        ),
+        "file": (
+            r"(?<![\w/])(?:~|\.{0,2})/[\w./-]+",
+            r"\b[a-z]:\\\S+",
+            rf"\b[\w-]{{1,80}}\.(?:{_ENDINGS})\b",
+        ),
+        "list": (
+            r"\[[^\[\]]*\]",
+            rf"(?<![\w.,])(?!{_THOUSANDS})(?:-?\d++(?:\.\d++)?+, ?){{2,}}(?:and )?-?\d+(?:\.\d+)?",
+        ),
+        "number": (
+            rf"(?:(?<![\w.])|(?<=\dx))[-$€£]?(?:{_THOUSANDS}|\d++)(?:\.\d++)?+"
+            rf"(?:(?=x\d)|(?!{_TH}\b)(?:%|°[cf]?|[a-z]{{1,3}})?(?!\w|\.\d|-\d{{4}}))",
+        ),
     }.items()
 }
 
-#: What the name of a parameter for text has in it if it takes such a value.
-_NAMES: Mapping[str, re.Pattern[str]] = {
-    kind: re.compile(names, re.IGNORECASE)
-    for kind, names in {
-        "page": "ur[li]|link|site|web|domain|page|href|source|image|file|path",
-        "mail": "mail|to|recipient|user|address|account|contact|attendee|from|login|name",
-        "file": "path|file|dir|folder|source|target|dest|input|output|name|image|doc|ur[li]",
-        "number": "ids?$|_id|num|code|zip|date|time|year|month|day|amount|phone|version|hash|isbn"
-        "|price|size|count|limit|page|lat|lon|from|to$|start|end|value|query|text|expression|input"
-        "|data|body|content|message|name|key|q$|sku|serial|ref|address|arg|param|command|sql|url"
-        "|path|title",
+#: Words in the name of a parameter for text that say that it takes such a value.
+_NAMES: Mapping[str, frozenset[str]] = {
+    kind: frozenset(words.split())
+    for kind, words in {
+        "page": "url urls uri link links site website web domain page href source image file path",
+        "mail": "mail email emails to recipient recipients user users username address account "
+        "contact attendee attendees from login name",
+        "file": "path paths filepath file files filename dir directory folder source src target "
+        "dest destination input output name image doc document url uri",
+        "number": "id ids userid num number phonenumber code zip zipcode postcode date time "
+        "datetime timestamp year month day amount phone version hash isbn price size count limit "
+        "page lat lon lng latitude longitude from to start end value query text expression input "
+        "data body content message name key q sku serial ref reference address arg args argument "
+        "param command sql url path title",
     }.items()
 }
 #: What may bring a schema parameters that are not listed in it.
-_ELSEWHERE = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties", "additionalProperties")
+_ELSEWHERE = ("$ref", "allOf", "anyOf", "oneOf", "patternProperties")
 #: Values that a parameter for lists or objects takes, or one of an unknown type.
 _MANY = 9
 
@@ -100,6 +123,7 @@ class Slots:
         properties: Mapping[str, Any] = listed if isinstance(listed, dict) else {}
         required = {name for name in _list(schema.get("required")) if isinstance(name, str)}
         hidden = any(schema.get(key) for key in _ELSEWHERE)
+        hidden |= schema.get("additionalProperties", False) is not False
         numbers = needed = 0
         wide = _MANY if hidden else 0
         text: Counter[str] = Counter()
@@ -109,13 +133,18 @@ class Slots:
                 numbers += 1
                 needed += name in required
             elif "string" in types:
-                text.update(kind for kind, known in _NAMES.items() if known.search(name))
+                words = {word.lower() for word in split_identifier(name)}
+                text.update(kind for kind, known in _NAMES.items() if words & known)
             elif types != {"boolean"}:
                 wide += _MANY
         return cls(not properties and not hidden, numbers, needed, wide, dict(text))
 
     def left_over(self, values: Values) -> float:
-        """Share of a request's values that find no parameter, from 0 to 1."""
+        """Share of a request's values that find no parameter, from 0 to 1.
+
+        Each kind is looked at for itself: one `path` takes a page and a file. Dates and lists are
+        among the values, but where there is any parameter they find one.
+        """
         if not values.total:
             return 0.0
         if self.none:

@@ -33,7 +33,7 @@ WEIGHTS: Mapping[str, float] = {
     "lexical": 0.007,
     "coverage": 0.03,
     "server": 0.1,
-    "left_over": -0.02,
+    "left_over": -0.05,
     "missing": -0.05,
 }
 _CACHED_TOOLS = 16_384

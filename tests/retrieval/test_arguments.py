@@ -32,6 +32,14 @@ NUMBER, TEXT, LIST = {"type": "number"}, {"type": "string"}, {"type": "array"}
         ("open ~/notes/today.md and report.pdf", {"file": 2}),
         ("version v2 of utf8 on web3", {}),
         ("the weather in Lyon", {}),
+        ("margin 20, market 50, decode 64", {"number": 3}),
+        ("on 3rd of May, or 12 june, or may 7", {"date": 3}),
+        ("transfer 1,300,000 and 4,500", {"number": 2}),
+        ("5km, 20kg at 3pm, $40, -7°C, 1920x1080", {"number": 7}),
+        ("points (3,4) and 30-40", {"number": 4}),
+        ("ping 192.168.1.10", {}),
+        ("the 5th of them", {}),
+        ("and/or TCP/IP in km/h", {}),
     ],
 )
 def test_values_are_told_by_their_form(text: str, expected: dict[str, int]) -> None:
@@ -52,6 +60,7 @@ def test_values_are_told_by_their_form(text: str, expected: dict[str, int]) -> N
         ({"sides": LIST}, 0.0),
         ({"anything": {}}, 0.0),
         ({"deep": {"type": "boolean"}}, 1.0),
+        ({"template": TEXT}, 1.0),
     ],
 )
 def test_left_over_is_what_no_parameter_takes(
@@ -61,7 +70,7 @@ def test_left_over_is_what_no_parameter_takes(
 
 
 def test_parameters_that_are_not_listed_take_anything() -> None:
-    for schema in ({"$ref": "#/$defs/box"}, {"additionalProperties": True}, {"allOf": [{}]}):
+    for schema in ({"$ref": "#/$defs/box"}, {"additionalProperties": {}}, {"allOf": [{}]}):
         assert Slots.of(Tool("tool", input_schema=schema)).left_over(Values.of("30 by 40")) == 0.0
 
 
@@ -69,6 +78,7 @@ def test_addresses_and_files_go_where_the_name_says() -> None:
     request = Values.of("fetch https://example.org into page.html")
     assert slots({"url": TEXT, "target": TEXT}).left_over(request) == 0.0
     assert slots({"colour": TEXT}).left_over(request) == 1.0
+    assert slots({"photo": TEXT, "total": TEXT}).left_over(Values.of("to a.b@c.de")) == 1.0
     assert slots({"url": TEXT}).left_over(Values.of("what is new")) == 0.0
 
 
@@ -112,8 +122,17 @@ def test_any_schema_and_any_request_give_shares(schema: Any, text: str) -> None:
         assert 0 <= found.missing(values) <= 1
 
 
-@pytest.mark.parametrize("unit", ["a", "1", "1,", "1, ", "a@", "a.", "[", "/", "jan ", "1.", "-"])
-def test_long_requests_are_read_in_no_time(unit: str) -> None:
-    began = time.perf_counter()
-    Values.of(unit * 50_000)
-    assert time.perf_counter() - began < 0.5
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(unit * 50_000 for unit in ("a", "1", "1,", "1, ", "a@", "a.", "[", "/", "jan ", "1.")),
+        *("-" * 50_000, "1" * 2000 + "." + "1" * 2000, "1," * 1999 + "x", "1,111" * 800),
+    ],
+)
+def test_long_requests_are_read_in_no_time(text: str) -> None:
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        Values.of(text)
+        times.append(time.perf_counter() - began)
+    assert min(times) < 0.03
