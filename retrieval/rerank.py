@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # Weight of the newest measurement in the running cost of a candidate.
 _SMOOTHING = 0.2
+# What the running cost loses with each request that it turned away: one slow call must not shut the
+# stage out for good, and what is truly too slow must not be tried often.
+_FORGETTING = 0.05
 # Share of the time left that a rerank may plan with; the rest absorbs the estimate's error.
 _MARGIN = 0.8
 # Candidates scored to learn the cost of one, when a budget is set before anything was measured.
@@ -82,4 +85,8 @@ class RerankStage:
         if self._ms_each is None:
             self.rank(run, rows[:_PROBE])
         left = (run.deadline - perf_counter()) * 1e3
-        return min(len(rows), max(0, int(_MARGIN * left / (self._ms_each or 1e-6))))
+        each = self._ms_each or 1e-6
+        count = min(len(rows), max(0, int(_MARGIN * left / each)))
+        if count < 2 and left > 0:
+            self._ms_each = each * (1 - _FORGETTING)
+        return count

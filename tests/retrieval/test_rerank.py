@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from time import perf_counter, sleep
 
@@ -137,6 +138,35 @@ def test_a_budget_set_before_anything_was_measured_is_probed() -> None:
 def test_a_budget_too_short_for_two_candidates_is_exceeded() -> None:
     with pytest.raises(BudgetExceeded, match="'model'"):
         run_with(RowScorer(descending, ms_each=20), budget_ms=1).rerank("model", ranking(50), 50)
+
+
+def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good() -> None:
+    scorer = RowScorer(descending, ms_each=20)
+    stage = RerankStage(lambda: scorer)
+    stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
+    scorer._ms_each = 0.0
+    refused = 0
+    while refused < 200:
+        run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.01)
+        try:
+            run.rerank("model", ranking(50), 40)
+            break
+        except BudgetExceeded:
+            refused += 1
+    assert 5 < refused < 60
+    run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.01)
+    run.rerank("model", ranking(50), 40)
+
+
+def test_what_is_too_slow_is_seldom_tried() -> None:
+    scorer = RowScorer(descending, ms_each=20)
+    stage = RerankStage(lambda: scorer)
+    stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
+    for _ in range(200):
+        run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.002)
+        with contextlib.suppress(BudgetExceeded):
+            run.rerank("model", ranking(50), 40)
+    assert len(scorer.seen) < 8
 
 
 def test_a_generous_budget_takes_every_candidate() -> None:
