@@ -94,9 +94,21 @@ class TextSession:
         return chosen, further
 
     def width_beside(self) -> int:
-        """Length of the last axis of the output beside the chosen one; 0 if there is none."""
+        """Length of the last axis of the output beside the chosen one; 0 if there is none.
+
+        Raises:
+            ModelError: it varies.
+        """
+        if not self._beside:
+            return 0
         shapes = {node.name: node.shape for node in self._session.get_outputs()}
-        return int(shapes[self._beside[1]][-1]) if self._beside else 0
+        width = shapes[self._beside[1]][-1]
+        if not isinstance(width, int):
+            raise ModelError(
+                f"{self._path}: the length of its {self._beside[1]!r} is not fixed: "
+                f"{shapes[self._beside[1]]}"
+            )
+        return width
 
     def _feed(self, ids: Sequence[int], segments: Sequence[int] | None) -> dict[str, NDArray[Any]]:
         count = len(ids)

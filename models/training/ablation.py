@@ -5,8 +5,8 @@
     python -m shortlist.models.training.ablation --data DATA/train --evaluation DATA/eval \
         --start FOLDER/all-MiniLM-L6-v2 --out runs/ablation --seed 0 --seed 1
 
-Figures of the float32 encoder alone, no fusion. The record is `evals/results/ablation.json`; a run
-that was interrupted goes on where it stopped.
+Figures of the encoder alone as it is trained (bfloat16), no fusion. The record is
+`evals/results/ablation.json`; a run that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import torch
 import typer
 from rich import print as show
 
+from ...errors import EvaluationError
 from ...evals import xlam
 from ...evals.record import RESULTS, Cell, Record, Table, provenance, write_record
 from ...evals.xlam_rows import stream_rows
@@ -174,6 +175,7 @@ def main(
         mine_after=(),
         mixture=Mixture(queries=queries),
     )
+    settings = {"steps": steps, "queries": queries, "unseen": unseen}
     for one in seed:
         folders = {name: out / f"{name.replace(' ', '-')}-{one}" for name in only or VARIANTS}
         pending = [name for name in folders if not (folders[name] / "figures.json").exists()]
@@ -191,8 +193,12 @@ def main(
             variant, trained = VARIANTS[name], seen
             if not variant.written:
                 published = read_training_data(data, written=None, caps={}).requests
-                keys = {request.key for request in published}
-                kept = tuple(request for request in seen.requests if request.key in keys)
+                texts = {(request.source, request.text) for request in published}
+                kept = tuple(
+                    replace(request, also=())
+                    for request in seen.requests
+                    if (request.source, request.text) in texts
+                )
                 trained = replace(seen, requests=kept)
             none = np.zeros((len(everything.tools), 1), np.float32)
             encoder = run_variant(
@@ -206,14 +212,18 @@ def main(
                 device=device,
             )
             figures = {label: evaluate(encoder, part) for label, part in (sets | parts).items()}
-            row = {"variant": name, "seed": one, "sets": figures}
+            row = {"variant": name, "seed": one, **settings, "sets": figures}
             (folders[name] / "figures.json").write_text(json.dumps(row), encoding="utf-8")
     found = [json.loads(path.read_text(encoding="utf-8")) for path in out.glob("*/figures.json")]
+    if other := [row for row in found if any(row.get(key) != settings[key] for key in settings)]:
+        raise EvaluationError(
+            f"{out}: holds runs with other settings ({other[0]['variant']!r}); choose another --out"
+        )
     order = list(VARIANTS)
     rows = sorted(found, key=lambda row: (order.index(row["variant"]), row["seed"]))
     title = f"ablation, {steps} steps of {queries} requests"
     command = ["python", "-m", "shortlist.models.training.ablation", *sys.argv[1:]]
-    result = {"steps": steps, "queries": queries, "unseen": unseen, "rows": rows}
+    result = {**settings, "rows": rows}
     record = Record("ablation", title, table(rows), result, provenance(command))
     show(write_record(record, results))
 

@@ -1,4 +1,4 @@
-r"""Make a bundled encoder of a trained one: interpolate, export, quantise, measure.
+r"""Make a bundled encoder of a trained one: export, quantise, measure.
 
 The two that are bundled::
 
@@ -29,9 +29,10 @@ from ...retrieval.document import embedding_text
 from ..hub import WEIGHTS, ModelFiles
 from ..onnx_encoder import OnnxEncoder
 from .data import WRITTEN, read_rows
+from .evaluate import LabelledSet
 from .export import export_encoder, export_text, quantize
 from .late import TokenHead
-from .quantization import measure_loss, read_task
+from .quantization import measure_loss
 from .single import SingleText
 from .smoothing import smooth
 
@@ -48,30 +49,6 @@ def save_tokenizer(source: Path, target: Path) -> None:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     tokenizer.save(str(target / "tokenizer.json"), pretty=False)
-
-
-def interpolated(source: Path, stock: Path | None, share: float) -> Any:
-    """A transformer `share` of the way from the stock weights to the trained ones.
-
-    Keeps more of what the stock model knew of other texts (Wortsman et al., "Robust fine-tuning of
-    zero-shot models", CVPR 2022).
-
-    Args:
-        source: folder of the trained encoder.
-        stock: folder of the encoder it started from; None for the trained weights as they are.
-        share: 0 for stock, 1 for trained.
-    """
-    trained = AutoModel.from_pretrained(source, attn_implementation="eager", dtype=torch.float32)
-    if stock is not None:
-        start = AutoModel.from_pretrained(stock, attn_implementation="eager", dtype=torch.float32)
-        weights, other = trained.state_dict(), start.state_dict()
-        trained.load_state_dict(
-            {
-                name: torch.lerp(other[name], value, share) if value.is_floating_point() else value
-                for name, value in weights.items()
-            }
-        )
-    return trained
 
 
 def tokens_head(source: Path, transformer: Any) -> TokenHead | None:
@@ -93,18 +70,18 @@ def main(
     origin: Annotated[str, typer.Option(help="Where the weights come from.")],
     max_tokens: Annotated[int, typer.Option(help="Window; longer texts are cut.")] = 128,
     licence: Annotated[str, typer.Option(help="Of the weights.")] = "Apache-2.0",
-    stock: Annotated[Path | None, typer.Option(help="Interpolate from this encoder.")] = None,
-    share: Annotated[float, typer.Option(help="How far, 0 to 1.")] = 1.0,
     plain: Annotated[bool, typer.Option(help="Not smoothed, for texts in batches.")] = False,
     task: Annotated[Path | None, typer.Option(help="Measure the quantisation loss on it.")] = None,
 ) -> None:
     """Export an encoder as int8 ONNX into models/weights, with what quantisation cost."""
     target = WEIGHTS / name
     save_tokenizer(source, target)
-    transformer = interpolated(source, stock, share)
+    transformer = AutoModel.from_pretrained(
+        source, attn_implementation="eager", dtype=torch.float32
+    )
     settings = {
         "max_tokens": max_tokens,
-        "pooling": "mean over the attention mask, then L2, in the graph",
+        "pooling": "mean over the tokens, then L2, in the graph",
         "dim": transformer.config.hidden_size,
         "quantization": QUANTIZATION if plain else f"{QUANTIZATION}, smoothed",
         "source": origin,
@@ -125,7 +102,7 @@ def main(
             loss = measure_loss(
                 OnnxEncoder(ModelFiles(f"{name} fp32", target, exact)),
                 OnnxEncoder(ModelFiles(name, target, target / "model.onnx")),
-                *read_task(task),
+                LabelledSet.read(task / "judged_tools.jsonl", task / "queries.jsonl"),
             )
             (target / "quantization_loss.json").write_text(
                 json.dumps(loss, indent=2) + "\n", encoding="utf-8"

@@ -94,8 +94,16 @@ class TrainingData:
         return table
 
 
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Objects of a JSON lines file; a line that is none raises EvaluationError with its number."""
+def read_rows(path: Path, *, needs: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """Objects of a JSON lines file.
+
+    Args:
+        path: the file.
+        needs: keys that every object has.
+
+    Raises:
+        EvaluationError: a line that is no object, or lacks a key; it is named.
+    """
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
@@ -104,6 +112,8 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 raise EvaluationError(f"{path}:{number}: not JSON: {error}") from error
             if not isinstance(row, dict):
                 raise EvaluationError(f"{path}:{number}: expected an object, got {type(row)}")
+            if missing := [key for key in needs if key not in row]:
+                raise EvaluationError(f"{path}:{number}: lacks {', '.join(missing)}")
             yield row
 
 
@@ -129,12 +139,15 @@ def _read_set(
     folder: Path, offset: int, written: Iterable[Path]
 ) -> tuple[list[TrainingTool], list[Request]]:
     source = folder.name
-    tools = [read_tool(row, source) for row in read_rows(folder / "tools.jsonl")]
+    tools = [
+        read_tool(row, source) for row in read_rows(folder / "tools.jsonl", needs=("id", "name"))
+    ]
     place = {tool.id: offset + index for index, tool in enumerate(tools)}
     requests: list[Request] = []
-    own = [row["query"] for row in read_rows(folder / "queries.jsonl")]
+    needs = ("query", "relevant")
+    own = [row["query"] for row in read_rows(folder / "queries.jsonl", needs=needs)]
     for path in (folder / "queries.jsonl", *written):
-        for number, row in enumerate(read_rows(path), 1):
+        for number, row in enumerate(read_rows(path, needs=needs), 1):
             if row.get("set", source) != source:
                 continue
             ids = [f"{source}:{name}" for name in row["relevant"]]
@@ -191,7 +204,7 @@ def read_training_data(
         seed: chooses the requests that a cap keeps.
 
     Raises:
-        EvaluationError: no set there, or a row that cannot be used.
+        EvaluationError: no set there, or a row that cannot be used; it is named.
     """
     folders = sorted(path.parent for path in directory.glob("*/queries.jsonl"))
     if not folders:
@@ -221,7 +234,7 @@ def judged(
         judgements: file of rows `request` (its `key`), `also` (ids with the set's name in front)
             and `unclear` (whether it was found too vague or wrong to train on).
     """
-    rows = {row["request"]: row for row in read_rows(judgements)}
+    rows = {row["request"]: row for row in read_rows(judgements, needs=("request",))}
     place = {tool.id: index for index, tool in enumerate(tools)}
     kept: list[Request] = []
     for request in requests:
@@ -267,14 +280,8 @@ def hold_out(
     kept, held = (
         tuple(data.requests[query.row] for query in side) for side in (split.seen, split.unseen)
     )
-    closed = {_home(data.tools[tool]) for request in held for tool in request.relevant}
     kept = tuple(
-        replace(request, also=tuple(t for t in request.also if _home(data.tools[t]) not in closed))
+        replace(request, also=tuple(t for t in request.also if ids[t] not in split.held_out))
         for request in kept
     )
     return replace(data, requests=kept), replace(data, requests=held)
-
-
-def _home(tool: TrainingTool) -> str:
-    """What a tool shares with those it is held out with."""
-    return f"{tool.source}/{tool.server}" if tool.server else tool.id

@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ...errors import EvaluationError
 from .data import TrainingData, TrainingTool, read_rows, read_tool
 from .late import late_interaction
 from .model import TextEncoder
 
-#: Tokens read of a request and of a tool when evaluating; longer than in training.
+#: Tokens read of a request and of a tool when evaluating.
 QUERY_LENGTH = 96
 TOOL_LENGTH = 128
 
@@ -36,19 +37,23 @@ class LabelledSet:
 
     @classmethod
     def read(cls, tools: Path, queries: Path) -> LabelledSet:
-        """Read two files in the common form; requests that no tool serves are left out."""
-        catalog = tuple(read_tool(row, tools.parent.name) for row in read_rows(tools))
-        place = {tool.id: index for index, tool in enumerate(catalog)}
-        rows = [row for row in read_rows(queries) if row["relevant"]]
-        return cls(
-            catalog,
-            tuple(row["query"] for row in rows),
-            tuple(
-                frozenset(place[f"{queries.parent.name}:{name}"] for name in row["relevant"])
-                for row in rows
-            ),
-            tuple(row.get("style") or "" for row in rows),
-        )
+        """Read two files in the common form; requests that no tool serves are left out.
+
+        Raises:
+            EvaluationError: a row that cannot be used; it is named.
+        """
+        rows = read_rows(tools, needs=("id", "name"))
+        catalog = tuple(read_tool(row, tools.parent.name) for row in rows)
+        place = {tool.id.partition(":")[2]: index for index, tool in enumerate(catalog)}
+        asked: list[tuple[str, frozenset[int], str]] = []
+        for number, row in enumerate(read_rows(queries, needs=("query", "relevant")), 1):
+            if missing := [name for name in row["relevant"] if name not in place]:
+                raise EvaluationError(f"{queries}:{number}: no such tool in {tools}: {missing}")
+            if row["relevant"]:
+                found = frozenset(place[name] for name in row["relevant"])
+                asked.append((row["query"], found, row.get("style") or ""))
+        texts, relevant, styles = zip(*asked, strict=True) if asked else ((), (), ())
+        return cls(catalog, texts, relevant, styles)
 
     @classmethod
     def of(cls, data: TrainingData) -> LabelledSet:
@@ -66,7 +71,10 @@ class LabelledSet:
         return cls(
             tuple(data.tools[index] for index in chosen),
             tuple(request.text for request in data.requests),
-            tuple(frozenset(place[i] for i in request.relevant) for request in data.requests),
+            tuple(
+                frozenset(place[i] for i in (*request.relevant, *request.also) if i in place)
+                for request in data.requests
+            ),
             tuple(request.style for request in data.requests),
         )
 

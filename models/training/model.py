@@ -27,7 +27,7 @@ class TextEncoder(torch.nn.Module):
     Args:
         folder: a model in Hugging Face layout, safetensors and tokenizer.
         device: where it runs. On a CPU and on CUDA alike the transformer runs in bfloat16 under
-            autocast while it trains; weights and pooling stay in float32.
+            autocast, evaluated or trained; weights and pooling stay in float32.
     """
 
     def __init__(self, folder: Path, device: torch.device) -> None:

@@ -108,9 +108,11 @@ def draw(
         if request.source not in recipe.hard and rng.random() >= recipe.easy:
             continue
         negatives = rng.sample(mined[place], min(len(mined[place]), recipe.negatives))
+        taken = {*request.relevant, *request.also, *negatives}
         while len(negatives) < recipe.negatives:
             other = rng.randrange(len(data.tools))
-            if other not in request.relevant:
+            if other not in taken:
+                taken.add(other)
                 negatives.append(other)
         for tool in (rng.choice(request.relevant), *negatives):
             queries.append(request.text)
@@ -138,13 +140,18 @@ class Finals:
         candidates = np.argsort(-cosines, axis=1, kind="stable")[:, :finalists]
         return cls(labelled, candidates, np.take_along_axis(cosines, candidates, axis=1))
 
-    def figures(self, model: CrossEncoder) -> dict[str, dict[str, float]]:
-        """hit@1 and the rest by the weight of the logit, "0" for the encoder alone."""
+    def figures(self, model: CrossEncoder, max_length: int) -> dict[str, dict[str, float]]:
+        """hit@1 and the rest by the weight of the logit, "0" for the encoder alone.
+
+        Args:
+            model: scores the candidates.
+            max_length: tokens of a pair that it reads.
+        """
         tools = self.labelled.tools
         queries = [text for text in self.labelled.queries for _ in self.candidates[0]]
         documents = [tools[place].text for place in self.candidates.ravel()]
         model.eval()
-        logits = model.score(queries, documents, TOOL_LENGTH).reshape(self.candidates.shape)
+        logits = model.score(queries, documents, max_length).reshape(self.candidates.shape)
         model.train()
         found = {}
         for weight in (0.0, *WEIGHTS):
@@ -201,8 +208,9 @@ class RerankTraining(Run):
 
     def _evaluate(self, loss: float) -> None:
         """Score the finals; keep the weights if their best sum with the cosine is the best yet."""
-        figures = self._finals.figures(self._model)
-        score = max(one["hit@1"] + one["recall@10"] for one in figures.values())
+        figures = self._finals.figures(self._model, self._recipe.max_length)
+        sums = (figures[f"{weight:g}"] for weight in WEIGHTS)
+        score = max(one["hit@1"] + one["recall@10"] for one in sums)
         self._keep(loss, {"weight": figures}, score)
         self._save_state()
 

@@ -26,6 +26,8 @@ from .recipe import Recipe, Record
 
 #: Tools whose tokens the head of late interaction starts from.
 _HEAD_TOOLS = 1024
+#: Tokens of a tool that near twins are told by.
+_TWIN_LENGTH = 80
 
 
 def _encode(
@@ -36,9 +38,7 @@ def _encode(
         return encoder.encode(texts, max_length, lambda done: progress.update(bar, completed=done))
 
 
-def near_twins(
-    data: TrainingData, encoder: Path, cache: Path, device: torch.device, *, tool_length: int = 80
-) -> Twins:
+def near_twins(data: TrainingData, encoder: Path, cache: Path, device: torch.device) -> Twins:
     """Find the near twins among the tools with an encoder that was not trained on them.
 
     Args:
@@ -46,12 +46,12 @@ def near_twins(
         encoder: folder of the encoder; the twins' thresholds hold for stock all-MiniLM-L6-v2.
         cache: file that keeps the vectors, made where there is none.
         device: where to encode.
-        tool_length: tokens of a tool that are read.
     """
     if not cache.exists():
         cache.parent.mkdir(parents=True, exist_ok=True)
         texts = [tool.text for tool in data.tools]
-        np.save(cache, _encode(TextEncoder(encoder, device), texts, tool_length, "finding twins"))
+        vectors = _encode(TextEncoder(encoder, device), texts, _TWIN_LENGTH, "finding twins")
+        np.save(cache, vectors)
     return Twins(data.tools, np.load(cache))
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -144,6 +145,24 @@ def test_bad_line_is_refused(tmp_path: Path, line: str) -> None:
     path.write_text('{"a": 1}\n' + line + "\n")
     with pytest.raises(EvaluationError, match=r"rows\.jsonl:2"):
         list(read_rows(path))
+
+
+@pytest.mark.parametrize(
+    ("file", "row", "lacking"),
+    [
+        ("tools.jsonl", {"name": "a"}, "id"),
+        ("queries.jsonl", {"relevant": []}, "query"),
+        ("queries.jsonl", {"query": "x"}, "relevant"),
+    ],
+)
+def test_a_row_that_lacks_something_is_named(
+    toy_sets: Path, tmp_path: Path, file: str, row: dict[str, object], lacking: str
+) -> None:
+    shutil.copytree(toy_sets / "toy", tmp_path / "toy")
+    with (tmp_path / "toy" / file).open("a") as rows:
+        rows.write(json.dumps(row) + "\n")
+    with pytest.raises(EvaluationError, match=rf"{file}:\d+: lacks {lacking}"):
+        read_training_data(tmp_path, written=None)
 
 
 def test_empty_folder_is_refused(tmp_path: Path) -> None:

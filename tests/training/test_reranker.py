@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -89,6 +88,9 @@ def test_lists_hold_the_answer_first_and_no_other_answer(data: TrainingData) -> 
             assert len(set(lists.queries[row : row + 4])) == 1
             served = texts[lists.queries[row]]
             assert any(text in lists.documents[row] for text in served)
+            assert len(set(lists.documents[row : row + 4])) == 4
+            for other in lists.documents[row + 1 : row + 4]:
+                assert not any(text in other for text in served)
     assert draw(data, mined, RECIPE, 0) != draw(data, mined, RECIPE, 1)
 
 
@@ -115,11 +117,15 @@ def test_training_learns_and_what_is_exported_scores_alike(
     best = tmp_path / "run" / "best"
     export(best, tmp_path / "tiny", origin="a test", max_tokens=32)
     shipped, trained = load_reranker(str(tmp_path / "tiny")), CrossEncoder(best, CPU).eval()
-    documents = [tool.text for tool in data.tools[:20]]
-    exact = trained.score(["find the letter"] * 20, documents, 32)
-    found = shipped.score("find the letter", documents)
-    assert np.corrcoef(exact, found)[0, 1] > 0.95
-    assert json.loads((tmp_path / "tiny" / "shortlist.json").read_text())["layers"] == 2
+    asked = [request for request in data.requests if request.source == "toy"][:8]
+    exact, found = [], []
+    for request in asked:
+        places = [*request.relevant[:1], *range(0, len(data.tools), 7)]
+        documents = [data.tools[place].text for place in places]
+        exact.extend(trained.score([request.text] * len(documents), documents, 32))
+        found.extend(shipped.score(request.text, documents))
+    # int8 turns a few logits of a network this narrow; the rest are the same.
+    assert np.median(np.abs(np.subtract(exact, found))) < 0.1 * np.std(exact)
 
 
 def test_an_interrupted_run_ends_like_an_uninterrupted_one(

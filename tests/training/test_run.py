@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 
+from shortlist.errors import EvaluationError  # noqa: E402
 from shortlist.evals.record import read_record  # noqa: E402
 from shortlist.models.training import ablation  # noqa: E402
 from shortlist.models.training.batches import Mixture  # noqa: E402
@@ -168,14 +169,14 @@ def test_the_ablation_trains_its_variants_and_records_them(
     (evaluation / "xlam" / "xlam_first_1000.jsonl").write_text(json.dumps(row) + "\n")
     names = ["all but mining", "without this project's requests"]
 
-    def run() -> None:
+    def run(steps: int = 2) -> None:
         ablation.main(
             data=toy_sets,
             evaluation=evaluation,
             start=start,
             out=tmp_path / "runs",
             seed=[0, 1],
-            steps=2,
+            steps=steps,
             queries=8,
             unseen=0.3,
             only=names,
@@ -191,3 +192,5 @@ def test_the_ablation_trains_its_variants_and_records_them(
     trained = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/figures.json")}
     run()
     assert trained == {path: path.stat().st_mtime_ns for path in trained}
+    with pytest.raises(EvaluationError, match="other settings"):
+        run(steps=3)

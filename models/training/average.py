@@ -1,0 +1,81 @@
+r"""The average of trained encoders, as a folder to start from or to bundle.
+
+::
+
+    python -m shortlist.models.training.average RUN/best OTHER/best --share 0.5 --share 0.5 \
+        --out runs/average
+
+Weights of runs from one start lie in one basin, where their mean often ranks better than each
+(Wortsman et al., "Model soups", ICML 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+from transformers import AutoModel, AutoTokenizer
+
+from ...errors import ConfigError
+from .late import TokenHead
+
+
+def average(folders: Sequence[Path], shares: Sequence[float], out: Path) -> None:
+    """Write the weighted mean of encoders, Hugging Face layout, the first one's tokenizer.
+
+    The head of late interaction is the mean of those that have one, if any.
+
+    Args:
+        folders: of the encoders.
+        shares: of each in the mean; they are divided by their sum.
+        out: folder to write.
+
+    Raises:
+        ConfigError: not as many shares as folders, or none above 0.
+    """
+    if len(folders) != len(shares) or min(shares, default=0) < 0 or sum(shares) <= 0:
+        raise ConfigError(f"{len(folders)} encoders take as many shares above 0, not {shares}")
+    models = [AutoModel.from_pretrained(folder, dtype=torch.float32) for folder in folders]
+    mean = _mean([model.state_dict() for model in models], shares)
+    models[0].load_state_dict(mean)
+    models[0].save_pretrained(out)
+    AutoTokenizer.from_pretrained(folders[0], local_files_only=True).save_pretrained(out)
+    heads = [TokenHead(models[0].config.hidden_size) for _ in folders]
+    loaded = [
+        (head.state_dict(), share)
+        for head, folder, share in zip(heads, folders, shares, strict=True)
+        if head.load(folder)
+    ]
+    if loaded:
+        heads[0].load_state_dict(_mean([state for state, _ in loaded], [s for _, s in loaded]))
+        heads[0].save(out)
+
+
+def _mean(
+    states: Sequence[dict[str, torch.Tensor]], shares: Sequence[float]
+) -> dict[str, torch.Tensor]:
+    total = sum(shares)
+    return {
+        name: torch.stack(
+            [state[name] * (share / total) for state, share in zip(states, shares, strict=True)]
+        ).sum(dim=0)
+        if value.is_floating_point()
+        else value
+        for name, value in states[0].items()
+    }
+
+
+def main(
+    folders: Annotated[list[Path], typer.Argument(help="Encoders, Hugging Face layout.")],
+    share: Annotated[list[float], typer.Option(help="Of each in turn.")],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+) -> None:
+    """Average encoders."""
+    average(folders, share, out)
+
+
+if __name__ == "__main__":
+    typer.run(main)
