@@ -183,7 +183,7 @@ def main(
             continue
         everything = read_training_data(data, seed=one)
         seen, held_out = hold_out(everything, unseen, by="server", seed=0)
-        twins = near_twins(everything, start, out / "stock-vectors.npy", device)
+        twins = near_twins(everything, start, out, device)
         every = max(1, len(seen.requests) // _SEEN)
         parts = {
             "unseen servers": LabelledSet.of(held_out),

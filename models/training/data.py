@@ -80,6 +80,16 @@ class TrainingData:
     tools: tuple[TrainingTool, ...]
     requests: tuple[Request, ...]
 
+    @property
+    def tools_fingerprint(self) -> str:
+        """Hash of all that is read of the tools, in order."""
+        return _digest(self.tools)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of tools and requests, in order."""
+        return _digest((*self.tools, *self.requests))
+
     def counts(self) -> dict[str, dict[str, int]]:
         """Tools, requests and tools with a request of each set."""
         table: dict[str, dict[str, int]] = {}
@@ -92,6 +102,13 @@ class TrainingData:
         for request in self.requests:
             table[request.source]["requests"] += 1
         return table
+
+
+def _digest(parts: Iterable[TrainingTool | Request]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        digest.update(repr(part).encode(errors="replace"))
+    return digest.hexdigest()
 
 
 def read_rows(path: Path, *, needs: Sequence[str] = ()) -> Iterator[dict[str, Any]]:

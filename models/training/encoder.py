@@ -68,7 +68,7 @@ def main(
         ),
         sets,
         LabelledSet.read(development / "judged_tools.jsonl", development / "queries.jsonl"),
-        near_twins(sets, stock or start, out / "stock-vectors.npy", device),
+        near_twins(sets, stock or start, out, device),
         start=start,
         out=out,
         device=device,

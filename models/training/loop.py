@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from rich.progress import Progress, TaskID
 
+from ...errors import EvaluationError
 from .recipe import Record, learning_rate_share
 
 
@@ -53,6 +54,10 @@ class Run(ABC):
         out: folder of the run.
         optimizer: whose learning rate is set before each step, times the group's `rate`.
         trained: the parameters whose gradients are clipped to norm 1.
+        data: fingerprint of what is trained on.
+
+    Raises:
+        EvaluationError: `run` finds the state of a run of other data or another recipe.
     """
 
     def __init__(
@@ -62,12 +67,14 @@ class Run(ABC):
         out: Path,
         optimizer: torch.optim.Optimizer,
         trained: Iterable[torch.nn.Parameter],
+        data: str,
     ) -> None:
         self._schedule = schedule
         self._record = record
         self._out = out
         self._optimizer = optimizer
         self._trained = list(trained)
+        self._made_of = {"data": data, "recipe": record.recipe, "start": record.start}
         self._step = 0
         self._seconds = 0.0
         out.mkdir(parents=True, exist_ok=True)
@@ -148,13 +155,21 @@ class Run(ABC):
             "optimizer": self._optimizer.state_dict(),
             "step": self._step,
             "record": asdict(self._record),
+            "made_of": self._made_of,
         }
         part = self._out / "state.part"
         torch.save(state, part)
         part.replace(self._out / "state.pt")
 
     def _resume(self) -> None:
-        state = torch.load(self._out / "state.pt", weights_only=True)
+        path = self._out / "state.pt"
+        state = torch.load(path, weights_only=True)
+        before = state.get("made_of", {})
+        if other := [part for part, made in self._made_of.items() if before.get(part) != made]:
+            raise EvaluationError(
+                f"{path}: state of a run with another {' and '.join(other)}; remove it, or choose "
+                f"another folder than {self._out}"
+            )
         self._optimizer.load_state_dict(state["optimizer"])
         self._step = state["step"]
         self._record = Record(**state["record"])

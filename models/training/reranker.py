@@ -196,7 +196,7 @@ class RerankTraining(Run):
         trained = [one for one in self._model.parameters() if one.requires_grad]
         optimizer = torch.optim.AdamW(trained, lr=0.0, weight_decay=recipe.weight_decay)
         record = Record(asdict(recipe), start.name, data.counts())
-        super().__init__(recipe, record, out, optimizer, trained)
+        super().__init__(recipe, record, out, optimizer, trained, data.fingerprint)
 
     def _update(self) -> float:
         recipe = self._recipe
@@ -228,9 +228,9 @@ def mined_negatives(
     data: TrainingData, encoder: TextEncoder, stock: Path, out: Path, pool: int
 ) -> list[tuple[int, ...]]:
     """Hard negatives of each request, found with the encoder that will choose the candidates."""
-    cache = out / "mined.npy"
+    cache = out / f"mined-{data.fingerprint}.npy"
     if not cache.exists():
-        twins = near_twins(data, stock, out / "stock-vectors.npy", encoder.device)
+        twins = near_twins(data, stock, out, encoder.device)
         asked = encoder.encode([request.text for request in data.requests], QUERY_LENGTH)
         tools = encoder.encode([tool.text for tool in data.tools], TOOL_LENGTH)
         found = mine(data.requests, data.tools, twins, asked, tools, each=pool)

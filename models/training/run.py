@@ -38,15 +38,16 @@ def _encode(
         return encoder.encode(texts, max_length, lambda done: progress.update(bar, completed=done))
 
 
-def near_twins(data: TrainingData, encoder: Path, cache: Path, device: torch.device) -> Twins:
+def near_twins(data: TrainingData, encoder: Path, out: Path, device: torch.device) -> Twins:
     """Find the near twins among the tools with an encoder that was not trained on them.
 
     Args:
         data: the tools.
         encoder: folder of the encoder; the twins' thresholds hold for stock all-MiniLM-L6-v2.
-        cache: file that keeps the vectors, made where there is none.
+        out: folder that keeps the vectors of these tools for the next time.
         device: where to encode.
     """
+    cache = out / f"stock-vectors-{data.tools_fingerprint}.npy"
     if not cache.exists():
         cache.parent.mkdir(parents=True, exist_ok=True)
         texts = [tool.text for tool in data.tools]
@@ -102,7 +103,9 @@ class Training(Run):
             fused=True,
         )
         record = Record(asdict(recipe), start.name, data.counts())
-        super().__init__(recipe, record, out, optimizer, self._encoder.parameters())
+        super().__init__(
+            recipe, record, out, optimizer, self._encoder.parameters(), data.fingerprint
+        )
         self._stream_began = 0
         self._mined: list[tuple[int, ...]] | None = None
         self._batches = self._stream()

@@ -53,7 +53,7 @@ def _training(toy_sets: Path, start: Path, out: Path, steps: int = 30) -> Traini
         recipe,
         data,
         LabelledSet.read(toy / "judged_tools.jsonl", toy / "queries.jsonl"),
-        near_twins(data, start, out / "stock-vectors.npy", device),
+        near_twins(data, start, out, device),
         start=start,
         out=out,
         device=device,
@@ -106,6 +106,8 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(
     monkeypatch.setattr(broken, "_update", stop_at_twenty)
     with pytest.raises(Interrupted):
         broken.run()
+    with pytest.raises(EvaluationError, match="a run with another recipe; remove it"):
+        _training(toy_sets, start, tmp_path / "broken", steps=7).run()
     resumed = _training(toy_sets, start, tmp_path / "broken").run()
 
     def without_times(curve: list[dict[str, object]]) -> list[dict[str, object]]:
