@@ -31,11 +31,11 @@ from ...evals.record import RESULTS, Cell, Record, Table, provenance, write_reco
 from ...evals.xlam_rows import stream_rows
 from .batches import Mixture
 from .data import Request, TrainingData, hold_out, read_tool, read_training_data
+from .encoder_training import Training, near_twins
 from .evaluate import LabelledSet, evaluate
-from .model import TextEncoder
 from .negatives import Twins
 from .recipe import Recipe
-from .run import Training, near_twins
+from .text_encoder import TextEncoder
 
 #: Sets and the figures that are shown of each.
 SHOWN = {

@@ -93,8 +93,8 @@ class Batches:
                 self._of_tool[tool].append(position)
         self._of_server: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
         for position, served in enumerate(data.tools):
-            if served.server:
-                self._of_server[served.source, served.server].append(position)
+            if served.home:
+                self._of_server[served.home].append(position)
 
     def __iter__(self) -> Iterator[Batch]:
         rng = random.Random(self._seed)
@@ -117,14 +117,8 @@ class Batches:
             yield self._build(list(chosen), rng)
 
     def _siblings(self, tool: int) -> list[int]:
-        shown_tool = self._data.tools[tool]
-        if not shown_tool.server:
-            return []
-        return [
-            other
-            for other in self._of_server[shown_tool.source, shown_tool.server]
-            if other != tool
-        ]
+        home = self._data.tools[tool].home
+        return [other for other in self._of_server[home] if other != tool] if home else []
 
     def _group(self, seed: int, rng: random.Random) -> list[int]:
         """A drawn request, and requests for its tool, its siblings and its hard negatives."""

@@ -46,6 +46,11 @@ class TrainingTool:
     parameters: tuple[str, ...] = ()
 
     @property
+    def home(self) -> tuple[str, str] | None:
+        """Its set and server, or None without a server."""
+        return (self.source, self.server) if self.server else None
+
+    @property
     def text(self) -> str:
         """What the encoder reads of this tool when it is deployed."""
         return tool_text(self.name, self.server, self.description, self.parameters)

@@ -17,10 +17,10 @@ from rich import print_json
 
 from .batches import Mixture
 from .data import hold_out, read_training_data
+from .encoder_training import Training, near_twins
 from .evaluate import LabelledSet, evaluate
-from .model import TextEncoder
 from .recipe import Recipe
-from .run import Training, near_twins
+from .text_encoder import TextEncoder
 
 _DEFAULT = Recipe()
 

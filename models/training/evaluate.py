@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...errors import EvaluationError
 from .data import TrainingData, TrainingTool, read_rows, read_tool
 from .late import late_interaction
-from .model import TextEncoder
+from .text_encoder import TextEncoder
 
 #: Tokens read of a request and of a tool when evaluating.
 QUERY_LENGTH = 96
@@ -59,13 +59,9 @@ class LabelledSet:
     def of(cls, data: TrainingData) -> LabelledSet:
         """The requests of a part that was held out, among the tools of the servers they ask."""
         asked = {index for request in data.requests for index in request.relevant}
-        servers = {
-            (data.tools[i].source, data.tools[i].server) for i in asked if data.tools[i].server
-        }
+        homes = {data.tools[index].home for index in asked} - {None}
         chosen = [
-            index
-            for index, tool in enumerate(data.tools)
-            if index in asked or (tool.source, tool.server) in servers
+            index for index, tool in enumerate(data.tools) if index in asked or tool.home in homes
         ]
         place = {index: row for row, index in enumerate(chosen)}
         return cls(

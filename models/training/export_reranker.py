@@ -16,7 +16,7 @@ import torch
 import typer
 
 from .bundle import QUANTIZATION, save_tokenizer
-from .cross import CrossEncoder
+from .cross_encoder import CrossEncoder
 from .export import export_scorer, quantize
 
 

@@ -39,7 +39,7 @@ class Twins:
         self._twins: list[frozenset[int]] = []
         names = np.unique([spaced(tool.name).lower() for tool in tools], return_inverse=True)[1]
         servers = np.unique(
-            [f"{tool.source}/{tool.server}" if tool.server else f"{tool.id}\0" for tool in tools],
+            ["/".join(tool.home) if tool.home else f"{tool.id}\0" for tool in tools],
             return_inverse=True,
         )[1]
         for start in range(0, len(tools), 1024):
@@ -59,7 +59,7 @@ class Twins:
         return frozenset(relevant).union(*(self._twins[tool] for tool in relevant))
 
 
-class LexicalIndex:
+class Bm25:
     """BM25 (k1 1.2, b 0.75) over tool texts, for mining only."""
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -112,7 +112,7 @@ def mine(
         For each request, positions of tools, hardest first, that neither serve it nor are twins of
         a tool that does nor suspiciously near to the request.
     """
-    lexical = LexicalIndex([tool.text for tool in tools])
+    lexical = Bm25([tool.text for tool in tools])
     depth = min(4 * each, len(tools))
     mined: list[tuple[int, ...]] = []
     for start in range(0, len(requests), 256):
@@ -126,14 +126,14 @@ def mine(
             likeness = (tool_vectors[candidates] @ tool_vectors[relevant].T).max(axis=1)
             ceiling = POSITIVE_SHARE * float(scores[relevant].max())
             answers = twins.answers([*relevant, *request.also])
-            own = {tools[tool].server for tool in relevant} - {None}
+            homes = {tools[tool].home for tool in relevant} - {None}
             chosen = [
                 candidate
                 for candidate, like in zip(candidates, likeness, strict=True)
                 # A sibling on the same server is another tool by definition, however near it is.
                 if candidate not in answers
                 and (
-                    tools[candidate].server in own
+                    tools[candidate].home in homes
                     or like <= SUSPECT_COSINE
                     or scores[candidate] <= ceiling
                 )

@@ -20,14 +20,14 @@ import typer
 from numpy.typing import NDArray
 from rich import print_json
 
-from .cross import CrossEncoder
+from .cross_encoder import CrossEncoder
 from .data import TrainingData, read_training_data
+from .encoder_training import near_twins
 from .evaluate import QUERY_LENGTH, TOOL_LENGTH, LabelledSet, ranking_figures
 from .loop import Run
-from .model import TextEncoder
 from .negatives import mine
 from .recipe import Record
-from .run import near_twins
+from .text_encoder import TextEncoder
 from .views import shown
 
 #: Weights that the cross-encoder's logit is tried with, added to the cosine.

@@ -10,7 +10,7 @@ pytest.importorskip("typer")
 
 from shortlist.errors import ConfigError  # noqa: E402
 from shortlist.models.training.average import average  # noqa: E402
-from shortlist.models.training.model import TextEncoder  # noqa: E402
+from shortlist.models.training.text_encoder import TextEncoder  # noqa: E402
 
 CPU = torch.device("cpu")
 

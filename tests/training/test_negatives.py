@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shortlist.models.training.data import Request, TrainingTool, read_training_data
-from shortlist.models.training.negatives import LexicalIndex, Twins, mine
+from shortlist.models.training.negatives import Bm25, Twins, mine
 
 
 def _tool(number: int, server: str | None, name: str) -> TrainingTool:
@@ -38,7 +38,7 @@ def test_twins_are_near_copies_on_other_servers() -> None:
 
 
 def test_bm25_prefers_rare_words_and_shorter_texts() -> None:
-    index = LexicalIndex(["delete a file", "delete a folder", "delete folder", "list files"])
+    index = Bm25(["delete a file", "delete a folder", "delete folder", "list files"])
     assert np.argsort(-index.scores("delete folder")).tolist()[:2] == [2, 1]
     assert index.scores("nothing of it").tolist() == [0, 0, 0, 0]
 

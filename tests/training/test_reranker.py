@@ -11,11 +11,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from shortlist.models import load_reranker  # noqa: E402
-from shortlist.models.training.cross import CrossEncoder  # noqa: E402
+from shortlist.models.training.cross_encoder import CrossEncoder  # noqa: E402
 from shortlist.models.training.data import TrainingData, read_training_data  # noqa: E402
 from shortlist.models.training.evaluate import LabelledSet  # noqa: E402
 from shortlist.models.training.export_reranker import main as export  # noqa: E402
-from shortlist.models.training.model import TextEncoder  # noqa: E402
 from shortlist.models.training.reranker import (  # noqa: E402
     Finals,
     RerankRecipe,
@@ -24,6 +23,7 @@ from shortlist.models.training.reranker import (  # noqa: E402
     main,
     mined_negatives,
 )
+from shortlist.models.training.text_encoder import TextEncoder  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 CPU = torch.device("cpu")

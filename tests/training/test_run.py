@@ -20,10 +20,10 @@ from shortlist.models.training import ablation  # noqa: E402
 from shortlist.models.training.batches import Mixture  # noqa: E402
 from shortlist.models.training.data import read_training_data  # noqa: E402
 from shortlist.models.training.encoder import main  # noqa: E402
+from shortlist.models.training.encoder_training import Training, near_twins  # noqa: E402
 from shortlist.models.training.evaluate import LabelledSet, evaluate  # noqa: E402
-from shortlist.models.training.model import TextEncoder  # noqa: E402
 from shortlist.models.training.recipe import Recipe, learning_rate_share  # noqa: E402
-from shortlist.models.training.run import Training, near_twins  # noqa: E402
+from shortlist.models.training.text_encoder import TextEncoder  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

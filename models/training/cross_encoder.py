@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, AutoTokenizer
 
-from .model import BUCKETS
+from .text_encoder import BUCKETS
 
 _HEAD = "head.safetensors"
 """Beside the transformer's own files; a folder without it starts with a new head."""

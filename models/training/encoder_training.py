@@ -20,9 +20,9 @@ from .data import TrainingData
 from .evaluate import LabelledSet, evaluate, evaluate_late
 from .late import HEAD_RATE, late_interaction
 from .loop import Run
-from .model import TextEncoder
 from .negatives import Twins, mine
 from .recipe import Recipe, Record
+from .text_encoder import TextEncoder
 
 #: Tools whose tokens the head of late interaction starts from.
 _HEAD_TOOLS = 1024
