@@ -46,6 +46,8 @@ class BareEncoder:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         providers = ["CPUExecutionProvider"]
         self._session = ort.InferenceSession(str(files.onnx), options, providers=providers)
+        # A graph for one text a call has a first axis of one.
+        self._batches = self._session.get_inputs()[0].shape[0] != 1
         self._types = {node.name: _INTEGERS[node.type] for node in self._session.get_inputs()}
         self._outputs = [self._session.get_outputs()[0].name]
         self._tokenizer = load_tokenizer(files.folder, read_settings(files.folder).max_tokens)
@@ -59,13 +61,13 @@ class BareEncoder:
         return self._session.run(self._outputs, feed)[0]
 
     def encode_seconds(self, texts: Sequence[str]) -> float:
-        """Seconds to tokenise texts and run them in batches of like length."""
+        """Seconds to tokenise texts and run them, in batches of like length if the graph can."""
         start = perf_counter()
         rows = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
         rows.sort(key=len, reverse=True)
         position = 0
         while position < len(rows):
-            count = max(1, BATCH_TOKENS // len(rows[position]))
+            count = max(1, BATCH_TOKENS // len(rows[position])) if self._batches else 1
             self.run(self._feed(rows[position : position + count]))
             position += count
         return perf_counter() - start

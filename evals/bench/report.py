@@ -129,7 +129,7 @@ def bars(bench: Bench) -> list[Bar]:
             "s",
         ),
         Bar(
-            f"index {build['tools']:,} tools, to bare batched encoder",
+            f"index {build['tools']:,} tools, to bare encoder",
             BUILD_LIMIT,
             "most",
             build["seconds"] / build["bare_encoder_s"],
