@@ -29,12 +29,12 @@ from .run import Run
 #: that find no parameter. `missing`: share of the required numbers that the request does not give.
 WEIGHTS: Mapping[str, float] = {
     "dense": 1.0,
-    "late": 0.5,
+    "late": 0.4,
     "lexical": 0.007,
     "coverage": 0.03,
     "server": 0.1,
     "left_over": -0.05,
-    "missing": -0.05,
+    "missing": -0.08,
 }
 _CACHED_TOOLS = 16_384
 

@@ -53,9 +53,9 @@ class Mixture:
     """
 
     queries: int = 96
-    per_tool: int = 1
-    sibling_group: int = 1
-    neighbour_group: int = 1
+    per_tool: int = 2
+    sibling_group: int = 3
+    neighbour_group: int = 2
     self_supervised: float = 0.08
     joined: float = 0.05
     translated: float = 0.25
