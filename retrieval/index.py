@@ -178,18 +178,35 @@ def encode_tools(
         if progress:
             progress(done, len(fresh))
 
-    sources: list[tuple[NDArray[np.float32], TokenVectors | None]] = []
+    values: list[NDArray[np.float32]] = []
+    parts: list[TokenVectors | None] = []
     if known is not None:
-        sources.append((known.values, known.tokens if tokens else None))
+        values.append(known.values)
+        parts.append(known.tokens if tokens else None)
     if fresh or known is None:
-        sources.append(encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance))
-    values = [source for source, _ in sources]
-    parts = [part for _, part in sources if part is not None]
-    complete = len(parts) == len(sources)
+        made = encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance)
+        values.append(made[0])
+        parts.append(made[1])
+        del made
     rows = np.array([places[key] for key in keys], np.int64)
-    if len(sources) == 1 and np.array_equal(rows, np.arange(len(values[0]))):
-        chosen, chosen_parts = values[0], parts[0] if complete else None
-    else:
-        chosen = np.concatenate(values)[rows]
-        chosen_parts = TokenVectors.joined(parts, rows) if complete else None
-    return Vectors(chosen, keys, encoder.fingerprint, chosen_parts), len(fresh)
+    if len(values) == 1 and np.array_equal(rows, np.arange(len(values[0]))):
+        return Vectors(values[0], keys, encoder.fingerprint, parts[0]), len(fresh)
+    chosen = _rows_of_parts(values, rows)
+    # Let go of before the tokens, the larger half, are copied in turn.
+    values.clear()
+    held = [part for part in parts if part is not None]
+    chosen_tokens = TokenVectors.joined(held, rows) if len(held) == len(parts) else None
+    return Vectors(chosen, keys, encoder.fingerprint, chosen_tokens), len(fresh)
+
+
+def _rows_of_parts(
+    parts: Sequence[NDArray[np.float32]], rows: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Rows of arrays that lie one behind the other, without joining them first."""
+    chosen = np.empty((len(rows), parts[0].shape[1]), np.float32)
+    first = 0
+    for part in parts:
+        here = np.flatnonzero((rows >= first) & (rows < first + len(part)))
+        chosen[here] = part[rows[here] - first]
+        first += len(part)
+    return chosen

@@ -11,6 +11,7 @@ from ...models import TokenVectors
 
 NOISE = 0.5
 """Length of what is added to a unit vector; the cosine to the original is then about 0.9."""
+_AT_ONCE = 1024
 
 
 class PerturbedEncoder:
@@ -48,11 +49,15 @@ class PerturbedEncoder:
         progress: Callable[[int], None] | None = None,
     ) -> NDArray[np.float32]:
         """A vector for each text; what the text says does not matter."""
-        rows = self._generator.integers(0, len(self._vectors), len(texts))
-        vectors = self._vectors[rows]
-        noise = self._generator.standard_normal(vectors.shape, np.float32)
-        vectors += noise * np.float32(NOISE / np.sqrt(self.dim))
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = np.empty((len(texts), self.dim), np.float32)
+        # Some at a time, so that nothing stands beside the result that a real encoder would not
+        # have there either.
+        for start in range(0, len(texts), _AT_ONCE):
+            part = vectors[start : start + _AT_ONCE]
+            noise = self._generator.standard_normal(part.shape, np.float32)
+            rows = self._generator.integers(0, len(self._vectors), len(part))
+            np.add(self._vectors[rows], noise * np.float32(NOISE / np.sqrt(self.dim)), out=part)
+            part /= np.linalg.norm(part, axis=1, keepdims=True)
         if progress is not None:
             progress(len(texts))
         return vectors
@@ -67,4 +72,5 @@ class PerturbedEncoder:
         """Vectors as `encode` gives them, and tokens for each text."""
         tokens = TokenVectors.of([], 0) if self._tokens is None else self._tokens
         rows = self._generator.integers(0, max(len(tokens), 1), len(texts))
-        return self.encode(texts, query=query, progress=progress), tokens.take(rows)
+        drawn = TokenVectors.joined([tokens], rows)
+        return self.encode(texts, query=query, progress=progress), drawn
