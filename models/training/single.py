@@ -3,7 +3,7 @@
 `OnnxEncoder` runs one text a call, without padding. Then there is nothing to mask, all shapes but
 the length are known, the segment is always the first, and query, key and value come out of one
 product. On a CPU, where a short text spends much of its time between the products, that is a
-seventh of it.
+sixth of it.
 """
 
 from __future__ import annotations
