@@ -13,18 +13,19 @@ from numpy.typing import NDArray
 
 from . import registry
 from .catalog import Catalog, Tool
+from .catalog.document import embedding_text
 from .config import Config, FusionConfig, TierConfig
 from .errors import ConfigError, StoreError
 from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
 from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
-from .retrieval.document import embedding_text
 from .retrieval.features import FeatureScorer
-from .retrieval.index import Index, Vectors, build_lexical, encode_tools, rows_of
+from .retrieval.index import Index, build_lexical, rows_of
 from .retrieval.learned import Learned
-from .retrieval.rerank import RerankStage, TextScorer
+from .retrieval.rerank import ModelRerank, TextScorer
 from .retrieval.store import Saved, current, read, save
+from .retrieval.vectors import Vectors, encode_tools
 
 Progress = Callable[[int, int], None]
 #: Name of the reranker that reads the stages' measurements instead of texts.
@@ -227,7 +228,7 @@ class Builder:
                 return FeatureScorer(tools, values, tokens, lexical)
             return TextScorer(self._reranker(spec), texts)
 
-        rerankers = {spec: RerankStage(partial(scorer, spec)) for spec in self._rerankers}
+        rerankers = {spec: ModelRerank(partial(scorer, spec)) for spec in self._rerankers}
         return Index(catalog, tools, lexical, dense, rerankers, encoded, learned)
 
     def _encoder(self) -> Encoder:

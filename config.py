@@ -11,10 +11,10 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from . import registry
+from .catalog.document import LEXICAL_FIELDS
 from .errors import ConfigError
 from .gating.declaration import GateSetting
 from .gating.gate import Gate
-from .retrieval.document import LEXICAL_FIELDS
 
 _BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "lexical": {"retrievers": ("lexical",)},

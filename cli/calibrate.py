@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from ..decision.own import Asked, Calibration
+    from ..decision.report import Report
     from ..engine import Engine
-    from ..gating.decision.own import Asked, Calibration
-    from ..gating.decision.report import Report
     from ..models import Encoder
 
 
@@ -64,7 +64,7 @@ def calibrate(
 
     The figures are of requests held out in turn, one fifth at a time.
     """
-    from ..gating.decision import Decider, own
+    from ..decision import Decider, own
 
     if (out is None) != check:
         raise typer.BadParameter("give either --out FILE or --check")
@@ -100,8 +100,8 @@ def calibrate(
 
 
 def _requests(engine: Engine, files: Sequence[Path]) -> list[Asked]:
+    from ..decision.own import Asked
     from ..evals.dataset import read_queries
-    from ..gating.decision.own import Asked
 
     read = read_queries(files, engine.catalog)
     for row in read.malformed:

@@ -24,10 +24,10 @@ from .source import read_config
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
+    from ..decision import Decider
     from ..engine import Engine
     from ..evals.misses import Miss
     from ..evals.runner import Outcome
-    from ..gating.decision import Decider
 
 GATE_FAILED = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
@@ -320,7 +320,7 @@ def _indexed(catalog: Catalog, config: Path | None) -> Engine:
 
 
 def _decider(engine: Engine, gates: Path | None) -> Decider:
-    from ..gating.decision import Decider
+    from ..decision import Decider
 
     encoder = engine.admission().index.encoder
     decider = Decider.bundled() if gates is None else Decider.load(gates)

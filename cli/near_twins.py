@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from ..catalog import Tool
-from ..retrieval.analysis import spaced
+from ..text import spaced
 
 LIKENESS = 0.8
 """Share of their words two definitions have in common from which they are twins (Jaccard)."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from ..catalog import Tool
-from ..retrieval.analysis import spaced
+from ..text import spaced
 from .verbs import base_form
 
 TOPICS = 6

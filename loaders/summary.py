@@ -11,7 +11,7 @@ from typing import Any
 
 from ..catalog import Tool
 from ..catalog.text import Notes, clean_line
-from ..retrieval.analysis import spaced
+from ..text import spaced
 from .counting import bundled_counter
 from .prose import plain_sentences, without_filler
 from .verbs import SEEKING, base_form

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from ..lazy import public
 
 if TYPE_CHECKING:
-    from .encoder import DEFAULT_ENCODER, Encoder, load_encoder
+    from .encoder import Encoder
+    from .loading import DEFAULT_ENCODER, load_encoder
     from .reranker import Reranker, load_reranker
     from .token_vectors import TokenEncoder, TokenVectors, encoded, gives_tokens
     from .tokens import TokenCounter
 
 _HOMES = {
-    "DEFAULT_ENCODER": ".encoder",
+    "DEFAULT_ENCODER": ".loading",
     "Encoder": ".encoder",
     "Reranker": ".reranker",
     "TokenCounter": ".tokens",
@@ -21,7 +22,7 @@ _HOMES = {
     "TokenVectors": ".token_vectors",
     "encoded": ".token_vectors",
     "gives_tokens": ".token_vectors",
-    "load_encoder": ".encoder",
+    "load_encoder": ".loading",
     "load_reranker": ".reranker",
 }
 

@@ -1,15 +1,8 @@
 """From a request to ranked tools: lexical, dense, fusion and rerank stages, and the tiers."""
 
-from .protocols import (
-    CandidateScorer,
-    DenseIndex,
-    Fusion,
-    LexicalIndex,
-    Retriever,
-    Strategy,
-)
+from .protocols import DenseIndex, Fusion, LexicalIndex, Retriever
 from .query import Query, Ranking
-from .run import Run
+from .run import CandidateScorer, Run, Strategy
 from .selection import Hit, Placement, Selection
 from .strategy import Pipeline
 

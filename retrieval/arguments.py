@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..catalog import Tool
-from .analysis import split_identifier
+from ..text import split_identifier
 
 _READ = 4000
 """Characters of a request that are looked at."""

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..catalog.document import LEXICAL_FIELDS
 from ..models import TokenVectors
-from .analysis import terms
+from ..text import terms
 from .arguments import Slots, Values
-from .document import LEXICAL_FIELDS
 from .late import late_interaction
 from .protocols import LexicalIndex
 from .run import Run

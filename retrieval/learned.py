@@ -6,15 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-
-if TYPE_CHECKING:
-    from .index import Vectors
+from .vectors import Vectors
 
 _ARRAYS = ("map", "targets", "pulls")
 

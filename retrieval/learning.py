@@ -16,8 +16,8 @@ from .fusion import LinearFusion
 from .held_out import DEPTH, Comparison, refusal, scores
 from .index import Index
 from .learned import Learned, Strengths, mapped, moved
-from .protocols import Strategy
 from .refine import Contests, Lessons, Usage
+from .run import Strategy
 from .usage import Event, Fold, families, folds
 
 #: What is tried, one list after the other, each from the best of the one before.

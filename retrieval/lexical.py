@@ -17,7 +17,7 @@ import tantivy
 from numpy.typing import NDArray
 
 from ..errors import ConfigError, StoreError
-from .analysis import ANALYZER, analyzer, terms, words
+from ..text import ANALYZER, analyzer, terms, words
 from .query import Ranking
 
 #: Distinct terms of a query that are looked up; a longer query keeps its first ones.

@@ -1,18 +1,15 @@
-"""The seams of retrieval: what a backend, a fusion or a tier of one's own has to offer."""
+"""What a backend, a retriever or a fusion of your own must offer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .query import Query, Ranking
-
-if TYPE_CHECKING:
-    from .run import Run
 
 
 class LexicalIndex(Protocol):
@@ -64,20 +61,3 @@ class Fusion(Protocol):
     """A stage that makes one ranking of several."""
 
     def fuse(self, rankings: Mapping[str, Ranking]) -> Ranking: ...
-
-
-class CandidateScorer(Protocol):
-    """Scores candidate rows, shape (n,), for the request of a run; higher is better."""
-
-    def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]: ...
-
-
-class Strategy(Protocol):
-    """A tier: decides which stages a request passes through, using nothing but its `Run`.
-
-    `fallback` names the tier that takes over when a stage cannot run or the time is short.
-    """
-
-    @property
-    def fallback(self) -> str | None: ...
-    def rank(self, run: Run) -> Ranking: ...

@@ -14,7 +14,7 @@ from .learned import Learned, Strengths, mapped
 from .protocols import LexicalIndex
 
 if TYPE_CHECKING:
-    from .index import Vectors
+    from .vectors import Vectors
 
 _DENSE_DEPTH, _LEXICAL_DEPTH = 200, 100
 #: Tools that a tool has to beat in training: a few dozen hard ones say most of what all would.

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..models import Reranker
-from .protocols import CandidateScorer
 from .query import Ranking
-
-if TYPE_CHECKING:
-    from .run import Run
+from .run import CandidateScorer, Run
 
 # Weight of the newest measurement in the running cost of a candidate.
 _SMOOTHING = 0.2
@@ -47,7 +43,7 @@ class TextScorer:
         return self._model.score(run.query.text, self._texts(rows))
 
 
-class RerankStage:
+class ModelRerank:
     """A scorer loaded on first use, with the running cost of one candidate.
 
     Args:

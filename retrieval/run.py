@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ConfigError, RequestError
 from .protocols import Fusion, Retriever
 from .query import Query, Ranking
-from .rerank import RerankStage
 from .selection import Placement
 
 
@@ -137,3 +138,39 @@ class Run:
         start = perf_counter()
         yield
         self.timings[stage] = self.timings.get(stage, 0.0) + (perf_counter() - start) * 1e3
+
+
+class CandidateScorer(Protocol):
+    """Scores candidate rows for the request of a run."""
+
+    def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """A score for each row, shape (n,); higher is better."""
+        ...
+
+
+class RerankStage(Protocol):
+    """Reorders candidate rows, and knows what one costs."""
+
+    def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
+        """How many of the rows can be scored before the run's deadline."""
+        ...
+
+    def rank(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+        """The rows by score."""
+        ...
+
+
+class Strategy(Protocol):
+    """A tier: decides which stages a request passes through, using nothing but its `Run`.
+
+    `fallback` names the tier that takes over when a stage cannot run or the time is short.
+    """
+
+    @property
+    def fallback(self) -> str | None:
+        """Name of the tier that takes over, None for none."""
+        ...
+
+    def rank(self, run: Run) -> Ranking:
+        """Rows of the index, best first."""
+        ...

@@ -15,10 +15,9 @@ from ..models import TokenVectors, encoded
 from .answer import hits_of, outside, promoted
 from .explain import Explanation, explain
 from .index import Index
-from .protocols import Strategy
 from .query import Query, bounded
 from .refusal import HeldBack, Refusal
-from .run import Run, deadline
+from .run import Run, Strategy, deadline
 from .selection import Selection, VoterFailure
 from .tiers import Tiers
 

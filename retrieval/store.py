@@ -35,8 +35,9 @@ from filelock import FileLock, Timeout
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
 from ..models import TokenVectors
-from .index import Index, Vectors
+from .index import Index
 from .learned import Learned
+from .vectors import Vectors
 
 FORMAT = 3
 _LOCK_SECONDS = 30.0

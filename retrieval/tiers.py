@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from time import perf_counter
 
 from ..errors import MissingExtraError, ModelError, RequestError
-from .protocols import Strategy
 from .query import Ranking
-from .run import BudgetExceeded, Run
+from .run import BudgetExceeded, Run, Strategy
 
 # Weight of the newest request in a tier's running time.
 _SMOOTHING = 0.2

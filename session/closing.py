@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ..retrieval.analysis import fold
+from ..text import fold
 
 # Asks for nothing whatever was said before.
 _ENDING = frozenset(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import RequestError
-from ..retrieval.analysis import terms, words
 from ..retrieval.query import MAX_QUERY_CHARS
+from ..text import terms, words
 
 #: Messages kept, the newest.
 MAX_MESSAGES = 12

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..retrieval import Hit, Selection
-from ..retrieval.analysis import terms
+from ..text import terms
 from .finding import Found
 
 
@@ -30,7 +30,7 @@ class Decided(Protocol):
 
 
 class Decides(Protocol):
-    """Judges answers, as `gating.decision.Decider` does."""
+    """Judges answers, as `decision.Decider` does."""
 
     def decide(  # noqa: D102
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ..retrieval.analysis import terms
+from ..text import terms
 
 #: Parts a request is taken apart into at most; each costs an encoding.
 MAX_CLAUSES = 6

@@ -7,7 +7,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from ...catalog import Catalog, Tool
-from ...retrieval.analysis import terms
+from ...text import terms
 from .tasks import Script
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import demo
 from ...catalog import Catalog
-from ...gating.decision import Decider
+from ...decision import Decider
 from ...loaders import Summaries
 from .arm import Arm
 from .growth import Plan, Step

@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from ...models.encoder import DEFAULT_ENCODER
+from ...models import DEFAULT_ENCODER
 from ...models.hub import locate
 from ...models.layout import read_settings
 from ...models.tokenization import load_tokenizer

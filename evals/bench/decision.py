@@ -13,6 +13,7 @@ import numpy as np
 from ...builder import Builder
 from ...catalog import Catalog
 from ...config import Config
+from ...decision import Decider
 from ...engine import Engine
 from ...gating import (
     Condition,
@@ -28,7 +29,6 @@ from ...gating import (
     not_,
     requires_scope,
 )
-from ...gating.decision import Decider
 from ...retrieval.store import read
 from ...session import Session
 from ...session.intents import clauses

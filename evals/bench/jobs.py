@@ -70,8 +70,9 @@ def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
     from ...config import Config
     from ...engine import Engine
     from ...errors import EvaluationError
-    from ...retrieval.index import encode_tools, rows_of
+    from ...retrieval.index import rows_of
     from ...retrieval.store import read
+    from ...retrieval.vectors import encode_tools
     from .perturbed import PerturbedEncoder
 
     known = read(Path(folder)).vectors

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ...catalog import Catalog, Tool
+from ...catalog.document import embedding_text
 from ...engine import Engine
 from ...errors import EvaluationError
 from ...models.session import default_threads
-from ...retrieval.document import embedding_text
 from .bare import BareEncoder
 from .comparison import Comparison, against_bare, against_torch, torch_absence
 from .decision import Added, added, undivided

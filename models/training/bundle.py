@@ -24,8 +24,8 @@ import typer
 from tokenizers import Tokenizer
 from transformers import AutoModel
 
+from ...catalog.document import embedding_text
 from ...demo import load_catalog
-from ...retrieval.document import embedding_text
 from ..hub import WEIGHTS, ModelFiles
 from ..onnx_encoder import OnnxEncoder
 from .data import WRITTEN, read_rows

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...catalog import Catalog, Tool
+from ...catalog.document import tool_text
 from ...errors import EvaluationError
 from ...evals import splits
 from ...evals.dataset import Query
-from ...retrieval.document import tool_text
 
 #: Requests written for this project, see the README there.
 WRITTEN = Path(__file__).parent / "requests"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...retrieval.analysis import spaced, words
+from ...text import spaced, words
 from .data import Request, TrainingTool
 
 #: Cosine from which two texts are twins whatever their names, and that for tools of equal name.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 
-from ...retrieval.analysis import spaced
-from ...retrieval.document import tool_text
+from ...catalog.document import tool_text
+from ...text import spaced
 from .data import TrainingTool
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")

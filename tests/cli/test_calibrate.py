@@ -5,7 +5,7 @@ import json
 import pytest
 
 from shortlist import Engine
-from shortlist.gating.decision import Decider
+from shortlist.decision import Decider
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shortlist import Engine, Tool
+from shortlist.catalog.document import embedding_text
 from shortlist.errors import StoreError
 from shortlist.models import TokenVectors
 from shortlist.retrieval import features
-from shortlist.retrieval.document import embedding_text
-from shortlist.retrieval.index import Vectors, encode_tools
 from shortlist.retrieval.late import late_interaction
+from shortlist.retrieval.vectors import Vectors, encode_tools
 
 from .conftest import Models
 from .fakes import TOKEN_DIM, TokenBagEncoder, make_tools

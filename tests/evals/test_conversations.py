@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli.app import app
-from shortlist.gating.decision import Decider
+from shortlist.decision import Decider
 
 _TOOLS = [
     {"id": "weather/get_forecast", "name": "get_forecast", "server": "weather"}

@@ -13,8 +13,8 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.tools import StructuredTool, tool
 
 from shortlist import Engine, Tool
+from shortlist.decision import Decision
 from shortlist.errors import MissingExtraError, RequestError
-from shortlist.gating.decision import Decision
 from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
 from shortlist.session import Event, Recorder
 

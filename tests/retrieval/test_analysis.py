@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.retrieval.analysis import fold, spaced, split_identifier, terms, words
+from shortlist.text import fold, spaced, split_identifier, terms, words
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shortlist.errors import ConfigError, ModelError
 from shortlist.retrieval import Pipeline, Query, Ranking, Run
 from shortlist.retrieval.fusion import ReciprocalRankFusion
-from shortlist.retrieval.rerank import RerankStage, TextScorer
+from shortlist.retrieval.rerank import ModelRerank, TextScorer
 from shortlist.retrieval.run import BudgetExceeded
 
 Rows = NDArray[np.int64]
@@ -60,7 +60,7 @@ def ranking(count: int) -> Ranking:
 
 def run_with(scorer: RowScorer, budget_ms: float | None = None) -> Run:
     deadline = None if budget_ms is None else perf_counter() + budget_ms / 1e3
-    return Run(Query("q"), 5, {}, {"model": RerankStage(lambda: scorer)}, deadline)
+    return Run(Query("q"), 5, {}, {"model": ModelRerank(lambda: scorer)}, deadline)
 
 
 def test_candidates_are_reordered_and_the_rest_keeps_its_order() -> None:
@@ -78,7 +78,7 @@ def test_nothing_to_rerank_loads_nothing() -> None:
     def load() -> RowScorer:
         raise AssertionError
 
-    run = Run(Query("q"), 5, {}, {"model": RerankStage(load)})
+    run = Run(Query("q"), 5, {}, {"model": ModelRerank(load)})
     assert len(run.rerank("model", Ranking.empty(), 40)) == 0
 
 
@@ -97,7 +97,7 @@ def test_a_scorer_is_loaded_once_and_again_only_after_it_failed() -> None:
             raise ModelError("weights are missing")
         return RowScorer(descending)
 
-    run = Run(Query("q"), 5, {}, {"model": RerankStage(load)})
+    run = Run(Query("q"), 5, {}, {"model": ModelRerank(load)})
     with pytest.raises(ModelError, match="weights are missing"):
         run.rerank("model", ranking(3), 3)
     for _ in range(3):
@@ -118,7 +118,7 @@ def test_an_unknown_retriever_lists_what_there_is() -> None:
 
 def test_a_budget_bounds_the_candidates() -> None:
     scorer = RowScorer(descending, ms_each=5)
-    stage = RerankStage(lambda: scorer)
+    stage = ModelRerank(lambda: scorer)
     stage.rank(Run(Query("q"), 5, {}, {}), np.arange(10))  # learns the cost of one
     run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.1)
     found = run.rerank("model", ranking(100), 100)
@@ -142,7 +142,7 @@ def test_a_budget_too_short_for_two_candidates_is_exceeded() -> None:
 
 def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good() -> None:
     scorer = RowScorer(descending, ms_each=20)
-    stage = RerankStage(lambda: scorer)
+    stage = ModelRerank(lambda: scorer)
     stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
     scorer._ms_each = 0.0
     refused = 0
@@ -160,7 +160,7 @@ def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good() -> None:
 
 def test_what_is_too_slow_is_seldom_tried() -> None:
     scorer = RowScorer(descending, ms_each=20)
-    stage = RerankStage(lambda: scorer)
+    stage = ModelRerank(lambda: scorer)
     stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
     for _ in range(200):
         run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.002)
@@ -183,7 +183,7 @@ def test_a_text_scorer_reads_the_request_and_the_texts_of_the_rows() -> None:
             return np.array([len(query) * len(text) for text in texts], np.float32)
 
     scorer = TextScorer(Model(), lambda rows: ["x" * row for row in rows.tolist()])
-    run = Run(Query("qq"), 5, {}, {"model": RerankStage(lambda: scorer)})
+    run = Run(Query("qq"), 5, {}, {"model": ModelRerank(lambda: scorer)})
     found = run.rerank("model", ranking(4), 4)
     assert found.rows.tolist() == [3, 2, 1, 0]
     assert found.scores.tolist() == [6, 4, 2, 0]
@@ -209,7 +209,7 @@ class TestRun:
             Query("q"),
             3,
             {"lexical": FixedRetriever([5, 6]), "dense": FixedRetriever([6, 7])},
-            {"model": RerankStage(lambda: RowScorer(descending))},
+            {"model": ModelRerank(lambda: RowScorer(descending))},
         )
         pipeline = Pipeline(
             ("lexical", "dense"), fusion=ReciprocalRankFusion(), reranker="model", candidates=2

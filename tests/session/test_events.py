@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Tool
+from shortlist.decision import Decision
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after, requires_scope
-from shortlist.gating.decision import Decision
 from shortlist.loaders import Prompt
 from shortlist.session import Budget, Session
 from shortlist.session.event import CANDIDATES, CallEvent, Event, PromptEvent, TurnEvent

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
+from shortlist.catalog.document import embedding_text, tool_text
 from shortlist.errors import EvaluationError
 from shortlist.models.training.data import (
     Request,
@@ -22,7 +23,6 @@ from shortlist.models.training.data import (
     read_tool,
     read_training_data,
 )
-from shortlist.retrieval.document import embedding_text, tool_text
 
 
 def test_reads_all_sets_and_drops_requests_without_a_tool(toy_sets: Path) -> None:

@@ -131,7 +131,6 @@ def test_of_the_benign_definitions_beside_poisoned_ones_few_are_held_back(poison
     assert held <= total * 0.02
 
 
-@pytest.mark.xfail(strict=True, reason="17 of 19, counted once after each settling")
 def test_of_the_definitions_with_hidden_instructions_nine_in_ten_are_held_back(poison):
     held, total = poison["hidden_instruction"]
     assert held >= total * 0.9

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from shortlist import demo
 from shortlist.catalog import Catalog, Tool
+from shortlist.catalog.document import embedding_text
 from shortlist.errors import EvaluationError
 from shortlist.evals.bench.growth import grow
-from shortlist.retrieval.document import embedding_text
 
 DEMO = tuple(demo.load_catalog())
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import RequestError
+from ..errors import RequestError
 from .conformal import keeping_cut
 from .examples import Example, right_scores
 from .logistic import Logistic, sigmoid

@@ -15,10 +15,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ...catalog import Tool
-from ...retrieval.analysis import terms
-from ...retrieval.document import LEXICAL_FIELDS
-from ...retrieval.selection import Hit
+from ..catalog import Tool
+from ..catalog.document import LEXICAL_FIELDS
+from ..retrieval.selection import Hit
+from ..text import terms
 
 #: Hits a gate wants to see, of which lists are measured over the first `LISTED`.
 DEPTH = 20

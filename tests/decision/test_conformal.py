@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gating.decision.conformal import keeping_cut, missed
+from shortlist.decision.conformal import keeping_cut, missed
 
 scores = st.lists(
     st.lists(st.floats(-5, 5) | st.just(-np.inf), min_size=1, max_size=4).map(np.array),

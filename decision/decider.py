@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ConfigError
-from ...retrieval.selection import Hit, Selection
+from ..errors import ConfigError
+from ..retrieval.selection import Hit, Selection
 from .measurements import DEPTH, measure
 from .network import Network
 from .tier import TierGate

@@ -17,8 +17,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...catalog import Tool, read_tools
-from ...errors import EvaluationError
+from ..catalog import Tool, read_tools
+from ..errors import EvaluationError
 
 #: Tools of a deployment, drawn evenly by logarithm; and of one server at most, drawn from these.
 _FEWEST, _MOST = 30, 500

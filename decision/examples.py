@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...retrieval.selection import Selection
+from ..retrieval.selection import Selection
 from .measurements import DEPTH, Measurements, measure
 
 

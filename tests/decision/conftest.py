@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shortlist.catalog import Tool
-from shortlist.gating.decision.examples import Example
+from shortlist.decision.examples import Example
 from shortlist.retrieval.selection import Hit, Placement, Selection
 
 TOOLS = [

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shortlist.decision.conformal import keeping_cut, missed
+from shortlist.decision.examples import right_scores
+from shortlist.decision.logistic import Logistic, sigmoid
+from shortlist.decision.network import Network
+from shortlist.decision.report import measure_fitted, measure_gate
+from shortlist.decision.sweep import THETAS, best_theta, sweep
+from shortlist.decision.tier import TierGate
+from shortlist.decision.training import calibrated, fit_gate
 from shortlist.errors import RequestError
-from shortlist.gating.decision.conformal import keeping_cut, missed
-from shortlist.gating.decision.examples import right_scores
-from shortlist.gating.decision.logistic import Logistic, sigmoid
-from shortlist.gating.decision.network import Network
-from shortlist.gating.decision.report import measure_fitted, measure_gate
-from shortlist.gating.decision.sweep import THETAS, best_theta, sweep
-from shortlist.gating.decision.tier import TierGate
-from shortlist.gating.decision.training import calibrated, fit_gate
 
 
 def test_logistic_regression_finds_the_odds_it_was_drawn_from():

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
+from shortlist.decision import Decider
+from shortlist.decision.measurements import HIT, REQUEST, measure
+from shortlist.decision.training import fit_gate
 from shortlist.errors import ConfigError
-from shortlist.gating.decision import Decider
-from shortlist.gating.decision.measurements import HIT, REQUEST, measure
-from shortlist.gating.decision.training import fit_gate
 from shortlist.models import load_encoder
 from shortlist.retrieval.selection import Hit, Placement, Selection
 

@@ -14,9 +14,9 @@ from .tier import TierGate
 from .training import calibrated, fit_gate
 
 if TYPE_CHECKING:
-    from ...catalog import Catalog
-    from ...models import Encoder
-    from ...retrieval.selection import Selection
+    from ..catalog import Catalog
+    from ..models import Encoder
+    from ..retrieval.selection import Selection
 
 
 class Searching(Protocol):

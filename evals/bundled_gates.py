@@ -1,4 +1,4 @@
-"""`python -m shortlist.gating.decision.bundle`: the gates that come with the package.
+"""`python -m shortlist.evals.bundled_gates`: the gates that come with the package.
 
 A command, not a part: the only place here that makes engines.
 
@@ -19,22 +19,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import models
-from ...builder import Builder
-from ...catalog import Catalog
-from ...config import Config, TrustConfig
-from ...engine import Engine
-from ...models import TokenVectors, encoded, load_encoder
-from ...retrieval.index import encode_tools
-from ...retrieval.protocols import Strategy
-from ...retrieval.query import Ranking
-from ...retrieval.run import Run
-from .decider import BUNDLED, Decider
+from .. import models
+from ..builder import Builder
+from ..catalog import Catalog
+from ..config import Config, TrustConfig
+from ..decision.decider import BUNDLED, Decider
+from ..decision.examples import Example
+from ..decision.measurements import DEPTH
+from ..decision.network import Network
+from ..decision.training import ALPHA, LOST, balanced, fit_gate
+from ..engine import Engine
+from ..models import TokenVectors, encoded, load_encoder
+from ..retrieval.query import Ranking
+from ..retrieval.run import Run, Strategy
+from ..retrieval.vectors import encode_tools
 from .deployments import Deployment, Labelled, Source
-from .examples import Example
-from .measurements import DEPTH
-from .network import Network
-from .training import ALPHA, LOST, balanced, fit_gate
 
 NO_TOOL = Path(models.__file__).parent / "training" / "requests" / "no_tool.jsonl"
 SETS = ("mcp", "mcp_crawl")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ..catalog import Tool
-from .analysis import spaced
+from ..text import spaced
+from .tool import Tool
 
 #: Characters of a description that are read; an encoder's window ends long before.
 MAX_TEXT_CHARS = 4_000
