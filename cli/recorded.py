@@ -145,9 +145,9 @@ def _endings(row: Row) -> Iterator[str]:
         yield f"left: {left['tool']} ({left['kind']}): {left['reason']}"
     if row.get("changed"):
         yield f"changed definition: {_listed(row['changed'])}"
-    held = row.get("held_back", {})
+    held = row.get("denied", {})
     if held.get("count"):
-        yield f"held back: {counted(held['count'], 'tool')}; the nearest:"
+        yield f"denied: {counted(held['count'], 'tool')}; the nearest:"
         yield from (f"  {_denied(one)}" for one in held.get("nearest", ()))
     timings = row.get("timings", {})
     yield ", ".join(f"{stage} {ms:.1f} ms" for stage, ms in timings.items() if ms is not None)
@@ -198,7 +198,7 @@ def _prompt_text(row: Row) -> str:
 def _denied(denied: Row, *, named: bool = True) -> str:
     unlocked = denied.get("unlocked_by")
     ending = f"; unlocked by {_listed(unlocked)}" if unlocked else ""
-    return f"{denied['tool'] if named else 'held back'}: {denied['reason']}{ending}"
+    return f"{denied['tool'] if named else 'denied'}: {denied['reason']}{ending}"
 
 
 def _listed(ids: Sequence[str]) -> str:

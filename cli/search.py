@@ -104,10 +104,10 @@ def _footer(selection: Selection, count: int, quarantined: int) -> Text:
     if selection.tier_reason:
         text.append(f"asked for {selection.tier_asked}, ran {selection.tier}: ", style="yellow")
         text.append(f"{selection.tier_reason}\n", style="yellow")
-    if held := len(selection.held_back):
-        lines = refusal_lines(selection.held_back.nearest())
+    if held := len(selection.denied):
+        lines = refusal_lines(selection.denied.nearest())
         some = f", {quarantined:,} of them until approved" if quarantined else ""
-        text.append(f"held back: {held:,} of {counted(count, 'tool')}{some}; the nearest:\n")
+        text.append(f"denied: {held:,} of {counted(count, 'tool')}{some}; the nearest:\n")
         text.append("\n".join(lines) + "\n")
     stages = ", ".join(f"{stage} {ms:.1f}" for stage, ms in selection.timings.items())
     text.append(

@@ -11,7 +11,7 @@ from ..catalog import Tool
 from ..catalog.text import ID_LIMIT
 from ..errors import UnknownToolError
 from ..retrieval.index import Index
-from ..retrieval.refusal import HeldBack, Refusal
+from ..retrieval.refusal import Denials, Refusal
 from ..retrieval.selection import VoterFailure
 from .compiled import Evaluation
 from .matcher import Mask
@@ -125,15 +125,15 @@ class Admission:
         return UnknownToolError(text, nearest_ids(text, tools))
 
     @property
-    def refusals(self) -> HeldBack:
+    def refusals(self) -> Denials:
         """Every tool that is not admitted, with the reason, in order of id; made when looked at."""
-        return self.held_back()
+        return self.denied()
 
-    def held_back(self, nearest: Callable[[int], Sequence[int]] | None = None) -> HeldBack:
+    def denied(self, nearest: Callable[[int], Sequence[int]] | None = None) -> Denials:
         """The refusals, with what finds those nearest to a request."""
         if self.mask is None:
-            return HeldBack()
-        return HeldBack(np.flatnonzero(~self.mask), self._refused, nearest)
+            return Denials()
+        return Denials(np.flatnonzero(~self.mask), self._refused, nearest)
 
     @cached_property
     def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:

@@ -44,7 +44,7 @@ class Refusal:
         }
 
 
-class HeldBack(Sequence[Refusal]):
+class Denials(Sequence[Refusal]):
     """The refusals of a request in order of id, each made when it is looked at.
 
     Args:
@@ -86,7 +86,7 @@ class HeldBack(Sequence[Refusal]):
         return _told, (refusals, [refusals.index(one) for one in self.nearest()])
 
     def __repr__(self) -> str:
-        return f"HeldBack({len(self)} tools)"
+        return f"Denials({len(self)} tools)"
 
     def nearest(self, count: int = SHOWN) -> tuple[Refusal, ...]:
         """The refusals of the tools that would have answered the request best."""
@@ -106,5 +106,5 @@ class HeldBack(Sequence[Refusal]):
         return self._refuse(int(row))
 
 
-def _told(refusals: Sequence[Refusal], nearest: Sequence[int]) -> HeldBack:
-    return HeldBack(range(len(refusals)), refusals.__getitem__, lambda count: nearest[:count])
+def _told(refusals: Sequence[Refusal], nearest: Sequence[int]) -> Denials:
+    return Denials(range(len(refusals)), refusals.__getitem__, lambda count: nearest[:count])

@@ -16,7 +16,7 @@ from .answer import hits_of, outside, promoted
 from .explain import Explanation, explain
 from .index import Index
 from .query import Query, bounded
-from .refusal import HeldBack, Refusal
+from .refusal import Denials, Refusal
 from .run import Run, Strategy, deadline
 from .selection import Selection, VoterFailure
 from .tiers import Tiers
@@ -34,7 +34,7 @@ class Admitted(Protocol):
     @property
     def failures(self) -> tuple[VoterFailure, ...]: ...  # noqa: D102
     def refusal(self, tool_id: str) -> Refusal | None: ...  # noqa: D102
-    def held_back(self, nearest: Callable[[int], Sequence[int]]) -> HeldBack: ...  # noqa: D102
+    def denied(self, nearest: Callable[[int], Sequence[int]]) -> Denials: ...  # noqa: D102
 
 
 class Searcher:
@@ -93,7 +93,7 @@ class Searcher:
             timings=run.timings,
             total_ms=(perf_counter() - start) * 1e3,
             catalog=index.catalog.fingerprint,
-            held_back=admitted.held_back(partial(outside, run)),
+            denied=admitted.denied(partial(outside, run)),
             voter_failures=admitted.failures,
             vector=run.query.vector,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from .refusal import HeldBack
+from .refusal import Denials
 
 
 class Placement(NamedTuple):
@@ -91,7 +91,7 @@ class Selection:
         timings: milliseconds per stage, in the order they ran.
         total_ms: milliseconds from call to answer.
         catalog: fingerprint of the catalog version that answered.
-        held_back: the tools that the request may not use, with the reason; made when looked at.
+        denied: the tools that the request may not use, with the reason; made when looked at.
         voter_failures: votes of servers that counted for nothing.
         vector: the request as the encoder reads it, shape (dim,); None where no stage needed it.
     """
@@ -104,7 +104,7 @@ class Selection:
     timings: Mapping[str, float] = field(default_factory=dict)
     total_ms: float = 0.0
     catalog: str = ""
-    held_back: HeldBack = field(default_factory=HeldBack, compare=False)
+    denied: Denials = field(default_factory=Denials, compare=False)
     voter_failures: tuple[VoterFailure, ...] = ()
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
@@ -130,6 +130,6 @@ class Selection:
             "timings": {stage: round(ms, 3) for stage, ms in self.timings.items()},
             "catalog": self.catalog,
             "hits": [hit.to_dict() for hit in self.hits],
-            "held_back": self.held_back.to_dict(),
+            "denied": self.denied.to_dict(),
             "voter_failures": [failure.to_dict() for failure in self.voter_failures],
         }

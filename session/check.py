@@ -11,9 +11,9 @@ from ..gating import Refusal
 from .arguments import Problem
 
 #: `passed`: go ahead. `promoted`: not offered before, is now, to be called again with its schema
-#: seen. `invalid`: offered, but the arguments do not fit. `held_back`: the gate keeps it back.
+#: seen. `invalid`: offered, but the arguments do not fit. `denied`: the gate keeps it back.
 #: `unknown`: no such tool.
-Status = Literal["passed", "promoted", "invalid", "held_back", "unknown"]
+Status = Literal["passed", "promoted", "invalid", "denied", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,5 +92,5 @@ class Verdict:
 def unresolved(asked: str, found: Refusal | UnknownToolError) -> Verdict:
     """The verdict on a name that stands for no tool that may be used."""
     if isinstance(found, Refusal):
-        return Verdict("held_back", asked, refusal=found)
+        return Verdict("denied", asked, refusal=found)
     return Verdict("unknown", asked, nearest=found.nearest)

@@ -105,7 +105,7 @@ class TurnEvent:
         catalog: fingerprint of the catalog version.
         candidates: id and score of the tools considered, best first, at most `CANDIDATES`.
         offered: ids of the tools that serve the request, best first.
-        held_back: how many tools the request may not use.
+        denied: how many tools the request may not use.
         refusals: those of them that would have answered best.
         added: ids newly active.
         active: ids of all active tools, in the order they came.
@@ -134,7 +134,7 @@ class TurnEvent:
     catalog: str | None
     candidates: tuple[tuple[str, float], ...]
     offered: tuple[str, ...]
-    held_back: int
+    denied: int
     refusals: tuple[Denied, ...]
     added: tuple[str, ...]
     active: tuple[str, ...]
@@ -178,8 +178,8 @@ class TurnEvent:
             catalog=first.catalog if first else None,
             candidates=tuple((hit.id, hit.score) for hit in considered),
             offered=turn.ids,
-            held_back=len(first.held_back) if first else 0,
-            refusals=tuple(map(Denied.of, first.held_back.nearest())) if first else (),
+            denied=len(first.denied) if first else 0,
+            refusals=tuple(map(Denied.of, first.denied.nearest())) if first else (),
             added=turn.added,
             active=turn.active,
             left=tuple(Denied(one.tool_id, one.kind, one.reason) for one in turn.left),
@@ -209,8 +209,8 @@ class TurnEvent:
             "catalog": self.catalog,
             "candidates": [{"id": one, "score": _short(score)} for one, score in self.candidates],
             "offered": list(self.offered),
-            "held_back": {
-                "count": self.held_back,
+            "denied": {
+                "count": self.denied,
                 "nearest": [denied.to_dict() for denied in self.refusals],
             },
             "added": list(self.added),

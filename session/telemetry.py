@@ -1,7 +1,7 @@
 """Events as spans and metrics of OpenTelemetry, after its conventions for generative AI.
 
 A turn is a `retrieval` span, a call that may not go ahead an `execute_tool` span that ended in an
-error, with `error.type` `promoted`, `invalid`, `held_back` or `unknown`. What the conventions have
+error, with `error.type` `promoted`, `invalid`, `denied` or `unknown`. What the conventions have
 no attribute for is under `shortlist.*`. Conventions as of their repository in November 2026, all
 of them in development: https://github.com/open-telemetry/semantic-conventions-genai
 """
@@ -153,8 +153,8 @@ class OpenTelemetry:
             "shortlist.added": list(event.added),
             "shortlist.active": list(event.active),
             "shortlist.left": [denied.tool for denied in event.left],
-            "shortlist.held_back.count": event.held_back,
-            "shortlist.held_back.nearest": [
+            "shortlist.denied.count": event.denied,
+            "shortlist.denied.nearest": [
                 f"{denied.tool}: {denied.kind}" for denied in event.refusals
             ],
             "shortlist.abstained": event.abstained,
@@ -200,9 +200,9 @@ class OpenTelemetry:
             "error.type": event.status,
         }
         if event.denied is not None:
-            attributes["shortlist.held_back.kind"] = event.denied.kind
-            attributes["shortlist.held_back.reason"] = event.denied.reason
-            attributes["shortlist.held_back.unlocked_by"] = list(event.denied.unlocked_by)
+            attributes["shortlist.denied.kind"] = event.denied.kind
+            attributes["shortlist.denied.reason"] = event.denied.reason
+            attributes["shortlist.denied.unlocked_by"] = list(event.denied.unlocked_by)
         if event.nearest:
             attributes["shortlist.nearest"] = list(event.nearest)
         if event.problems:

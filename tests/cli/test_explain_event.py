@@ -61,9 +61,9 @@ def test_a_turn_in_words(run, log):
     assert lines[0].startswith("turn s1/2 at 20")
     assert "2 tools offered: the first 2; nothing cuts" in lines
     assert "left: mail/send_message (scope): needs the scope 'mail:send'" in text
-    assert "held back: 6 tools; the nearest:" in lines
+    assert "denied: 6 tools; the nearest:" in lines
     assert "call of mail/delete_draft" in text
-    assert "held back: needs a call of 'mail/read_*' first; unlocked by mail/read_" in text
+    assert "denied: needs a call of 'mail/read_*' first; unlocked by mail/read_" in text
     assert "was not offered; now it is, and the model was given its schema" in text
     assert "/id: expected integer" in text
     assert "went ahead" in text

@@ -22,7 +22,7 @@ def test_index_and_search_name_what_is_held_back(run, run_json, tools_file, tmp_
     assert "fun/joke: held back until approved: reads like orders to the model" in shown
     found = run_json("search", "joke", "--index", out, "--tier", "lexical")
     assert [hit["id"] for hit in found["hits"]] == []
-    assert found["held_back"]["nearest"][0]["kind"] == "quarantined"
+    assert found["denied"]["nearest"][0]["kind"] == "quarantined"
     explained = run("explain", "joke", "fun/joke", "--index", out).stdout
     assert "reads like orders" in explained
 

@@ -64,13 +64,13 @@ class TestDenied:
         admission = gated.admission()
         found = gated.search(query, tier=tier, k=60, admission=admission)
         assert not set(found.ids) & denied
-        assert {refusal.tool_id for refusal in found.held_back} == denied
-        assert len(found.held_back.nearest()) == min(5, len(denied))
+        assert {refusal.tool_id for refusal in found.denied} == denied
+        assert len(found.denied.nearest()) == min(5, len(denied))
         text = json.dumps(found.to_dict())
         for tool in TOOLS:
             if tool.id in denied:
                 assert tool.description not in text
-        for refusal in found.held_back:
+        for refusal in found.denied:
             assert not set(refusal.unlocked_by) & denied
             explained = gated.explain(query, refusal.tool_id, tier=tier)
             assert explained.refusal == refusal
@@ -111,8 +111,8 @@ class TestDenied:
         answers.append(sixty.search("create an issue", tier=tier))
         sixty.quarantine({})
         assert len({answer.ids for answer in answers}) == 1
-        assert [len(answer.held_back) for answer in answers] == [len(denied)] * 4
-        kinds = [answer.held_back[0].kind for answer in answers]
+        assert [len(answer.denied) for answer in answers] == [len(denied)] * 4
+        kinds = [answer.denied[0].kind for answer in answers]
         assert kinds == ["scope", "not_allowed", "excluded", "quarantined"]
 
     def test_the_nearest_of_the_held_back_are_those_that_would_have_been_offered(
@@ -121,29 +121,29 @@ class TestDenied:
         full = sixty.search("create an issue", tier=tier, k=8)
         best = full.ids[:3]
         found = sixty.search("create an issue", tier=tier, allowed=set(IDS) - set(best))
-        assert {refusal.tool_id for refusal in found.held_back.nearest()} == set(best)
-        form = found.to_dict()["held_back"]
+        assert {refusal.tool_id for refusal in found.denied.nearest()} == set(best)
+        form = found.to_dict()["denied"]
         assert form["count"] == 3
         assert {refusal["tool"] for refusal in form["nearest"]} == set(best)
 
     def test_nothing_is_held_back_without_a_reason_to(self, sixty: Engine, tier: str) -> None:
         found = sixty.search("create an issue", tier=tier)
-        assert list(found.held_back) == []
-        assert found.held_back.to_dict() == {"count": 0, "nearest": []}
+        assert list(found.denied) == []
+        assert found.denied.to_dict() == {"count": 0, "nearest": []}
 
     def test_an_answer_copied_elsewhere_says_the_same(self, sixty: Engine, tier: str) -> None:
         found = sixty.search("create an issue", tier=tier, allowed=IDS[:50])
         for same in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
             assert same == found
             assert same.to_dict() == found.to_dict()
-            assert list(same.held_back) == list(found.held_back)
-        assert pickle.loads(pickle.dumps(sixty.search("x", tier=tier))).held_back.nearest() == ()
+            assert list(same.denied) == list(found.denied)
+        assert pickle.loads(pickle.dumps(sixty.search("x", tier=tier))).denied.nearest() == ()
 
     def test_if_all_are_denied_nothing_is_found(self, sixty: Engine, tier: str) -> None:
         found = gated_over(sixty, set(IDS)).search("create an issue", tier=tier)
         assert found.ids == ()
-        assert len(found.held_back) == 60
-        assert found.to_dict()["held_back"]["count"] == 60
+        assert len(found.denied) == 60
+        assert found.to_dict()["denied"]["count"] == 60
 
 
 @pytest.mark.parametrize("tier", TIERS)

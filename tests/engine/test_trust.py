@@ -55,10 +55,10 @@ class TestScan:
         for query in ("tell a joke about an issue", "fun/joke", "joke"):
             found = engine.search(query, tier=tier, k=50)
             assert JOKER.id not in found.ids
-            assert [one.tool_id for one in found.held_back] == [JOKER.id]
-            assert "id_rsa" in found.held_back[0].reason
+            assert [one.tool_id for one in found.denied] == [JOKER.id]
+            assert "id_rsa" in found.denied[0].reason
             told = found.to_dict()
-            told.pop("held_back")
+            told.pop("denied")
             assert "id_rsa" not in json.dumps(told)
 
     def test_every_way_to_it_says_why(self, make_engine: MakeEngine) -> None:

@@ -292,7 +292,7 @@ class TestAdmission:
         assert refusals[1:3] == tuple(refusals)[1:3]
         with pytest.raises(IndexError):
             refusals[5]
-        assert repr(refusals) == "HeldBack(5 tools)"
+        assert repr(refusals) == "Denials(5 tools)"
         assert refusals.to_dict()["count"] == 5
 
     @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`search` and `explain` with a state: what is held back, why, and what unlocks it."""
+"""`search` and `explain` with a state: what is denied, why, and what unlocks it."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def found(*arguments: str) -> Any:
 
 def test_search_tells_what_is_held_back(source: list[str]) -> None:
     text = run("search", "merge a pull request", *source)
-    assert "held back: 5 of 12 tools; the nearest:" in text
+    assert "denied: 5 of 12 tools; the nearest:" in text
     assert "github/merge_pull_request: needs the scope 'w' and a call of 'search_issues'" in text
-    form = found("search", "merge a pull request", *source)["held_back"]
+    form = found("search", "merge a pull request", *source)["denied"]
     assert form["count"] == 5
     assert form["nearest"][0]["tool"] == "github/merge_pull_request"
 

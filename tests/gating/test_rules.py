@@ -289,5 +289,5 @@ def test_rules_say_what_they_concern() -> None:
 def test_an_engine_is_opened_with_the_rules_of_its_config(tmp_path: Path) -> None:
     make_engine().save(tmp_path)
     engine = Engine.open(tmp_path, tiers=["lexical"], gate=Gate([Rule(SCOPE)]))
-    assert len(engine.search("issue").held_back) == len(TOOLS)
+    assert len(engine.search("issue").denied) == len(TOOLS)
     assert predicate(lambda _: True, "p") != predicate(lambda _: True, "p")

@@ -239,7 +239,7 @@ class TestInASearch:
         votes = Votes(excluded={"slack/search_messages": "asleep", "gone/tool": ""})
         found = make_engine().search("find messages by words", votes=votes)
         assert "slack/search_messages" not in found.ids
-        [refusal] = found.held_back
+        [refusal] = found.denied
         assert (refusal.tool_id, refusal.kind) == ("slack/search_messages", "excluded")
 
     def test_a_claimed_tool_comes_first_even_if_no_stage_found_it(self) -> None:

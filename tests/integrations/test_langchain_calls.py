@@ -53,7 +53,7 @@ def test_a_tool_held_back_is_refused_with_its_reason_and_never_told_of(tools, ca
 
     (refused,) = answers(asked("back up the database"))
     told = json.loads(refused.content)
-    assert (told["status"], told["kind"]) == ("held_back", "scope")
+    assert (told["status"], told["kind"]) == ("denied", "scope")
     assert "db:admin" in told["reason"]
     assert calls == []
     assert "create_backup" not in str(model.read[0])

@@ -46,7 +46,7 @@ def test_langchain_in_twenty_lines(tools, calls):
     assert "list_pull_requests" in model.offered[0]
     done, refused = (one for one in names["result"]["messages"] if isinstance(one, ToolMessage))
     assert done.status == "success"
-    assert json.loads(refused.content)["status"] == "held_back"
+    assert json.loads(refused.content)["status"] == "denied"
     assert names["result"]["messages"][-1].text == "Two are open."
 
 

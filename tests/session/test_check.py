@@ -49,7 +49,7 @@ def test_a_tool_held_back_says_why_and_is_not_promoted(gated: Engine) -> None:
     session.turn("delete a mail message")
     told = session.check("mail/delete_message", {"id": "7"}).to_dict()
     assert told["error"] == "tool_not_available"
-    assert told["status"] == "held_back"
+    assert told["status"] == "denied"
     assert told["kind"] == "scope"
     assert "input_schema" not in told
     assert "mail/delete_message" not in session.active
@@ -87,7 +87,7 @@ def test_any_name_has_a_verdict_that_is_json(engine: Engine, name: str) -> None:
 def test_a_check_keeps_to_the_tools_allowed(engine: Engine) -> None:
     session = Session(engine)
     verdict = session.check("mail/list_message", {"id": "1"}, allowed=["music/share_song"])
-    assert verdict.status == "held_back"
+    assert verdict.status == "denied"
     assert session.active == ()
 
 

@@ -47,7 +47,7 @@ def test_a_turn_tells_what_was_decided(engine):
     assert (event.tier, event.tier_asked) == ("lexical", "lexical")
     assert event.catalog == engine.catalog.fingerprint
     assert {"search", "session", "search.lexical"} <= set(event.timings)
-    assert event.held_back == 0
+    assert event.denied == 0
     assert event.content is None
     assert event.cut is not None
 
@@ -148,7 +148,7 @@ def test_what_left_the_session_is_told_with_its_reason():
     assert isinstance(event, TurnEvent)
     assert "mail/delete_message" in [one.tool for one in event.left]
     assert {one.kind for one in event.left} == {"scope"}
-    assert event.held_back == 10
+    assert event.denied == 10
     assert "'delete'" in event.refusals[0].reason
 
 
@@ -237,7 +237,7 @@ def test_of_a_tool_held_back_no_more_than_its_id_and_the_reason(denied, asked, c
         told = event.to_dict()
         told.pop("content", {}).pop("queries", None)
         if isinstance(event, TurnEvent):
-            reasons = [*told.pop("left"), *told.pop("held_back")["nearest"]]
+            reasons = [*told.pop("left"), *told.pop("denied")["nearest"]]
         else:
             assert isinstance(event, CallEvent)
             assert not (set(told["nearest"]) & denied)

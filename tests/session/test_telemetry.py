@@ -119,10 +119,10 @@ def test_a_call_that_may_not_go_ahead_is_a_failed_execution(exported):
     assert held.attributes["gen_ai.operation.name"] == "execute_tool"
     assert held.attributes["gen_ai.tool.name"] == "mail/delete_message"
     assert held.attributes["gen_ai.tool.type"] == "function"
-    assert held.attributes["shortlist.held_back.kind"] == "precondition"
-    assert "mail/list_message" in held.attributes["shortlist.held_back.unlocked_by"]
+    assert held.attributes["shortlist.denied.kind"] == "precondition"
+    assert "mail/list_message" in held.attributes["shortlist.denied.unlocked_by"]
     kinds = [one.attributes["error.type"] for one in (held, unknown, promoted, invalid)]
-    assert kinds == ["held_back", "unknown", "promoted", "invalid"]
+    assert kinds == ["denied", "unknown", "promoted", "invalid"]
     assert "mail/delete_message" not in unknown.attributes.get("shortlist.nearest", ())
     assert invalid.attributes["shortlist.problems"] == ("/id",)
     assert "secret" not in str([dict(one.attributes) for one in exported.spans])
@@ -130,7 +130,7 @@ def test_a_call_that_may_not_go_ahead_is_a_failed_execution(exported):
         attributes["shortlist.call.status"]: point.value
         for attributes, point in points(exported.metrics["shortlist.calls"])
     }
-    assert counted == dict.fromkeys(["passed", "held_back", "unknown", "promoted", "invalid"], 1)
+    assert counted == dict.fromkeys(["passed", "denied", "unknown", "promoted", "invalid"], 1)
 
 
 def test_the_metrics_of_turns(engine, exported):
