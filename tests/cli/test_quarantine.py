@@ -18,7 +18,7 @@ def test_index_and_search_name_what_is_held_back(run, run_json, tools_file, tmp_
     assert "note: 1 tool held back until approved:" in told
     assert "fun/joke: reads like orders to the model" in told
     shown = run("search", "tell a joke", "--index", out, "--tier", "lexical").stdout
-    assert "held back: 1 of 2 tools, 1 of them until approved" in shown
+    assert "denied: 1 of 2 tools, 1 of them until approved" in shown
     assert "fun/joke: held back until approved: reads like orders to the model" in shown
     found = run_json("search", "joke", "--index", out, "--tier", "lexical")
     assert [hit["id"] for hit in found["hits"]] == []
