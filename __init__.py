@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from .config import Config
     from .engine import Engine
     from .errors import ShortlistError
+    from .gating import Gate, Rule, State
     from .retrieval import Hit, Selection, Strategy
+    from .session import Session
+    from .view import View
 
 __version__ = "0.1.0"
 
@@ -19,22 +22,32 @@ _HOMES = {
     "Catalog": ".catalog",
     "Config": ".config",
     "Engine": ".engine",
+    "Gate": ".gating",
     "Hit": ".retrieval",
+    "Rule": ".gating",
     "Selection": ".retrieval",
+    "Session": ".session",
     "ShortlistError": ".errors",
+    "State": ".gating",
     "Strategy": ".retrieval",
     "Tool": ".catalog",
+    "View": ".view",
 }
 
 __all__ = [
     "Catalog",
     "Config",
     "Engine",
+    "Gate",
     "Hit",
+    "Rule",
     "Selection",
+    "Session",
     "ShortlistError",
+    "State",
     "Strategy",
     "Tool",
+    "View",
     "__version__",
 ]
 

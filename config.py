@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -130,6 +130,78 @@ class TrustConfig(_Section):
     approved: tuple[str, ...] = ()
 
 
+class SessionConfig(_Section):
+    """How sessions find and show tools; each setting may be given to `Engine.session` as a keyword.
+
+    The defaults show a small catalog whole, else one line of arguments for every tool where
+    `pool_tokens` have room, else lines of the servers in use and of what a turn finds.
+
+    Args:
+        tier: tier that searches; the engine's default when absent.
+        k: tools offered with their definitions per turn; when absent 3 in a session with a format,
+            where other tools have lines, and the engine's `k` else.
+        abstain: whether a turn may offer nothing because no tool fits; see `decision`.
+        cut: whether the decision also says how many tools are offered, at most `k`.
+        must_offer: whether a call of a permitted tool that the model was not shown is answered
+            with its definition first; False lets it pass if its arguments fit.
+        active_tools: tools a conversation keeps at most.
+        pinned: ids of tools that are offered from the first turn on and never dropped.
+        operator: text that stands before the tools in the system prompt.
+        pool: lines of the pool: `signatures`, `summaries`, or `auto`, which picks by size.
+        pool_tokens: tokens of the pool and of the lines that take its place.
+        in_use_tokens: how many of these may go to the servers in use.
+        schema_tokens: tokens of all offered definitions together.
+        turn_tokens: tokens that one turn may add, beyond its first definition in full and the
+            signatures of the others; None for no bound.
+        context_tokens: tokens of the model's context.
+        pass_through: share of the context below which the whole catalog is shown; 0 for never.
+        summaries: file of summaries that `shortlist summarize` wrote.
+        events: file that events are appended to as JSON lines; or a `Recorder`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    tier: str | None = None
+    k: int | None = Field(default=None, ge=1)
+    abstain: bool = True
+    cut: bool = False
+    must_offer: bool = True
+    active_tools: int = Field(default=50, ge=1)
+    pinned: tuple[str, ...] = ()
+    operator: str = ""
+    pool: Literal["auto", "signatures", "summaries"] = "auto"
+    pool_tokens: int = Field(default=3_000, ge=0)
+    in_use_tokens: int = Field(default=2_000, ge=0)
+    schema_tokens: int = Field(default=1_200, ge=0)
+    turn_tokens: int | None = Field(default=600, ge=0)
+    context_tokens: int = Field(default=200_000, ge=1)
+    pass_through: float = Field(default=0.03, ge=0, le=1)
+    summaries: Path | None = None
+    events: Path | Callable[..., None] | None = None
+
+    @model_validator(mode="after")
+    def _in_use_within_pool(self) -> Self:
+        if self.in_use_tokens > self.pool_tokens:
+            raise ValueError(
+                f"in_use_tokens ({self.in_use_tokens}) must not exceed pool_tokens "
+                f"({self.pool_tokens})"
+            )
+        return self
+
+    def changed(self, settings: Mapping[str, Any]) -> Self:
+        """These settings with some replaced.
+
+        Raises:
+            ConfigError: an unknown setting, or a wrong value.
+        """
+        if not settings:
+            return self
+        try:
+            return type(self).model_validate({**dict(self), **settings})
+        except ValidationError as error:
+            raise ConfigError(f"session.{_explained(error, type(self))}") from error
+
+
 def _built_in_tiers() -> dict[str, TierConfig]:
     return {name: TierConfig(**tier) for name, tier in _BUILT_IN_TIERS.items()}
 
@@ -152,6 +224,8 @@ class Config(_Section):
         k: hits of a request that asks for no number.
         gate: what tools need before they may be used: a `Gate`, or its declaration.
         trust: which definitions are held back until someone approves them.
+        decision: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
+        session: how sessions find and show tools.
     """
 
     encoder: str = "bundled"
@@ -165,6 +239,8 @@ class Config(_Section):
     k: int = Field(default=10, ge=1)
     gate: GateSetting = Gate()
     trust: TrustConfig = TrustConfig()
+    decision: str | Path = "bundled"
+    session: SessionConfig = SessionConfig()
 
     def __init__(self, **settings: Any) -> None:
         try:
@@ -305,5 +381,6 @@ def _section(model: type[BaseModel], location: tuple[int | str, ...]) -> type[Ba
         "fusion": FusionConfig,
         "tiers": TierConfig,
         "trust": TrustConfig,
+        "session": SessionConfig,
     }
     return sections.get(str(location[0]), model) if location else model

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from time import perf_counter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +14,12 @@ from numpy.typing import NDArray
 from .builder import Builder, Progress
 from .catalog import Catalog, Tool
 from .config import Config
-from .errors import RequestError, UnknownToolError
-from .gating import Admission, Gate, Refusal, State, Votes
+from .decision.policy import policy_for
+from .gating import Gate, State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
 from .gating.quarantine import Quarantine
 from .retrieval import Selection, Strategy
-from .retrieval.explain import Explanation
 from .retrieval.held_out import DEPTH
 from .retrieval.index import Index
 from .retrieval.learned import Learned
@@ -30,6 +27,11 @@ from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
 from .retrieval.usage import Event
+from .view import View
+
+if TYPE_CHECKING:
+    from .loaders import SchemaLoader
+    from .session import Session
 
 
 class Engine:
@@ -50,6 +52,8 @@ class Engine:
         self._updating = Lock()
         # A request reads, and a change replaces, the version and its quarantine together.
         self._offering = Lock()
+        encoder = None if index.encoder is None else index.encoder.fingerprint
+        self._policy = policy_for(builder.config.decision, encoder)
 
     @classmethod
     def from_tools(
@@ -209,105 +213,140 @@ class Engine:
             if self._index.learned is not None:
                 self._offer(self._builder.taught(self._index, None))
 
+    def view(
+        self,
+        state: State | None = None,
+        *,
+        allowed: Iterable[str] | None = None,
+        votes: Votes | None = None,
+    ) -> View:
+        """What one caller may use now: a permission decision over the present catalog version.
+
+        Args:
+            state: what the agent holds (scopes, calls made, milestones, facts); empty when absent.
+            allowed: ids or globs such as `billing/*` that the caller is limited to; all tools when
+                absent. Globs match exactly, letter case included.
+            votes: what servers say of their own tools for this turn.
+
+        Raises:
+            RequestError: an argument of the wrong type.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.view(allowed=["billing/*"]).permits("billing/list_invoices")
+            True
+        """
+        with self._offering:
+            index, quarantine = self._index, self._quarantine
+        admission = self._gatekeeper.admission(index, quarantine, state, allowed, votes)
+        return View(admission, self._searcher, self._policy)
+
+    def session(
+        self,
+        *,
+        format: str | None = None,  # noqa: A002 - the field's word
+        state: State | None = None,
+        allowed: Iterable[str] | None = None,
+        schemas: SchemaLoader | None = None,
+        session_id: str | None = None,
+        **settings: Any,
+    ) -> Session:
+        """A new conversation.
+
+        Args:
+            format: what the model reads, in a provider's shape: `openai`, `anthropic`,
+                `anthropic_search`, `openai_call_tool`, `anthropic_call_tool` or `text`; nothing is
+                rendered when absent.
+            state: what the agent holds; empty when absent.
+            allowed: ids or globs the session is limited to; all tools when absent.
+            schemas: loads definitions that the catalog lacks.
+            session_id: names the session in events; random when absent.
+            settings: single settings of `SessionConfig`, in place of those of the engine's config.
+
+        Raises:
+            ConfigError: an unknown setting, or a wrong value.
+            RequestError: there is no such format or tier.
+            UnknownToolError: a pinned tool is not in the catalog.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(format="openai")
+            >>> turn = session.turn("which invoices are overdue?")
+            >>> [tool["function"]["name"] for tool in turn.tools]
+            ['billing__list_invoices']
+        """
+        from .session import Session
+
+        return Session(
+            self,
+            self.config.session.changed(settings),
+            format=format,
+            state=state,
+            allowed=allowed,
+            schemas=schemas,
+            session_id=session_id,
+        )
+
+    def resume(self, saved: Mapping[str, Any], **settings: Any) -> Session:
+        """A conversation that `Session.save` saved, also over a newer catalog.
+
+        Args:
+            saved: what `save` gave.
+            settings: single settings of `SessionConfig` that replace the saved ones; `events` is
+                not saved.
+
+        Raises:
+            RequestError: it is damaged or of another version.
+            ConfigError: an unknown setting, or a wrong value.
+        """
+        from .session import Session
+        from .session.saved import read_saved
+
+        held = read_saved(saved)
+        base = self.config.session.changed({**held.settings, **settings})
+        # A pinned tool that is gone since is left out.
+        pinned = tuple(tool_id for tool_id in base.pinned if tool_id in self.catalog)
+        return Session(
+            self,
+            base.changed({"pinned": pinned}),
+            format=held.format,
+            state=held.state,
+            allowed=held.allowed,
+            session_id=held.id,
+            saved=held,
+        )
+
     def search(
         self,
         query: str,
         *,
         tier: str | Strategy | None = None,
         k: int | None = None,
-        allowed: Iterable[str] | None = None,
         budget_ms: float | None = None,
-        state: State | None = None,
-        votes: Votes | None = None,
-        admission: Admission | None = None,
     ) -> Selection:
-        """The tools a request needs, best first.
+        """The tools that fit a request, best first: `engine.view().search(...)`.
+
+        Every rule applies, to an agent that holds nothing.
 
         Args:
-            query: the request in any words; what exceeds 8,000 characters is not read.
-            tier: name of a tier or a strategy of one's own; the configured default when absent.
-            k: how many hits at most; the configured number when absent.
-            allowed: ids that may be returned, all when absent; ids not in the catalog are ignored.
-            budget_ms: milliseconds the answer may take; a reranker takes fewer candidates, and a
-                cheaper tier runs where the asked one would take longer.
-            state: what the agent holds; nothing when absent.
-            votes: what servers say of their tools for this turn.
-            admission: made before from the last three, in place of them; the request is answered
-                from the catalog version it was made for.
+            query: the request in any words.
+            tier: name of a tier, or a strategy of your own; the configured default when absent.
+            k: number of hits at most; the configured number when absent.
+            budget_ms: milliseconds the answer may take.
 
         Raises:
-            RequestError: an argument is of the wrong type or out of range, or no such tier.
+            RequestError: an argument is of the wrong type or out of range, or there is no such
+                tier.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.search("overdue invoices", k=5).ids
+            ('billing/list_invoices',)
         """
-        start = perf_counter()
-        admission = self._admission(state, allowed, votes, admission)
-        return self._searcher.search(
-            admission, query, tier=tier, k=k, budget_ms=budget_ms, start=start
-        )
-
-    def search_many(
-        self,
-        queries: Sequence[str],
-        *,
-        tier: str | Strategy | None = None,
-        k: int | None = None,
-        allowed: Iterable[str] | None = None,
-        state: State | None = None,
-        votes: Votes | None = None,
-        admission: Admission | None = None,
-    ) -> list[Selection]:
-        """One selection per request, all from one catalog version; requests are encoded together.
-
-        Raises:
-            RequestError: as `search`.
-        """
-        admission = self._admission(state, allowed, votes, admission)
-        return self._searcher.search_many(admission, queries, tier=tier, k=k)
-
-    async def asearch(self, query: str, **arguments: Any) -> Selection:
-        """`search` in a worker thread, for use in an event loop."""
-        return await asyncio.to_thread(partial(self.search, query, **arguments))
-
-    def explain(
-        self,
-        query: str,
-        tool_id: str,
-        *,
-        tier: str | Strategy | None = None,
-        k: int | None = None,
-        allowed: Iterable[str] | None = None,
-        state: State | None = None,
-        votes: Votes | None = None,
-        admission: Admission | None = None,
-    ) -> Explanation:
-        """Where each stage places one tool for a request, and why it is offered or is not.
-
-        Raises:
-            UnknownToolError: no such tool; names the nearest ones that the request may use.
-            RequestError: as `search`.
-        """
-        admission = self._admission(state, allowed, votes, admission)
-        return self._searcher.explain(admission, query, tool_id, tier=tier, k=k)
-
-    def admission(
-        self,
-        state: State | None = None,
-        *,
-        allowed: Iterable[str] | None = None,
-        votes: Votes | None = None,
-    ) -> Admission:
-        """What a request may use: the one decision for search, details and calls.
-
-        Args:
-            state: what the agent holds; nothing when absent.
-            allowed: ids the request is limited to, all when absent.
-            votes: what servers say of their tools for this turn.
-
-        Raises:
-            RequestError: an argument of the wrong type.
-        """
-        with self._offering:
-            index, quarantine = self._index, self._quarantine
-        return self._gatekeeper.admission(index, quarantine, state, allowed, votes)
+        return self.view().search(query, tier=tier, k=k, budget_ms=budget_ms)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
         """Hold back these tools, besides those that trust does, whatever a request's state.
@@ -339,44 +378,12 @@ class Engine:
         """What is wrong with the gate's rules for the present catalog; empty is well."""
         return self._gatekeeper.problems(self._index)
 
-    def details(
-        self,
-        ids: Iterable[str],
-        *,
-        state: State | None = None,
-        allowed: Iterable[str] | None = None,
-        votes: Votes | None = None,
-        admission: Admission | None = None,
-    ) -> list[Tool | Refusal | UnknownToolError]:
-        """For each id or name the tool, or why it may not be used, or that there is none.
-
-        Raises:
-            RequestError: as `search`, or `ids` is one text.
-        """
-        if isinstance(ids, str):
-            raise RequestError("ids: a list of ids, not one text")
-        admission = self._admission(state, allowed, votes, admission)
-        return [admission.resolve(tool_id) for tool_id in ids]
-
     def _offer(self, index: Index, *reasons: Mapping[str, str] | None) -> None:
         """Answer from this version from now on, with other reasons of `Quarantine.replaced`."""
         self._gatekeeper.over(index)
         with self._offering:
             self._index = index
             self._quarantine = self._quarantine.replaced(*reasons)
-
-    def _admission(
-        self,
-        state: State | None,
-        allowed: Iterable[str] | None,
-        votes: Votes | None,
-        admission: Admission | None,
-    ) -> Admission:
-        if admission is None:
-            return self.admission(state, allowed=allowed, votes=votes)
-        if not (state is None and allowed is None and votes is None):
-            raise RequestError("admission: stands in place of state, allowed and votes")
-        return self._gatekeeper.own(admission)
 
     def _ranked(
         self,

@@ -24,7 +24,6 @@ from .source import read_config
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
-    from ..decision import Decider
     from ..engine import Engine
     from ..evals.misses import Miss
     from ..evals.runner import Outcome
@@ -134,12 +133,11 @@ def evaluate(
         raise typer.BadParameter(f"--by {by!r}: no row has it; there are: {there or 'none'}")
     malformed = (*bad_tools, *read.malformed)
     tell_malformed(malformed)
-    engine = _indexed(catalog, config)
+    engine = _indexed(catalog, config, gates)
     outcomes = {}
-    decider = _decider(engine, gates) if session else None
     for name in _tiers(engine, tier):
         method = (
-            session_method(engine, name, k=k, decider=decider, cut=cut, pooled=pooled)
+            session_method(engine, name, k=k, cut=cut, pooled=pooled)
             if session
             else runner.tier_method(engine, name, k=k, pooled=pooled)
         )
@@ -310,21 +308,15 @@ def write_plots(
         note(f"{plot}: {path or 'nothing recorded to draw'}")
 
 
-def _indexed(catalog: Catalog, config: Path | None) -> Engine:
+def _indexed(catalog: Catalog, config: Path | None, gates: Path | None = None) -> Engine:
     from ..config import TrustConfig
     from ..engine import Engine
 
     settings = read_config(config).model_copy(update={"trust": TrustConfig(scan=False)})
+    if gates is not None:
+        settings = settings.model_copy(update={"decision": gates})
     with progress("encoding tools") as bar:
         return Engine.from_tools(catalog, settings, progress=bar)
-
-
-def _decider(engine: Engine, gates: Path | None) -> Decider:
-    from ..decision import Decider
-
-    encoder = engine.admission().index.encoder
-    decider = Decider.bundled() if gates is None else Decider.load(gates)
-    return decider.for_encoder(None if encoder is None else encoder.fingerprint)
 
 
 def _tiers(engine: Engine, asked: Sequence[str] | None) -> Sequence[str]:

@@ -51,6 +51,14 @@ class Decision:
     reason: str | None
     cut: str
 
+    @classmethod
+    def unjudged(cls, hits: tuple[Hit, ...], k: int | None, why: str) -> Self:
+        """The first `k` hits, with the reason why none was judged; abstains only without hits."""
+        if not hits:
+            return cls((), (), None, True, "the search found no tool", "nothing to cut")
+        judged = tuple(Judged(hit, None) for hit in hits)
+        return cls(hits[:k], judged, None, False, why, _first(hits, k))
+
     @property
     def ids(self) -> tuple[str, ...]:
         """Ids of the tools to offer, best first."""
@@ -165,12 +173,9 @@ class Decider:
         """
         hits = selection.hits
         gate = self.gates.get(selection.tier)
-        if not hits:
-            return Decision((), (), None, True, "the search found no tool", "nothing to cut")
-        if gate is None:
+        if gate is None or not hits:
             why = self.unfit.get(selection.tier, f"tier {selection.tier!r} has no gate")
-            judged = tuple(Judged(hit, None) for hit in hits)
-            return Decision(hits[:k], judged, None, False, why, _first(hits, k))
+            return Decision.unjudged(hits, k, why)
         measured = measure(selection.query, hits[:DEPTH])
         known = vector is not None and self.wording is not None
         wording = float(self.wording(vector)) if known else None  # type: ignore[misc, arg-type]

@@ -20,18 +20,17 @@ if TYPE_CHECKING:
 
 
 class Searching(Protocol):
-    """What requests are asked of: `catalog` names the tools, `search` finds them as an Engine."""
+    """What requests are asked of: an engine, or what answers like one."""
 
     @property
     def catalog(self) -> Catalog: ...  # noqa: D102
-    def search(  # noqa: D102
-        self,
-        query: str,
-        *,
-        tier: str,
-        k: int,
-        allowed: Sequence[str] | None = None,
-    ) -> Selection: ...
+    def view(self, *, allowed: Sequence[str] | None = None) -> SearchingView: ...  # noqa: D102
+
+
+class SearchingView(Protocol):
+    """What a permitted part of the catalog is searched through."""
+
+    def search(self, query: str, *, tier: str, k: int) -> Selection: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ def _answers(
     progress: Callable[[int], None] | None,
 ) -> Iterator[Example]:
     for at, one in enumerate(requests):
-        found = engine.search(one.text, tier=tier, k=DEPTH)
+        found = engine.view().search(one.text, tier=tier, k=DEPTH)
         yield Example.of(found, one.relevant, wording=wording[at], group=at)
         if progress:
             progress(1)
@@ -174,7 +173,7 @@ def _unserved(
     """The requests asked of what is left without their tools' servers, if anything is."""
     for at, (one, others) in enumerate(zip(requests, rest, strict=True)):
         if others:
-            found = engine.search(one.text, tier=tier, k=DEPTH, allowed=others)
+            found = engine.view(allowed=others).search(one.text, tier=tier, k=DEPTH)
             yield Example.of(found, (), wording=wording[at], group=at)
 
 

@@ -9,7 +9,6 @@ from .runner import Answer, Method
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..session.deciding import Decides
 
 
 def session_method(
@@ -17,7 +16,7 @@ def session_method(
     tier: str,
     *,
     k: int,
-    decider: Decides | None = None,
+    abstain: bool = True,
     cut: bool = False,
     pooled: bool = False,
 ) -> Method:
@@ -30,16 +29,16 @@ def session_method(
         engine: searched; its configured rules apply, in an empty state.
         tier: name of the tier.
         k: tools at most.
-        decider: abstains; without one, only turns that ask for nothing are abstained on.
-        cut: whether it also says how many tools are offered.
+        abstain: whether the engine's decision may abstain; if not, only turns that ask for nothing
+            are abstained on.
+        cut: whether the decision also says how many tools are offered.
         pooled: restrict each query to its own pool.
     """
-    from ..session import Session
 
     def answer(query: Query) -> Answer:
-        session = Session(engine, tier=tier, k=k, decider=decider, cut=cut)
         allowed = query.pool if pooled else None
-        turn = session.turn(query.messages or query.text, allowed=allowed)
+        session = engine.session(allowed=allowed, tier=tier, k=k, abstain=abstain, cut=cut)
+        turn = session.turn(query.messages or query.text)
         first = turn.selections[0] if turn.selections else None
         return Answer(
             turn.ids,

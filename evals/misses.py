@@ -96,7 +96,7 @@ def misses(
             if tool_id in outcome.answer.ids:
                 continue
             allowed = query.pool if pooled else None
-            why = engine.explain(query.text, tool_id, tier=tier, k=k, allowed=allowed)
+            why = engine.view(allowed=allowed).explain(query.text, tool_id, tier=tier, k=k)
             stages = {
                 stage: None if place is None else place.rank for stage, place in why.stages.items()
             }

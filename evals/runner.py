@@ -86,7 +86,7 @@ def tier_method(engine: Engine, tier: str, *, k: int, pooled: bool = False) -> M
 
     def answer(query: Query) -> Answer:
         allowed = query.pool if pooled else None
-        selection = engine.search(query.text, tier=tier, k=k, allowed=allowed)
+        selection = engine.view(allowed=allowed).search(query.text, tier=tier, k=k)
         return Answer(
             tuple(hit.id for hit in selection.hits), selection.tier, selection.tier_reason
         )

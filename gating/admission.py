@@ -57,6 +57,7 @@ class Admission:
         self._quarantine = quarantine or Quarantine()
         self._votes = votes or Votes()
         self.mask = self._decided()
+        self.unmatched: tuple[str, ...] = ()
 
     @property
     def state(self) -> State:

@@ -62,6 +62,14 @@ class State:
         """The state with these facts as well, in place of those of the same name."""
         return replace(self, facts={**self.facts, **facts})
 
+    def continuing(self, before: State) -> Self:
+        """This state with the calls and milestones of an earlier one as well."""
+        return replace(
+            self,
+            called=(*before.called, *self.called),
+            milestones=self.milestones | before.milestones,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {

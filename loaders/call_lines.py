@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalog import Tool
 from .counting import bundled_counter
-from .ladder import argument_line, heading_line
+from .pool_levels import argument_line, heading_line
 from .recent import Recent
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class _Counted(NamedTuple):
 
 
 class CallLines:
-    """Writes tools as the highest rung of a pool of arguments does, within a budget.
+    """Writes tools as the highest level of a pool of arguments does, within a budget.
 
     A line ends with a bracket or a colon and its end, which no token of a GPT vocabulary joins with
     what follows: the tokens of a text are those of its lines.

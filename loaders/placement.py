@@ -8,21 +8,21 @@ from typing import NamedTuple
 from ..catalog import Tool
 from .detail import Detail
 from .entry import Entry, EntryWriter
-from .ladder import Rung
 from .layout import Batch, Layout
 from .packing import Candidate, callable_level, pack
+from .pool_levels import PoolLevel
 from .summaries import Summaries
 
 REBUILT_SHARE = 0.75
 """Share of the budget a rebuilt suffix fills, so that the next turns can append to it again."""
 ABOVE = {
-    Rung.SEARCH: Detail.NAME,
-    Rung.DIGEST: Detail.NAME,
-    Rung.NAMES: Detail.SUMMARY,
-    Rung.SUMMARIES: Detail.SIGNATURE,
-    Rung.ARGUMENTS: Detail.SIGNATURE,
+    PoolLevel.SEARCH: Detail.NAME,
+    PoolLevel.DIGEST: Detail.NAME,
+    PoolLevel.NAMES: Detail.SUMMARY,
+    PoolLevel.SUMMARIES: Detail.SIGNATURE,
+    PoolLevel.ARGUMENTS: Detail.SIGNATURE,
 }
-"""The lowest level that says more of a tool than its server's rung in the pool."""
+"""The lowest level that says more of a tool than its server's level in the pool."""
 _WITHOUT_SCHEMA = (Detail.NAME, Detail.SUMMARY)
 
 

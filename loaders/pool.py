@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .counting import bundled_counter
-from .ladder import Rung, ServerBlock, climb, group, rungs_to
+from .pool_levels import PoolLevel, ServerBlock, choose_levels, group, levels_to
 from .recent import Recent
 from .summaries import Summaries
 
@@ -32,7 +32,7 @@ class Pool:
         text: ends in a newline, or is "" where there is nothing to show or no room for a line.
         tokens: of the text.
         tools: that it speaks for.
-        rungs: server to how its tools are shown; "" for tools without a server.
+        levels: server to how its tools are shown; "" for tools without a server.
         standing: ids of the tools whose arguments it says, so that they can be called.
         servers: server to its tools, ordered by id.
     """
@@ -40,14 +40,14 @@ class Pool:
     text: str
     tokens: int
     tools: int
-    rungs: Mapping[str, Rung]
+    levels: Mapping[str, PoolLevel]
     standing: frozenset[str]
     servers: Mapping[str, tuple[Tool, ...]]
 
     @property
-    def rung(self) -> Rung:
-        """The lowest rung any server stands on; search only where there are no tools."""
-        return min(self.rungs.values(), default=Rung.SEARCH)
+    def level(self) -> PoolLevel:
+        """The lowest level any server stands on; search only where there are no tools."""
+        return min(self.levels.values(), default=PoolLevel.SEARCH)
 
 
 class PoolWriter:
@@ -70,9 +70,9 @@ class PoolWriter:
         budget: int = POOL_BUDGET,
         summaries: Summaries | None = None,
         counter: TokenCounter | None = None,
-        top: Rung = Rung.SUMMARIES,
+        top: PoolLevel = PoolLevel.SUMMARIES,
     ) -> None:
-        if top not in (Rung.SUMMARIES, Rung.ARGUMENTS):
+        if top not in (PoolLevel.SUMMARIES, PoolLevel.ARGUMENTS):
             raise RequestError(f"a pool's lines say summaries or arguments, not {top!r}")
         if budget < 0:
             raise RequestError(f"a pool's budget is in tokens and not negative, got {budget}")
@@ -83,7 +83,7 @@ class PoolWriter:
         self._written: Recent[tuple[str, frozenset[str]], Pool] = Recent(_VERSIONS)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
-        """The pool of a catalog, on the best rungs its budget has room for; see `climb`.
+        """The pool of a catalog, on the best levels its budget has room for; see `choose_levels`.
 
         Args:
             catalog: one version.
@@ -94,36 +94,36 @@ class PoolWriter:
 
     def _write(self, catalog: Catalog, withheld: frozenset[str]) -> Pool:
         blocks = group((tool for tool in catalog if tool.id not in withheld), self.summaries)
-        shown = climb(blocks, self.budget, self._counter, self.top)
+        shown = choose_levels(blocks, self.budget, self._counter, self.top)
         text = assemble(shown)
         tokens = self._counter.count(text)
         while tokens > self.budget and shown:  # an encoding may join what lines keep apart
             highest = max(shown, key=lambda block: (shown[block], block.server))
-            if shown[highest] > Rung.SEARCH:
-                ladder = rungs_to(self.top)
-                shown[highest] = ladder[ladder.index(shown[highest]) - 1]
+            if shown[highest] > PoolLevel.SEARCH:
+                order = levels_to(self.top)
+                shown[highest] = order[order.index(shown[highest]) - 1]
                 text = assemble(shown)
                 tokens = self._counter.count(text)
             else:
                 text, tokens = "", 0
-        rungs = {block.server: rung for block, rung in shown.items()}
+        levels = {block.server: level for block, level in shown.items()}
         standing = frozenset(
             tool.id
-            for block, rung in shown.items()
-            if rung is Rung.ARGUMENTS
+            for block, level in shown.items()
+            if level is PoolLevel.ARGUMENTS
             for tool in block.tools
         )
         servers = {block.server: block.tools for block in blocks}
-        return Pool(text, tokens, sum(map(len, servers.values())), rungs, standing, servers)
+        return Pool(text, tokens, sum(map(len, servers.values())), levels, standing, servers)
 
 
-def assemble(shown: Mapping[ServerBlock, Rung]) -> str:
+def assemble(shown: Mapping[ServerBlock, PoolLevel]) -> str:
     """The text of a pool: its heading, a block per server, and what only a search finds."""
     if not shown:
         return ""
     total = sum(len(block.tools) for block in shown)
-    texts = [block.text(rung) for block, rung in shown.items() if rung > Rung.SEARCH]
-    hidden = [block for block, rung in shown.items() if rung is Rung.SEARCH]
+    texts = [block.text(level) for block, level in shown.items() if level > PoolLevel.SEARCH]
+    hidden = [block for block, level in shown.items() if level is PoolLevel.SEARCH]
     return "".join((heading(total, len(shown)), *texts, remainder(hidden, len(shown))))
 
 

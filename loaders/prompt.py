@@ -17,8 +17,10 @@ from .names import provider_name
 from .passing import costs_at_most
 from .placement import ABOVE, Placer, Wanted, by_need
 from .pool import Pool, PoolWriter
+from .pool_levels import PoolLevel
 from .prompt_turn import PromptTurn
 from .render import Rendered, Renderer, renderer_for
+from .render.call_tool import CALL_TOOL
 from .render.renderer import HEADING
 from .saved import SavedPrompt, SavedTool
 from .schemas import Loaded, Missing, SchemaLoader
@@ -69,6 +71,9 @@ class Prompt:
     Attributes:
         catalog: the version shown.
         passes_through: whether the whole catalog is in the prefix.
+        withheld: ids that are neither shown nor promoted.
+        shown_as: id to fingerprint of the definition that a promoted tool is shown with.
+        in_prefix: ids of the tools that can be called from the prefix alone.
 
     Raises:
         RequestError: no such format, or a number out of range.
@@ -77,7 +82,7 @@ class Prompt:
     _layout: Layout
     _rendered: Rendered
     _asked: frozenset[str]
-    _shown_as: dict[str, str]  # fingerprints
+    shown_as: dict[str, str]
     _pool: Pool | None
 
     def __init__(
@@ -117,10 +122,16 @@ class Prompt:
         self._own = tuple(resident)
         self._missing: dict[str, Missing] = {}
         self._stale = False
-        self._withheld = frozenset(withheld)
+        self.withheld = frozenset(withheld)
         self.catalog = catalog
+        # In formats with a list of tools, tools whose arguments stand in a line are called through
+        # one more tool, which is always there.
+        lines = working_set is not None or self._pools.top is PoolLevel.ARGUMENTS
+        self._lists_call_tool = (
+            lines and self._renderer.name_length is not None and CALL_TOOL.id not in catalog
+        )
         limit = int(context_tokens * pass_through_share)
-        self.passes_through = costs_at_most(catalog, limit, withheld=self._withheld)
+        self.passes_through = costs_at_most(catalog, limit, withheld=self.withheld)
         self._settle(self._prefix(), frozenset())
         self._phase1_tokens = self._count_prefix()
 
@@ -131,7 +142,22 @@ class Prompt:
         All where the catalog passes through, else those whose arguments the pool or the working set
         says in the turn that was last.
         """
-        return self._in_prefix | self._at_hand.ids
+        return self.in_prefix | self._at_hand.ids
+
+    @property
+    def shows_found(self) -> bool:
+        """Whether what a turn finds gets lines, because the pool has no room for all tools."""
+        return self._at_hand.tells(self._pool)
+
+    @property
+    def promoted(self) -> Mapping[str, Detail]:
+        """Id to level of detail of the tools promoted, in order."""
+        return {entry.tool_id: entry.detail for entry in self._layout.promoted}
+
+    @property
+    def pool(self) -> Pool | None:
+        """Phase 1; None where the whole catalog is in the prefix."""
+        return self._pool
 
     def called(self, tool_id: str) -> None:
         """A tool was called: with a working set, its server is in use from the next turn on.
@@ -152,12 +178,12 @@ class Prompt:
             withheld: ids that are neither shown nor promoted now.
         """
         batches = self._layout.batches
-        self.catalog, self._withheld = catalog, frozenset(withheld)
+        self.catalog, self.withheld = catalog, frozenset(withheld)
         self._stale = not all(
             name in catalog
-            and name not in self._withheld
+            and name not in self.withheld
             and catalog.get(name).fingerprint == fingerprint
-            for name, fingerprint in self._shown_as.items()
+            for name, fingerprint in self.shown_as.items()
         )
         self._missing.clear()
         self._layout = replace(self._prefix(), batches=batches)
@@ -208,7 +234,7 @@ class Prompt:
     def to_dict(self) -> dict[str, Any]:
         """What `resume` goes on from, as JSON: which tools stand where, at which level."""
         batches = (
-            tuple(SavedTool(name, self._shown_as[name], detail) for name, detail, *_ in batch)
+            tuple(SavedTool(name, self.shown_as[name], detail) for name, detail, *_ in batch)
             for batch in self._layout.batches
         )
         working = self._at_hand.to_dict()
@@ -247,14 +273,6 @@ class Prompt:
         self._settle(replace(layout, in_use=self._at_hand.in_use.text), held.asked)
         self._phase1_tokens = self._count_prefix()
 
-    def cost(self, tool: Tool) -> int:
-        """Tokens that a tool takes in this prompt when it is shown in full.
-
-        Args:
-            tool: its definition.
-        """
-        return self._entries.write(tool, Detail.FULL, "").tokens
-
     def _turn(
         self,
         tools: Mapping[str, Tool],
@@ -287,7 +305,7 @@ class Prompt:
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
         known = self._known((*active, *self._at_hand.ranked))
         defined = (name for name, detail in details.items() if detail >= Detail.SIGNATURE)
-        self._at_hand.tell(known, self._in_prefix.union(defined))
+        self._at_hand.tell(known, self.in_prefix.union(defined))
         passing = self._at_hand.found.text
         there, offered = self._at_hand.ids.union(details), frozenset(active)
         return PromptTurn(
@@ -299,6 +317,9 @@ class Prompt:
             working_tokens=self._at_hand.tokens,
             changed_bytes=rendered.reread(before),
             details=details,
+            callable=self.standing.union(
+                name for name, detail in details.items() if detail >= Detail.SIGNATURE
+            ),
             missing=self._told_missing(tools, active),
             left_out=tuple(name for name in known if name in offered and name not in there),
             rebuilt=placement.rebuilt,
@@ -308,18 +329,17 @@ class Prompt:
         """Take over a layout of the present catalog."""
         self._layout, self._asked = layout, asked
         self._rendered = self._renderer.render(layout)
-        self._shown_as = {
+        self.shown_as = {
             entry.tool_id: self.catalog.get(entry.tool_id).fingerprint for entry in layout.promoted
         }
 
     def _known(self, ids: Iterable[str]) -> dict[str, Tool]:
-        """Those that may be shown, in order; in a catalog that passes through there are none."""
-        if self.passes_through:
-            return {}
+        """Those that may be shown behind the prefix, in order."""
+        shown = self.in_prefix if self.passes_through else frozenset[str]()
         return {
             name: self.catalog.get(name)
             for name in ids
-            if name in self.catalog and name not in self._withheld
+            if name in self.catalog and name not in self.withheld and name not in shown
         }
 
     def _to_load(self, tools: Mapping[str, Tool]) -> list[Tool]:
@@ -332,28 +352,29 @@ class Prompt:
         self, tools: Mapping[str, Tool], active: Sequence[str]
     ) -> tuple[Missing, ...]:
         refused = (
-            Missing(name, "is withheld" if name in self._withheld else "is not in the catalog")
+            Missing(name, "is withheld" if name in self.withheld else "is not in the catalog")
             for name in dict.fromkeys(active)
-            if name in self._withheld or name not in self.catalog
+            if name in self.withheld or name not in self.catalog
         )
         return (*(self._missing[name] for name in tools if name in self._missing), *refused)
 
     def _prefix(self) -> Layout:
         """The layout before anything is promoted."""
         shown = self.catalog if self.passes_through else ()
-        tools = [tool for tool in shown if tool.id not in self._withheld]
+        tools = [tool for tool in shown if tool.id not in self.withheld]
         tools.sort(key=lambda tool: tool.id)
+        call_tool = (CALL_TOOL,) if self._lists_call_tool and not self.passes_through else ()
         resident = tuple(
-            self._entries.write(tool, Detail.FULL, "") for tool in (*self._own, *tools)
+            self._entries.write(tool, Detail.FULL, "") for tool in (*self._own, *call_tool, *tools)
         )
         self._told: dict[str, Detail] = {}
-        self._in_prefix = frozenset(tool.id for tool in tools)
+        self.in_prefix = frozenset(tool.id for tool in tools)
         self._pool = None
         if self.passes_through:
             return Layout(self._operator, "", resident)
-        pool = self._pool = self._pools.write(self.catalog, withheld=self._withheld)
-        self._in_prefix = pool.standing
-        self._told = {server: ABOVE[rung] for server, rung in pool.rungs.items()}
+        pool = self._pool = self._pools.write(self.catalog, withheld=self.withheld)
+        self.in_prefix = pool.standing
+        self._told = {server: ABOVE[level] for server, level in pool.levels.items()}
         return Layout(self._operator, pool.text, resident)
 
     def _count_prefix(self) -> int:

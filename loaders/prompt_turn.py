@@ -25,6 +25,7 @@ class PromptTurn:
         changed_bytes: of last turn's prompt that have to be read anew because something before
             them changed; what is appended changes nothing.
         details: id to level, for each tool promoted.
+        callable: ids of the tools whose arguments are shown, in whatever form.
         missing: tools whose definition could not be had, with the reason.
         left_out: ids for which the budget has no room at any level that says more than the pool,
             nor a working set for their line.
@@ -39,6 +40,7 @@ class PromptTurn:
     working_tokens: int
     changed_bytes: int
     details: Mapping[str, Detail]
+    callable: frozenset[str]
     missing: tuple[Missing, ...]
     left_out: tuple[str, ...]
     rebuilt: bool

@@ -10,8 +10,8 @@ from typing import Any
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .call_lines import Lines, shared_lines
-from .ladder import Rung
 from .pool import Pool, PoolWriter
+from .pool_levels import PoolLevel
 
 _COUNTS = 100
 """Tokens of a pool that says how many servers and tools there are, and little else."""
@@ -66,6 +66,11 @@ class AtHand:
         self._active: frozenset[str] = frozenset()
         self.ranked: list[str] = []
 
+    def tells(self, pool: Pool | None) -> bool:
+        """Whether tools found in a turn get lines: those that the pool does not tell."""
+        told = pool is None or pool.level is PoolLevel.ARGUMENTS
+        return self._working is not None and not told
+
     @property
     def ids(self) -> frozenset[str]:
         """Ids of the tools that have a line."""
@@ -116,7 +121,7 @@ class AtHand:
         latest = (
             pool.servers[server]
             for server in reversed(self._servers)
-            if pool.rungs.get(server, Rung.ARGUMENTS) is not Rung.ARGUMENTS
+            if pool.levels.get(server, PoolLevel.ARGUMENTS) is not PoolLevel.ARGUMENTS
         )
         self.in_use = shared_lines().of_servers(latest, self._working.in_use)
 
@@ -166,13 +171,13 @@ class AllOrCount(PoolWriter):
     """
 
     def __init__(self, budget: int) -> None:
-        super().__init__(budget=budget, top=Rung.ARGUMENTS)
-        self._count = PoolWriter(budget=min(budget, _COUNTS), top=Rung.ARGUMENTS)
+        super().__init__(budget=budget, top=PoolLevel.ARGUMENTS)
+        self._count = PoolWriter(budget=min(budget, _COUNTS), top=PoolLevel.ARGUMENTS)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
         """See `PoolWriter.write`."""
         pool = super().write(catalog, withheld=withheld)
-        return pool if pool.rung is self.top else self._count.write(catalog, withheld=withheld)
+        return pool if pool.level is self.top else self._count.write(catalog, withheld=withheld)
 
 
 @cache

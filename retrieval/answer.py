@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..errors import RequestError
 from .index import Index
 from .query import Query, Ranking
 from .run import Run
@@ -35,6 +37,38 @@ class First:
                 yield stage, row, Placement(place, 1.0)
 
 
+def permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, rows: int) -> Ranking:
+    """The ranking without rows that the mask leaves out, rows that do not exist and repetitions.
+
+    The last check on every answer, whatever strategy made it.
+
+    Args:
+        ranking: what a strategy gave.
+        mask: rows the request may use, shape (rows,), or None for all.
+        rows: number of rows of the index.
+
+    Raises:
+        RequestError: the strategy gave something else than a Ranking.
+    """
+    found, scores = np.asarray(ranking.rows), np.asarray(ranking.scores)
+    if (
+        found.ndim != 1
+        or found.shape != scores.shape
+        or not (np.issubdtype(found.dtype, np.integer) or not len(found))
+    ):
+        raise RequestError(
+            "tier: its strategy gave no Ranking of row numbers and as many scores, both of shape "
+            f"(n,), but rows {found.dtype} {found.shape} and scores {scores.dtype} {scores.shape}"
+        )
+    kept = (found >= 0) & (found < rows)
+    if mask is not None:
+        kept[kept] = mask[found[kept]]
+    first = np.zeros(len(found), np.bool_)
+    first[np.unique(found, return_index=True)[1]] = True
+    kept &= first
+    return ranking if bool(kept.all()) else Ranking(found[kept], scores[kept], ranking.rest)
+
+
 def promoted(
     index: Index, query: Query, ranking: Ranking, claimed: Sequence[int] = ()
 ) -> tuple[Ranking, First]:
@@ -56,13 +90,12 @@ def promoted(
     )
 
 
-def outside(run: Run, count: int) -> list[int]:
-    """Rows outside the request's mask that would have answered it best, at most `count`.
+def outside(run: Run, allowed: NDArray[np.bool_] | None, count: int) -> list[int]:
+    """Rows outside a mask that would have answered the request best, at most `count`.
 
     Found by the vector the request was encoded to, else among the best by its terms; what is
     lacking is filled up in order of row.
     """
-    allowed = run.query.allowed
     if allowed is None:
         return []
     found: list[int] = []

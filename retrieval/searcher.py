@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import RequestError
 from ..models import TokenVectors, encoded
-from .answer import hits_of, outside, promoted
+from .answer import hits_of, outside, permitted, promoted
 from .explain import Explanation, explain
 from .index import Index
 from .query import Query, bounded
@@ -33,6 +33,8 @@ class Admitted(Protocol):
     def claimed(self) -> Sequence[int]: ...  # noqa: D102
     @property
     def failures(self) -> tuple[VoterFailure, ...]: ...  # noqa: D102
+    @property
+    def unmatched(self) -> tuple[str, ...]: ...  # noqa: D102
     def refusal(self, tool_id: str) -> Refusal | None: ...  # noqa: D102
     def denied(self, nearest: Callable[[int], Sequence[int]]) -> Denials: ...  # noqa: D102
 
@@ -82,7 +84,8 @@ class Searcher:
         run = self._run(admitted, asked, k, deadline(start, budget_ms))
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         index = admitted.index
-        ranking, first = promoted(index, run.query, ranking, admitted.claimed)
+        ranking = permitted(ranking, admitted.mask, len(index.tools))
+        ranking, first = promoted(index, asked, ranking, admitted.claimed)
         hits = hits_of(index, run, ranking.head(run.k), first)
         return Selection(
             query=run.query.text,
@@ -93,8 +96,9 @@ class Searcher:
             timings=run.timings,
             total_ms=(perf_counter() - start) * 1e3,
             catalog=index.catalog.fingerprint,
-            denied=admitted.denied(partial(outside, run)),
+            denied=admitted.denied(partial(outside, run, admitted.mask)),
             voter_failures=admitted.failures,
+            unmatched=admitted.unmatched,
             vector=run.query.vector,
         )
 
@@ -156,14 +160,20 @@ class Searcher:
         asked = Query(bounded(query), admitted.mask, with_tokens=_reads_tokens(strategy))
         run = self._run(admitted, asked, k, None)
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
-        ranking, _ = promoted(index, run.query, ranking, admitted.claimed)
+        ranking = permitted(ranking, admitted.mask, len(index.tools))
+        ranking, _ = promoted(index, asked, ranking, admitted.claimed)
         return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
 
     def _run(self, admitted: Admitted, asked: Query, k: int | None, due: float | None) -> Run:
         index = admitted.index
-        return Run(asked, self._count(k), index.retrievers, index.rerankers, due, index.scales)
+        return Run(asked, self.count(k), index.retrievers, index.rerankers, due, index.scales)
 
-    def _count(self, k: int | None) -> int:
+    def count(self, k: int | None) -> int:
+        """The number of hits that a request gets which asks for `k`.
+
+        Raises:
+            RequestError: no whole number from 1.
+        """
         if k is None:
             return self._k
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:

@@ -93,6 +93,10 @@ class Selection:
         catalog: fingerprint of the catalog version that answered.
         denied: the tools that the request may not use, with the reason; made when looked at.
         voter_failures: votes of servers that counted for nothing.
+        abstained: whether nothing is offered because no tool fits; False where nothing was judged.
+        reason: why it abstained, or why nothing could be judged; None for a plain search.
+        fits: probability that any tool serves the request, None where nothing judged it.
+        unmatched: entries of the caller's `allowed` that match no tool of the catalog.
         vector: the request as the encoder reads it, shape (dim,); None where no stage needed it.
     """
 
@@ -106,6 +110,10 @@ class Selection:
     catalog: str = ""
     denied: Denials = field(default_factory=Denials, compare=False)
     voter_failures: tuple[VoterFailure, ...] = ()
+    abstained: bool = False
+    reason: str | None = None
+    fits: float | None = None
+    unmatched: tuple[str, ...] = ()
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Hit]:
@@ -131,5 +139,8 @@ class Selection:
             "catalog": self.catalog,
             "hits": [hit.to_dict() for hit in self.hits],
             "denied": self.denied.to_dict(),
+            "abstained": self.abstained,
+            "reason": self.reason,
+            "unmatched": list(self.unmatched),
             "voter_failures": [failure.to_dict() for failure in self.voter_failures],
         }

@@ -1,8 +1,8 @@
 """A conversation: what it asks for, and the tools it keeps."""
 
-from .active import Budget, Departure
-from .arguments import Problem
-from .check import Verdict
+from ..catalog.arguments import ArgumentProblem
+from ..gating.verdict import Verdict
+from .active import Departure
 from .conversation import Conversation, Message
 from .event import CallEvent, Event, PromptEvent, TurnEvent
 from .event_log import JsonLines, read_events
@@ -12,7 +12,7 @@ from .telemetry import OpenTelemetry
 from .turn import Turn
 
 __all__ = [
-    "Budget",
+    "ArgumentProblem",
     "CallEvent",
     "Conversation",
     "Departure",
@@ -21,7 +21,6 @@ __all__ = [
     "JsonLines",
     "Message",
     "OpenTelemetry",
-    "Problem",
     "PromptEvent",
     "Recorder",
     "Session",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,3 +144,17 @@ def _text(at: int, content: object) -> str:
         texts = (part.get("text") for part in content if isinstance(part, Mapping))
         return " ".join(text.strip() for text in texts if isinstance(text, str))
     raise RequestError(f"messages[{at}].content: a text or a list of parts, not {content!r:.80}")
+
+
+def as_text(content: object) -> str:
+    """What a tool answered as text: itself, the texts of its parts, or JSON."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, Mapping)]
+        if texts := [part for part in parts if isinstance(part, str)]:
+            return " ".join(texts)
+    try:
+        return json.dumps(content, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return type(content).__name__

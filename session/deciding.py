@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ..config import SessionConfig
 from ..retrieval import Hit, Selection
 from ..text import terms
-from .finding import Found
+from ..view import View
+from .closing import asks_nothing
+from .conversation import Conversation
+from .finding import Found, find
+from .prompting import SessionPrompt
 
 
 class Decided(Protocol):
@@ -30,15 +33,9 @@ class Decided(Protocol):
 
 
 class Decides(Protocol):
-    """Judges answers, as `decision.Decider` does."""
+    """Judges answers, as `View.decision` does."""
 
-    def decide(  # noqa: D102
-        self,
-        selection: Selection,
-        *,
-        k: int | None = None,
-        vector: NDArray[np.float32] | None = None,
-    ) -> Decided: ...
+    def decision(self, selection: Selection, k: int | None = None) -> Decided: ...  # noqa: D102
 
 
 # Logistic regression of "a follow-up, not a turn apart from the conversation" on conversations and
@@ -54,7 +51,7 @@ class Offer:
     Args:
         hits: best first; none when abstaining.
         abstained: whether nothing fits.
-        reason: why not.
+        reason: why nothing is offered, or why nothing was judged.
         fits: probability that any tool serves the request, None where nothing judged it.
         cut: what decided how many are offered, None where nothing was found.
     """
@@ -86,21 +83,74 @@ def offer(found: Found, decider: Decides | None, k: int, *, cut: bool) -> Offer:
     if decider is None:
         return Offer(hits[:k], False, cut=first)
     alone = found.selections[0]
-    judged = decider.decide(found.judged, k=k, vector=found.judged.vector)
+    judged = decider.decision(found.judged, k)
     if found.judged is not alone and not judged.abstained:
-        by_itself = decider.decide(alone, k=k, vector=alone.vector)
+        by_itself = decider.decision(alone, k)
         if by_itself.abstained and _apart(alone.query, by_itself.fits):
             judged = by_itself
     if judged.abstained:
         return Offer((), True, judged.reason, judged.fits, judged.cut)
     if not cut:
-        return Offer(hits[:k], False, None, judged.fits, first)
+        return Offer(hits[:k], False, judged.reason, judged.fits, first)
     needed, why = max(1, len(judged.hits)), judged.cut
     if found.intents:
-        parts = [decider.decide(selection, k=k) for selection in found.parts]
+        parts = [decider.decision(replace(selection, vector=None), k) for selection in found.parts]
         needed = max(needed, sum(max(1, len(part.hits)) for part in parts))
         why = f"{needed} for {len(parts)} intents; for the request as one: {why}"
-    return Offer(hits[: min(k, needed)], False, None, judged.fits, why)
+    return Offer(hits[: min(k, needed)], False, judged.reason, judged.fits, why)
+
+
+def look(
+    view: View,
+    said: Conversation,
+    in_context: str,
+    *,
+    k: int,
+    settings: SessionConfig,
+    prompt: SessionPrompt | None,
+    context: float | None,
+    called: Collection[str],
+    answered: bool,
+) -> tuple[Found | None, Offer]:
+    """Search for what is asked now, and decide what to offer of it.
+
+    Args:
+        view: what may be found.
+        said: the conversation.
+        in_context: the request with what bears on it.
+        k: tools to offer at most.
+        settings: of the session.
+        prompt: what is rendered, None for nothing.
+        context: weight of the search in context; found from both searches when absent.
+        called: ids of the tools called lately.
+        answered: whether a tool answered, and not the user.
+    """
+    request = said.request
+    if not request:
+        return None, Offer((), False, "nothing was asked yet")
+    if not answered and asks_nothing(request, said.answered):
+        return None, Offer((), True, "the user asks for nothing more")
+    found = find(
+        view,
+        request,
+        in_context,
+        tier=settings.tier,
+        k=max(k, 0 if prompt is None else prompt.depth),
+        context=context,
+        called=called,
+    )
+    whole = prompt is not None and prompt.passes_through
+    judge = view if settings.abstain and not whole else None
+    return found, offer(found, judge, k, cut=settings.cut)
+
+
+def scores(found: Found | None, offered: Offer, depth: int) -> dict[str, float]:
+    """Id to score of what a turn offers, and of the `depth` best that it found."""
+    if found is None or offered.abstained:
+        return {}
+    ids = [hit.id for hit in offered.hits]
+    ids += [hit.id for hit in found.merged.hits[:depth]]
+    return {tool_id: 1.0 / rank for rank, tool_id in enumerate(dict.fromkeys(ids), 1)}
 
 
 def _apart(request: str, fits: float | None) -> bool:

@@ -17,8 +17,8 @@ from ..retrieval import Hit
 from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:
+    from ..gating.verdict import Verdict
     from ..loaders import PromptTurn
-    from .check import Verdict
     from .turn import Turn
 
 #: Candidates an event names, best first.

@@ -6,14 +6,15 @@ import logging
 from collections.abc import Callable
 from hashlib import blake2b
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RequestError
 from .event import CallEvent, Event, Place, PromptEvent, TurnEvent
+from .event_log import JsonLines
 
 if TYPE_CHECKING:
+    from ..gating.verdict import Verdict
     from ..loaders import PromptTurn
-    from .check import Verdict
     from .turn import Turn
 
 _LOG = logging.getLogger(__name__)
@@ -110,3 +111,14 @@ class Recorder:
                         sink,
                         exc_info=True,
                     )
+
+
+def recorder_for(events: Any) -> Recorder | None:
+    """What records to a setting: a recorder, one over a sink, or one over a file of JSON lines.
+
+    Raises:
+        EventError: the file cannot be opened.
+    """
+    if events is None or isinstance(events, Recorder):
+        return events
+    return Recorder(events if callable(events) else JsonLines(events))

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..gating import Admission
 from ..retrieval import Hit, Placement, Selection
 from .board import Board, Scores
 from .conversation import context_weight
 from .intents import clauses
 
 if TYPE_CHECKING:
-    from ..engine import Engine
+    from ..view import View
 
 #: Hits taken from each search before they are merged.
 DEPTH = 50
@@ -57,11 +56,10 @@ class Found:
 
 
 def find(
-    engine: Engine,
+    view: View,
     request: str,
     in_context: str,
     *,
-    admission: Admission,
     tier: str | None,
     k: int,
     context: float | None = None,
@@ -70,10 +68,9 @@ def find(
     """Search for a request alone, with its context, and for its parts, in one batch; merge.
 
     Args:
-        engine: searched.
+        view: what may be found.
         request: what is asked now.
         in_context: the same with what bears on it; equal to `request` where nothing does.
-        admission: what may be found.
         tier: name of the tier, or the engine's default.
         k: hits needed.
         context: weight of the search with context; found from both searches when absent.
@@ -88,7 +85,7 @@ def find(
     if len(parts) > 1:
         queries.extend(parts)
     searching = perf_counter()
-    selections = engine.search_many(queries, tier=tier, k=depth, admission=admission)
+    selections = view.search_many(queries, tier=tier, k=depth)
     searched = perf_counter()
     board = Board(selections, depth)
     whole, weight = board.scores[0], 0.0

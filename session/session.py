@@ -1,147 +1,192 @@
-"""A conversation's tools, from turn to turn."""
+"""One conversation: finds its tools, keeps them, renders them, judges calls, remembers outcomes."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from threading import RLock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ..catalog import Catalog, Tool
+from ..config import SessionConfig
 from ..errors import RequestError
-from ..gating import Admission, State, Votes
-from .active import Active, Budget, Departure
-from .arguments import problems
-from .check import Verdict, unresolved
-from .closing import asks_nothing
-from .conversation import CONTEXT_CHARS, Conversation, Message
-from .deciding import Decides, Offer, offer
-from .finding import find
+from ..gating import State, Votes
+from ..gating.verdict import Verdict
+from ..view import View
+from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
+from .deciding import look, scores
+from .events import recorder_for
+from .prompting import check_format
+from .protocols import Views
+from .saved import SavedSession
+from .toolset import Toolset
 from .turn import Turn
 
 if TYPE_CHECKING:
-    from ..engine import Engine
-    from .events import Recorder
+    from ..loaders.prompt_turn import PromptTurn
+    from ..loaders.schemas import SchemaLoader
 
-_VERSION = 1
-#: Weight of the search that reads an observation, beside the one for the request alone.
+#: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _OBSERVED = 0.5
+#: Tools offered with their definitions per turn where all others have lines.
+_OFFERED = 3
 
 
 class Session:
-    """A conversation and the tools it holds. Safe to use from several threads.
+    """One conversation. Make one with `Engine.session`, go on with a saved one by `Engine.resume`.
 
-    The active tools are appended to and never reordered; one leaves only at the start of a turn:
-    to keep the budget, or because it is gone from the catalog or held back by the gate.
+    `turn` finds the tools for what the user says, `check` judges a call the model wants to make,
+    `result` records what the call came to. Each step follows the present catalog, quarantine,
+    `state` and `allowed` by itself. A session may be used from several threads; its steps then
+    come one after the other.
 
     Args:
-        engine: searched, and asked what may be used.
-        state: what the agent holds; nothing when absent.
-        tier: name of the tier that searches, the engine's default when absent.
-        k: tools found per turn at most, the engine's number when absent.
-        decider: abstains where nothing fits.
-        cut: whether the decider also says how many tools are offered, at most `k`; if not, `k` are.
-        budget: what the active tools may amount to.
-        pinned: ids of tools that are active from the first turn on and never evicted.
-        standing: ids of tools whose arguments always stand in the prompt, see `Prompt.standing`: a
-            call of one that fits passes although no turn has offered it.
-        events: is told of every turn and every check.
+        engine: gives the views.
+        settings: how tools are found and shown.
+        format: provider's format of what the model reads; None renders nothing.
+        state: what the agent holds; empty when absent.
+        allowed: ids or globs the session is limited to; all tools when absent.
+        schemas: loads definitions that the catalog lacks.
         session_id: names the session in events; random when absent.
+        saved: goes on from this, in place of an empty conversation.
 
     Raises:
-        RequestError: an argument of the wrong type or out of range, or no such tier.
-        UnknownToolError: no such pinned tool.
+        RequestError: there is no such tier or format.
+        UnknownToolError: a pinned tool is not in the catalog.
     """
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Views,
+        settings: SessionConfig,
         *,
+        format: str | None = None,  # noqa: A002 - the field's word
         state: State | None = None,
-        tier: str | None = None,
-        k: int | None = None,
-        decider: Decides | None = None,
-        cut: bool = False,
-        budget: Budget | None = None,
-        pinned: Iterable[str] = (),
-        standing: Iterable[str] = (),
-        events: Recorder | None = None,
+        allowed: Iterable[str] | None = None,
+        schemas: SchemaLoader | None = None,
         session_id: str | None = None,
+        saved: SavedSession | None = None,
     ) -> None:
-        if tier is not None and tier not in engine.tiers:
-            raise RequestError(f"tier: no {tier!r}; there are: {', '.join(engine.tiers)}")
-        if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
-            raise RequestError(f"k: {k!r}; a whole number of tools, at least 1")
+        if settings.tier is not None and settings.tier not in engine.tiers:
+            there = ", ".join(engine.tiers)
+            raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {there}")
         self.id = uuid4().hex if session_id is None else session_id
-        self._events = events
+        self.settings = settings
+        self.format = format
         self._engine = engine
-        self._tier = tier
-        self._k = engine.config.k if k is None else k
-        self._decider = decider
-        self._cut = cut
-        self._budget = Budget() if budget is None else budget
-        self._state = State() if state is None else state
-        self._conversation = Conversation()
-        self._turn = 0
-        self._called: tuple[str, ...] = ()
-        self._active = Active()
+        lines = format is not None and settings.pool != "summaries"
+        self._k = settings.k or (_OFFERED if lines else engine.config.k)
+        self._events = recorder_for(settings.events)
+        self._state = State()
+        self._allowed: tuple[str, ...] | None = None
+        self.state = State() if state is None else state
+        self.allowed = allowed
+        self._conversation = Conversation() if saved is None else saved.conversation
+        self._number = 0 if saved is None else saved.turn
+        self._called: tuple[str, ...] = () if saved is None else saved.called
+        self._passed: Counter[str] = Counter({} if saved is None else saved.passed)
+        self._tools = Toolset(settings, format, self._k, schemas=schemas, saved=saved)
         self._lock = RLock()
-        self._pinned = tuple(pinned)
-        self._standing = frozenset(standing)
-        for tool_id in self._pinned:
+        for tool_id in settings.pinned:
             engine.catalog.get(tool_id)
+        if format is not None:
+            check_format(format)
+        if saved is not None and saved.prompt is not None:
+            self._tools.follow(self.view())
 
     @property
     def state(self) -> State:
-        """What the agent holds; assigned anew, it counts from the next turn or check on."""
+        """What the agent holds, the calls that succeeded included. Assigning replaces it."""
         return self._state
 
     @state.setter
     def state(self, state: State) -> None:
         if not isinstance(state, State):
             raise RequestError(f"state: a State, not {type(state).__name__}")
-        with self._lock:
-            self._state = state
+        self._state = state
 
     @property
-    def standing(self) -> frozenset[str]:
-        """Ids of tools whose arguments stand in the prompt; `Prompt.standing` after each turn."""
-        return self._standing
+    def allowed(self) -> tuple[str, ...] | None:
+        """Ids or globs the session is limited to; None for all tools. Assigning replaces them."""
+        return self._allowed
 
-    @standing.setter
-    def standing(self, ids: Iterable[str]) -> None:
-        with self._lock:
-            self._standing = frozenset(ids)
+    @allowed.setter
+    def allowed(self, allowed: Iterable[str] | None) -> None:
+        if isinstance(allowed, str):
+            raise RequestError(f"allowed: a list of ids or globs, not the text {allowed[:80]!r}")
+        self._allowed = None if allowed is None else tuple(allowed)
 
     @property
     def active(self) -> tuple[str, ...]:
-        """Ids of the active tools, in the order they came."""
+        """Ids of the tools offered so far and still kept, in the order they came."""
         with self._lock:
-            return self._active.ids
+            return self._tools.active.ids
 
     @property
     def conversation(self) -> Conversation:
         """What was said, as far as it is remembered."""
         return self._conversation
 
+    @property
+    def shown(self) -> PromptTurn | None:
+        """What the model reads of tools after the last step; None without a format or a turn."""
+        return None if self._tools.prompt is None else self._tools.prompt.shown
+
+    @property
+    def system(self) -> Any:
+        """The system prompt as it is now, in the provider's shape; None before the first turn."""
+        return None if self.shown is None else self.shown.rendered.system
+
+    @property
+    def tools(self) -> list[Mapping[str, Any]]:
+        """The provider's list of tools as it is now."""
+        return [] if self.shown is None else self.shown.rendered.tools
+
+    @property
+    def passes_through(self) -> bool:
+        """Whether the whole catalog stands in the prompt. Decided by the first turn."""
+        prompt = self._tools.prompt
+        return prompt is not None and prompt.passes_through
+
+    def level(self, tool_id: str) -> str | None:
+        """How much the prompt shows of a tool.
+
+        Returns:
+            `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None
+            where it shows nothing.
+        """
+        with self._lock:
+            return None if self._tools.prompt is None else self._tools.prompt.level(tool_id)
+
+    def view(self, votes: Votes | None = None) -> View:
+        """What the session may use now, for hosts in which the model searches by itself.
+
+        Args:
+            votes: what servers say of their own tools for this step.
+        """
+        return self._engine.view(self._state, allowed=self._allowed, votes=votes)
+
     def turn(
-        self,
-        messages: str | Iterable[Mapping[str, Any] | Message],
-        *,
-        allowed: Iterable[str] | None = None,
-        votes: Votes | None = None,
+        self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
     ) -> Turn:
         """Find the tools for what the user says.
 
         Args:
-            messages: what the user says, added to the conversation; or the whole conversation up
-                to what the user says, in place of what is remembered.
-            allowed: ids this turn may use, all when absent.
-            votes: what servers say of their tools for this turn.
+            messages: what the user says, added to the conversation; or the whole conversation, as
+                objects with `role` and `content`, in place of what is remembered.
+            votes: what servers say of their own tools for this step.
 
         Raises:
             RequestError: no text and no messages, or the user says nothing in them.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("get_forecast", "weather"), Tool("play_song", "music")]
+            >>> session = Engine.from_tools(tools, tiers=["lexical"]).session(k=1)
+            >>> session.turn("what is the forecast?").ids
+            ('weather/get_forecast',)
         """
         with self._lock:
             if isinstance(messages, str):
@@ -153,226 +198,189 @@ class Session:
                 if not said.request:
                     raise RequestError("messages: none with words is from the user")
             self._conversation = said
-            return self._taken(said.in_context, None, allowed, votes)
+            return self._step(said.in_context, votes)
 
-    def observe(
-        self,
-        tool_id: str,
-        text: str,
-        *,
-        allowed: Iterable[str] | None = None,
-        votes: Votes | None = None,
-    ) -> Turn:
-        """Look again after a tool was called and answered.
-
-        Args:
-            tool_id: the tool; it counts as called.
-            text: what it answered; its beginning is read beside the request.
-            allowed: ids this turn may use, all when absent.
-            votes: what servers say of their tools for this turn.
-
-        Raises:
-            RequestError: the text is none, or nothing was asked yet.
-        """
-        if not isinstance(text, str):
-            raise RequestError(f"text: what the tool answered, not {type(text).__name__}")
-        with self._lock:
-            request = self._conversation.request
-            if not request:
-                raise RequestError("observe: nothing was asked yet; start with `turn`")
-            self._mark_called(tool_id)
-            seen = text.strip()[:CONTEXT_CHARS]
-            within = f"{request}\n{seen}" if seen else request
-            return self._taken(within, _OBSERVED, allowed, votes, called=tool_id)
-
-    def answered(self, text: str) -> None:
-        """Remember what the assistant said, so that a follow-up can be understood from it."""
-        with self._lock:
-            self._conversation = self._conversation.extended([Message("assistant", text.strip())])
-
-    def check(
-        self,
-        name: str,
-        arguments: object = None,
-        *,
-        allowed: Iterable[str] | None = None,
-        votes: Votes | None = None,
-    ) -> Verdict:
+    def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
         """Whether a call the model wants to make may go ahead, and if not, what would mend it.
 
-        A tool that may be used but was not offered is made active, and the verdict carries its
-        schema. A call that passes counts as made.
+        Nothing counts as done before `result`. Arguments are never changed.
 
         Args:
-            name: id of a tool, or a name that only one has.
-            arguments: the call's; None where the call has none.
-            allowed: ids that may be used, all when absent.
-            votes: what servers say of their tools for this turn.
+            name: the name by which the model calls: an id, a provider's name, or a name that only
+                one permitted tool has. A call of `call_tool` is read as the call it carries.
+            arguments: of the call; None where it has none.
+            votes: what servers say of their own tools for this step.
+
+        Returns:
+            A verdict. If `passed`, call `verdict.tool.id` with `verdict.arguments` and report to
+            `result`. Else answer the model with `verdict.text`; if `promoted`, add
+            `verdict.append` behind the answers of this round.
         """
         start = perf_counter()
         with self._lock:
-            admission = self._engine.admission(self._state, allowed=allowed, votes=votes)
-            verdict = self._checked(admission, name, arguments)
+            view = self.view(votes)
+            asked: tuple[str, object] = (name, arguments)
+            if self._tools.prompt is not None and isinstance(name, str):
+                asked = self._tools.prompt.tool_id(name, arguments)
+            verdict = self._tools.judge(view, view.check(*asked), self._number)
+            if verdict.passed and verdict.tool is not None:
+                self._passed[verdict.tool.id] += 1
             if self._events is not None:
                 took = (perf_counter() - start) * 1e3
-                self._events.call(self.id, self._turn, verdict, ms=took)
+                self._events.call(self.id, self._number, verdict, ms=took)
             return verdict
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form: everything but the engine, the decider and the budget's cost function."""
-        with self._lock:
-            return {
-                "version": _VERSION,
-                "id": self.id,
-                "tier": self._tier,
-                "k": self._k,
-                "cut": self._cut,
-                "turn": self._turn,
-                "called": list(self._called),
-                "budget": {"tools": self._budget.tools, "tokens": self._budget.tokens},
-                "state": self._state.to_dict(),
-                "messages": self._conversation.to_dict(),
-                "active": self._active.to_dict(),
-                "pinned": list(self._pinned),
-                "standing": sorted(self._standing),
-            }
+    def result(
+        self, tool_id: str, content: object, *, ok: bool = True, votes: Votes | None = None
+    ) -> Turn:
+        """Record what a call came to, and look again with the answer beside the request.
 
-    @classmethod
-    def from_dict(
-        cls,
-        engine: Engine,
-        values: Mapping[str, Any],
-        *,
-        decider: Decides | None = None,
-        budget: Budget | None = None,
-        events: Recorder | None = None,
-    ) -> Self:
-        """A session from its JSON form.
+        Only a successful call counts as made: it satisfies `after(...)`, reaches milestones, and
+        puts the tool's server in use.
 
         Args:
-            engine: where it goes on; its catalog may be another version.
-            values: what `to_dict` gave.
-            decider: as for a new session.
-            budget: in place of the saved one; needed where that counts tokens, as its cost
-                function is not saved.
-            events: as for a new session.
+            tool_id: the tool, `verdict.tool.id` of a check that passed.
+            content: what it answered: a text, or JSON, of which the beginning is read.
+            ok: whether the call succeeded.
+            votes: what servers say of their own tools for this step.
 
         Raises:
-            RequestError: it is damaged or of another version.
+            RequestError: no call of this tool has passed `check` and waits for its result.
         """
-        if not isinstance(values, Mapping) or values.get("version") != _VERSION:
-            raise RequestError(f"session: no saved session of version {_VERSION}")
-        try:
-            saved = values["budget"]
-            session = cls(
-                engine,
-                state=State.from_dict(values["state"]),
-                tier=values["tier"],
-                k=values["k"],
-                cut=bool(values["cut"]),
-                decider=decider,
-                events=events,
-                session_id=str(values["id"]),
-                budget=budget or Budget(saved["tools"], saved["tokens"]),
-            )
-            session._conversation = Conversation.of(values["messages"])
-            session._active = Active.from_dict(values["active"])
-            session._turn = int(values["turn"])
-            session._called = tuple(map(str, values["called"]))
-            session._pinned = tuple(map(str, values["pinned"]))
-            session._standing = frozenset(map(str, values.get("standing", ())))
-        except (KeyError, TypeError, ValueError) as error:
-            raise RequestError(f"session: damaged: {error!r}") from error
-        return session
+        with self._lock:
+            if not isinstance(tool_id, str) or self._passed[tool_id] < 1:
+                raise RequestError(
+                    f"result: no call of {tool_id!r:.200} waits for a result; `check` the call "
+                    "first, and report each call that passed once"
+                )
+            self._passed[tool_id] -= 1
+            if ok:
+                self._state = self._engine.after_call(self._state, tool_id)
+                self._called = tuple(dict.fromkeys((*self._called, tool_id)))
+                if self._tools.prompt is not None:
+                    self._tools.prompt.called(tool_id)
+            seen = as_text(content).strip()[:CONTEXT_CHARS]
+            said = self._conversation
+            if not seen:
+                return self._step(said.in_context, votes, (tool_id, ok))
+            return self._step(f"{said.request}\n{seen}", votes, (tool_id, ok), _OBSERVED)
 
-    def _taken(
+    def refresh(self) -> None:
+        """Bring `system`, `tools` and `active` in step with what is permitted now.
+
+        Every step does so by itself. Call it only to send a prompt again without a step between,
+        after the catalog, the quarantine, `state` or `allowed` changed.
+        """
+        with self._lock:
+            self._tools.refresh(self.view())
+
+    def answered(self, text: str | None) -> None:
+        """Remember what the assistant said, so that a follow-up can be understood from it."""
+        with self._lock:
+            said = [Message("assistant", (text or "").strip())]
+            self._conversation = self._conversation.extended(said)
+
+    async def aturn(
+        self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
+    ) -> Turn:
+        """`turn` in a worker thread, for event loops."""
+        return await asyncio.to_thread(self.turn, messages, votes=votes)
+
+    async def acheck(
+        self, name: str, arguments: object = None, *, votes: Votes | None = None
+    ) -> Verdict:
+        """`check` in a worker thread, for event loops."""
+        return await asyncio.to_thread(self.check, name, arguments, votes=votes)
+
+    async def aresult(
+        self, tool_id: str, content: object, *, ok: bool = True, votes: Votes | None = None
+    ) -> Turn:
+        """`result` in a worker thread, for event loops."""
+        return await asyncio.to_thread(self.result, tool_id, content, ok=ok, votes=votes)
+
+    def save(self) -> dict[str, Any]:
+        """Everything `Engine.resume` goes on from, as JSON; some kilobytes."""
+        with self._lock:
+            return {
+                "version": 2,
+                "id": self.id,
+                "format": self.format,
+                "settings": self.settings.model_dump(
+                    mode="json", exclude={"events"}, exclude_defaults=True
+                ),
+                "state": self._state.to_dict(),
+                "allowed": None if self._allowed is None else list(self._allowed),
+                "turn": self._number,
+                "called": list(self._called),
+                "passed": {tool_id: count for tool_id, count in self._passed.items() if count},
+                "messages": self._conversation.to_dict(),
+                "active": self._tools.active.to_dict(),
+                "prompt": self._tools.saved_prompt(self.view()),
+            }
+
+    def _step(
         self,
         in_context: str,
-        context: float | None,
-        allowed: Iterable[str] | None,
         votes: Votes | None,
-        called: str | None = None,
+        outcome: tuple[str, bool] | None = None,
+        context: float | None = None,
     ) -> Turn:
-        """One turn: search, decide, and settle what is active."""
+        """One turn: search, decide, settle what is active, render.
+
+        Args:
+            in_context: the request with what bears on it.
+            votes: of servers.
+            outcome: id of the tool that answered, and whether it succeeded; None for a user's turn.
+            context: weight of the search in context; found from both searches when absent.
+        """
         start = perf_counter()
-        admission = self._engine.admission(self._state, allowed=allowed, votes=votes)
-        request, found = self._conversation.request, None
-        if called is None and asks_nothing(request, self._conversation.answered):
-            offered = Offer((), True, "the user asks for nothing more")
-        else:
-            found = find(
-                self._engine,
-                request,
-                in_context,
-                admission=admission,
-                tier=self._tier,
-                k=self._k,
-                context=context,
-                called=self._called,
-            )
-            offered = offer(found, self._decider, self._k, cut=self._cut)
-        self._turn += 1
+        view = self.view(votes)
+        prompt = self._tools.follow(view)
+        called = None if outcome is None else outcome[0]
+        found, offered = look(
+            view,
+            self._conversation,
+            in_context,
+            k=self._k,
+            settings=self.settings,
+            prompt=prompt,
+            context=context,
+            called=self._called,
+            answered=called is not None,
+        )
+        self._number += 1
         if called is None:
             self._called = ()
-        left, changed, added = self._settled(admission, [hit.tool for hit in offered.hits], called)
+        wanted = [hit.tool for hit in offered.hits]
+        left, changed, added = self._tools.settle(view, wanted, called, self._number)
+        shown = None
+        if prompt is not None:
+            shown = prompt.turn(self._tools.active.ids, scores(found, offered, prompt.depth))
         search_ms = found.search_ms if found else 0.0
         turn = Turn(
-            number=self._turn,
-            queries=found.queries if found else (request,),
+            number=self._number,
+            queries=found.queries if found else (self._conversation.request,),
             selections=found.selections if found else (),
             hits=offered.hits,
             ranked=found.merged.hits if found else (),
             called=called,
+            ok=None if outcome is None else outcome[1],
             intents=found.intents if found else (),
             context=found.context if found else 0.0,
             added=added,
-            active=self._active.ids,
+            active=self._tools.active.ids,
             left=left,
             changed=changed,
             abstained=offered.abstained,
             reason=offered.reason,
             fits=offered.fits,
             cut=offered.cut,
-            tokens=self._tokens(admission.index.catalog),
+            unmatched=view.unmatched,
+            shown=shown,
             timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},
         )
         if self._events is not None:
             self._events.turn(self.id, turn)
+            if shown is not None:
+                self._events.prompt(self.id, turn.number, shown)
         return turn
-
-    def _checked(self, admission: Admission, name: str, arguments: object) -> Verdict:
-        found = admission.resolve(name)
-        if not isinstance(found, Tool):
-            return unresolved(name, found)
-        given = {} if arguments is None else arguments
-        wrong = problems(found.input_schema or {}, given)
-        if found.id not in self._active and (wrong or found.id not in self._standing):
-            self._active.append([found], self._turn)
-            return Verdict("promoted", name, found)
-        if wrong:
-            return Verdict("invalid", name, found, problems=wrong)
-        self._active.append([found], self._turn)
-        self._mark_called(found.id)
-        return Verdict("passed", name, found)
-
-    def _mark_called(self, tool_id: str) -> None:
-        self._state = self._engine.after_call(self._state, tool_id)
-        self._called = tuple(dict.fromkeys((*self._called, tool_id)))
-
-    def _settled(
-        self, admission: Admission, wanted: list[Tool], called: str | None
-    ) -> tuple[tuple[Departure, ...], tuple[str, ...], tuple[str, ...]]:
-        """Follow the catalog and the gate, keep the budget, append; who left, changed, came."""
-        catalog, turn = admission.index.catalog, self._turn
-        gone, changed = self._active.settle(admission)
-        pinned = [catalog.get(tool_id) for tool_id in self._pinned if admission.admits(tool_id)]
-        came = self._active.append(pinned, turn, pinned=True)
-        if called is not None and called in self._active:
-            self._active.append([catalog.get(called)], turn)
-        evicted, fitting = self._active.make_room(wanted, self._budget, catalog, turn - 1)
-        return gone + evicted, changed, came + self._active.append(fitting, turn)
-
-    def _tokens(self, catalog: Catalog) -> int | None:
-        if self._budget.cost is None:
-            return None
-        return sum(self._budget.spent(catalog.get(tool_id)) for tool_id in self._active.ids)

@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from importlib.metadata import version
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
 from ..errors import MissingExtraError
 from .event import CallEvent, Event, PromptEvent, TurnEvent
 
@@ -62,8 +62,8 @@ class OpenTelemetry:
             raise MissingExtraError("events for OpenTelemetry", "otel") from error
         self._trace = trace
         self._source = source
-        self._tracer = trace.get_tracer(_SCOPE, __version__, tracers)
-        meter = metrics.get_meter(_SCOPE, __version__, meters)
+        self._tracer = trace.get_tracer(_SCOPE, version("shortlist"), tracers)
+        meter = metrics.get_meter(_SCOPE, version("shortlist"), meters)
         self._turn_seconds = meter.create_histogram(
             "gen_ai.client.operation.duration",
             "s",

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from ..retrieval import Hit, Selection
 from .active import Departure
+
+if TYPE_CHECKING:
+    from ..loaders.prompt_turn import PromptTurn
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class Turn:
         hits: tools that serve the request, best first; none when abstaining.
         ranked: all tools found, best first, of which `hits` are offered.
         called: id of the tool whose answer was read, None where the user spoke.
+        ok: whether that call succeeded, None where the user spoke.
         intents: parts of the request that got tools of their own; none when it is one.
         context: weight of what was said before, from 0 to 1.
         added: ids newly active, in order.
@@ -27,10 +32,11 @@ class Turn:
         left: tools that are active no longer, with the reason.
         changed: ids of active tools whose definition changed since they were offered last.
         abstained: whether nothing fits.
-        reason: why it abstained, else None.
+        reason: why it abstained or why nothing was judged, else None.
         fits: probability that any tool serves the request, None where nothing judged it.
         cut: what decided how many tools are offered, None where nothing was found.
-        tokens: cost of the active tools, None where nothing counts it.
+        unmatched: entries of `allowed` that match no tool of the catalog.
+        shown: what the model reads of tools; None without a format.
         timings: milliseconds: `search` in the engine, `session` besides.
     """
 
@@ -40,6 +46,7 @@ class Turn:
     hits: tuple[Hit, ...]
     ranked: tuple[Hit, ...] = ()
     called: str | None = None
+    ok: bool | None = None
     intents: tuple[str, ...] = ()
     context: float = 0.0
     added: tuple[str, ...] = ()
@@ -50,7 +57,8 @@ class Turn:
     reason: str | None = None
     fits: float | None = None
     cut: str | None = None
-    tokens: int | None = None
+    unmatched: tuple[str, ...] = ()
+    shown: PromptTurn | None = None
     timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -62,3 +70,51 @@ class Turn:
     def evicted(self) -> tuple[str, ...]:
         """Ids of the tools that are active no longer."""
         return tuple(departure.tool_id for departure in self.left)
+
+    @property
+    def system(self) -> Any:
+        """The system prompt, in the provider's shape; None without a format."""
+        return None if self.shown is None else self.shown.rendered.system
+
+    @property
+    def tools(self) -> list[Mapping[str, Any]]:
+        """The provider's list of tools; empty without a format."""
+        return [] if self.shown is None else self.shown.rendered.tools
+
+    @property
+    def append(self) -> tuple[dict[str, Any], ...]:
+        """Messages to add to the conversation, behind the answers of tools.
+
+        If `rebuilt`, these are all messages about tools: those added earlier may be dropped.
+        """
+        return () if self.shown is None else self.shown.appended
+
+    @property
+    def transient(self) -> tuple[dict[str, Any], ...]:
+        """Messages to send with the next model calls of this turn only, last, without keeping them.
+
+        Lines of tools found, in catalogs that are too large to list; else empty.
+        """
+        return () if self.shown is None else self.shown.passing
+
+    @property
+    def rebuilt(self) -> bool:
+        """Whether the offered definitions were written anew, because one left or changed."""
+        return self.shown is not None and self.shown.rebuilt
+
+    @property
+    def prefix_tokens(self) -> int | None:
+        """Tokens of the pool and of tools that always stand there; None without a format."""
+        return None if self.shown is None else self.shown.phase1_tokens
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of everything the prompt says of tools; None without a format."""
+        if self.shown is None:
+            return None
+        return self.shown.phase1_tokens + self.shown.phase2_tokens + self.shown.working_tokens
+
+    @property
+    def callable(self) -> frozenset[str]:
+        """Ids of the tools whose arguments the prompt shows."""
+        return frozenset() if self.shown is None else self.shown.callable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ... import demo
@@ -11,7 +11,7 @@ from ...catalog import Catalog, Tool
 from ...catalog.document import embedding_text
 from .remembering import RememberingEngine
 from .replay import brief, figures
-from .settings import OURS, SEARCHED, WORKING, Settings
+from .settings import SEARCHED, WORKING
 from .sizes import SIZES, answerable, does_the_same_work, padded, shuffled
 from .tasks import Script
 from .workbench import Shared, Workbench
@@ -20,14 +20,13 @@ Step = Callable[[str], None]
 
 CURVE = {
     "by search, k = 20": SEARCHED,
-    "by search, k = 50": replace(SEARCHED, k=50),
-    "working set of 1,500 tokens": replace(WORKING, working=1_500, in_use=1_000),
+    "by search, k = 50": SEARCHED.changed(k=50),
+    "working set of 1,500 tokens": WORKING.changed(pool_tokens=1_500, in_use_tokens=1_000),
     "working set": WORKING,
-    "working set, no servers in use": replace(WORKING, in_use=0),
-    "working set of 6,000 tokens": replace(WORKING, k=500, working=6_000, in_use=4_000),
+    "working set, no servers in use": WORKING.changed(in_use_tokens=0),
+    "working set of 6,000 tokens": WORKING.changed(pool_tokens=6_000, in_use_tokens=4_000),
 }
 """What is measured at the largest size, so that the choice of `WORKING` can be seen."""
-_NAMES = {OURS: "arguments", WORKING: "working set"}
 RETRIEVED = 30
 """Full schemas of simple retrieval there, where ten take a third of what the testbed's do."""
 
@@ -85,12 +84,6 @@ class Plan:
         }
 
 
-def settings_for(catalog: Catalog, shared: Shared) -> Settings:
-    """How a catalog is shown: by arguments if there is room for all, else by a working set."""
-    pool = shared.pools(OURS.pool_budget, OURS.top).write(catalog)
-    return OURS if pool.rung is OURS.top else WORKING
-
-
 def _grown(
     engine: RememberingEngine,
     size: int,
@@ -106,17 +99,18 @@ def _grown(
 
 
 def _row(bench: Workbench, others: int) -> dict[str, Any]:
-    settings = settings_for(bench.catalog, bench.shared)
-    arm = bench.two_phase(settings)
+    arm = bench.two_phase(WORKING)
+    # One setting for every size: a pool of arguments where all have room, else a working set.
+    name = "arguments" if set(arm.levels) == {"arguments"} else "working set"
     testbed = demo.load_catalog()
     real = others + sum(tool.id in testbed for tool in bench.catalog)
     return {
         "tools": len(bench.catalog),
         "generated": max(0, len(bench.catalog) - real),
         "same_work": False,
-        "settings": _NAMES[settings],
-        "pool_tokens": arm.pool.tokens,
-        "pool": {rung.name.lower(): n for rung, n in arm.rungs.items()},
+        "settings": name,
+        "pool_tokens": arm.pool_tokens,
+        "pool": arm.levels,
         "two-phase": brief(bench.figures(arm)),
         "retrieval, our encoder": brief(bench.figures(bench.retrieval())),
         "full_tokens": figures(bench.outcomes(bench.full(), bench.scripts[:1]))["turns"]["tokens"],
@@ -126,9 +120,8 @@ def _row(bench: Workbench, others: int) -> dict[str, Any]:
 def _curve(bench: Workbench, row: dict[str, Any], step: Step) -> Iterator[dict[str, Any]]:
     """Several settings over one catalog, of which one is known from its row."""
     step("coverage against tokens")
-    known = WORKING if row["settings"] == _NAMES[WORKING] else None
     for name, settings in CURVE.items():
-        anew = settings is not known
+        anew = settings is not WORKING
         held = brief(bench.figures(bench.two_phase(settings))) if anew else row["two-phase"]
         yield {"name": name} | held
     retrieval = bench.figures(bench.retrieval(k=RETRIEVED))

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from ...builder import Builder
 from ...catalog import Catalog, Tool
 from ...config import Config
+from ...decision.policy import DecisionPolicy
 from ...engine import Engine
 from ...gating import Admission, State, Votes
 from ...models import Encoder, TokenVectors, encoded, gives_tokens, load_encoder
 from ...retrieval import Selection, Strategy
+from ...retrieval.searcher import Searcher
+from ...view import View
 
 
 class RememberingEncoder:
@@ -115,8 +118,6 @@ class RememberingEngine(Engine):
     An answer depends on the catalog version, the queries, the tier, `k` and what is admitted.
     """
 
-    _answers: dict[Any, Selection]
-
     @classmethod
     def over(cls, tools: Iterable[Tool], encoders: Encoders, **settings: Any) -> Self:
         """Index tools.
@@ -132,25 +133,44 @@ class RememberingEngine(Engine):
         builder = _SharingBuilder(Config.make(**settings), encoders)
         return cls(builder, builder.build(Catalog(tools)))
 
+    def view(
+        self,
+        state: State | None = None,
+        *,
+        allowed: Iterable[str] | None = None,
+        votes: Votes | None = None,
+    ) -> View:
+        """As of an engine; its answers are remembered."""
+        made = super().view(state, allowed=allowed, votes=votes)
+        memory = self.__dict__.setdefault("_memory", {})
+        return _RememberingView(made.admission, self._searcher, made.policy, memory)
+
+
+class _RememberingView(View):
+    """A view that finds each answer once."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        searcher: Searcher,
+        policy: DecisionPolicy,
+        memory: dict[Any, Selection],
+    ) -> None:
+        super().__init__(admission, searcher, policy)
+        self._memory = memory
+
     def search_many(
         self,
         queries: Sequence[str],
         *,
         tier: str | Strategy | None = None,
         k: int | None = None,
-        allowed: Iterable[str] | None = None,
-        state: State | None = None,
-        votes: Votes | None = None,
-        admission: Admission | None = None,
     ) -> list[Selection]:
-        """As in an engine."""
-        if admission is None:
-            admission = self.admission(state, allowed=allowed, votes=votes)
-        mask = None if admission.mask is None else admission.mask.tobytes()
+        """As of a view."""
+        mask = None if self.admission.mask is None else self.admission.mask.tobytes()
         asked_for = self.catalog.fingerprint, tier, k, mask
-        memory = self.__dict__.setdefault("_answers", {})
-        fresh = [one for one in dict.fromkeys(queries) if (one, asked_for) not in memory]
+        fresh = [one for one in dict.fromkeys(queries) if (one, asked_for) not in self._memory]
         if fresh:
-            found = super().search_many(fresh, tier=tier, k=k, admission=admission)
-            memory.update(zip(((one, asked_for) for one in fresh), found, strict=True))
-        return [memory[one, asked_for] for one in queries]
+            found = super().search_many(fresh, tier=tier, k=k)
+            self._memory.update(zip(((one, asked_for) for one in fresh), found, strict=True))
+        return [self._memory[one, asked_for] for one in queries]

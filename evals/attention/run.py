@@ -10,7 +10,6 @@ from typing import Any
 
 from ... import demo
 from ...catalog import Catalog
-from ...decision import Decider
 from ...loaders import Summaries
 from .arm import Arm
 from .growth import Plan, Step
@@ -18,7 +17,7 @@ from .overlap import word_overlap
 from .poison import exposure, poisoned_tools, with_poison
 from .preconditions import testbed_gate
 from .replay import brief
-from .settings import OURS, SEARCHED, WORKING, Settings
+from .settings import DEFAULTS, OURS, SEARCHED, WORKING, Settings
 from .stock import STOCK_THREADS, stock_absence, stock_spec
 from .tasks import KINDS, Script, asked, load_scripts
 from .transcript import Prices
@@ -59,6 +58,7 @@ def _measured(plan: Plan, shared: Shared, encoded: Future[Any], step: Step) -> d
             "two-phase": _settings(OURS),
             "by search": _settings(SEARCHED),
             "working set": _settings(WORKING),
+            "library defaults": _settings(DEFAULTS),
         },
         "stock_absent": stock_absence(),
         "arms": {name: _arm(bench, name, arm, step) for name, arm in _arms(bench)},
@@ -94,8 +94,7 @@ def _tasks(scripts: Sequence[Script], catalog: Catalog) -> dict[str, Any]:
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
-    held = asdict(replace(settings, decider=None))
-    return held | {"top": settings.top.name.lower(), "decider": settings.decider is not None}
+    return asdict(settings)
 
 
 def _arms(bench: Workbench) -> Iterator[tuple[str, Arm]]:
@@ -121,18 +120,18 @@ def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, An
         step(f"ablation: {name}")
         return name, _variant(bench, settings, bench.scripts)
 
-    yield row("arguments, phase 1 alone", replace(OURS, schema_budget=0))
-    yield row("library defaults", Settings())
+    yield row("arguments, phase 1 alone", OURS.changed(schema_tokens=0))
+    yield row("library defaults", DEFAULTS)
     yield row("by search", SEARCHED)
     yield row("no check", replace(SEARCHED, check=False))
-    yield row("phase 1 alone", replace(SEARCHED, schema_budget=0))
-    yield row("phase 2 alone", replace(SEARCHED, pool_budget=0))
-    yield row("all in full", replace(SEARCHED, k=10, schema_budget=100_000))
+    yield row("phase 1 alone", SEARCHED.changed(schema_tokens=0))
+    yield row("phase 2 alone", SEARCHED.changed(pool_tokens=0))
+    yield row("all in full", SEARCHED.changed(k=10, schema_tokens=100_000))
     for k in (5, 10):
-        yield row(f"k = {k}", replace(SEARCHED, k=k))
+        yield row(f"k = {k}", SEARCHED.changed(k=k))
     for tier in ("lexical", "embed", "rerank"):
-        yield row(f"tier: {tier}", replace(SEARCHED, tier=tier))
-    yield row("decider", replace(SEARCHED, decider=Decider.bundled()))
+        yield row(f"tier: {tier}", SEARCHED.changed(tier=tier))
+    yield row("decider", SEARCHED.changed(abstain=True))
     yield from _preconditions(bench, step)
     if stock_absence() is None:
         step("ablation: stock encoder")
@@ -182,11 +181,11 @@ def _poison(scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, 
     rows = {name: exposed(arm) for name, arm in arms.items()}
     trusted = bench.trusted(OURS)
     rows["two-phase"] = exposed(trusted)
-    ids = {tool.id for tool in poisoned}
+    ids, withheld = {tool.id for tool in poisoned}, set(bench.engine.quarantined)
     return {
         "arms": rows,
         "poisoned": len(ids),
-        "held_back": sorted(trusted.withheld & ids),
-        "missed": sorted(ids - trusted.withheld),
-        "benign_held_back": sorted(trusted.withheld - ids),
+        "held_back": sorted(withheld & ids),
+        "missed": sorted(ids - withheld),
+        "benign_held_back": sorted(withheld - ids),
     }

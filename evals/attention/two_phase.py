@@ -1,127 +1,133 @@
-"""The arm that is measured: a session that finds, and a prompt that shows."""
+"""The arm that is measured: a session, driven as an agent's loop drives it."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from ...gating import State
-from ...loaders import Detail, Prompt
-from ...loaders.ladder import Rung
-from ...session import Budget, Session
+from ... import State
+from ...errors import EvaluationError
 from .arm import Running, Shown
+from .example_arguments import example_arguments
 from .settings import Settings
 from .tasks import Script, Turn
 
 if TYPE_CHECKING:
     from ...engine import Engine
-    from ...loaders import EntryWriter, PoolWriter, SchemaLoader
+    from ...session import Session
+    from ...session import Turn as Answer
 
 FORMAT = "anthropic_call_tool"
 """One stable tool; definitions travel in messages, so that nothing before them moves."""
-TYPED = Detail.SIGNATURE
-"""The least detail at which all arguments of a tool are there with their types."""
 
 
 class TwoPhase:
     """Phase 1 in the prefix, phase 2 behind it, one stable tool that calls any other.
 
     Args:
-        engine: searched.
-        settings: of the session and the prompt.
-        pools: writes phase 1; shared, so that it is written once per catalog and budget.
-        schemas: loads phase 2; shared.
-        entries: writes tools; shared.
-        withheld: ids of the tools the engine has in quarantine.
+        engine: searched; what it has in quarantine is never shown.
+        settings: of the sessions.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        settings: Settings,
-        *,
-        pools: PoolWriter,
-        schemas: SchemaLoader,
-        entries: EntryWriter,
-        withheld: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, engine: Engine, settings: Settings) -> None:
         self.engine = engine
         self.settings = settings
-        self.pools = pools
-        self.schemas = schemas
-        self.entries = entries
-        self.withheld = withheld
-        self.pool = pools.write(engine.catalog, withheld=withheld)
-        self.visible = frozenset(
-            tool.id
-            for server, tools in self.pool.servers.items()
-            if self.pool.rungs[server] >= Rung.NAMES
-            for tool in tools
-        )
 
     @property
-    def rungs(self) -> dict[Rung, int]:
-        """Rung of the pool to how many servers stand on it."""
-        return dict(sorted(Counter(self.pool.rungs.values()).items()))
+    def pool_tokens(self) -> int:
+        """Tokens of the prefix."""
+        return self._prefix[1]
+
+    @cached_property
+    def visible(self) -> frozenset[str]:
+        """Ids of the tools that the prefix names."""
+        return frozenset(tool_id for tool_id, level in self._prefix[0].items() if level is not None)
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """Level of the pool to the number of servers shown at it."""
+        shown = self._prefix[0]
+        of_server = {tool.server: shown[tool.id] or "search" for tool in self.engine.catalog}
+        return dict(sorted(Counter(of_server.values()).items()))
+
+    def session(self, state: State | None = None) -> Session:
+        """A new conversation."""
+        return self.engine.session(format=FORMAT, state=state, **self.settings.session)
 
     def begin(self, script: Script) -> Running:
-        """A session and a prompt of their own."""
-        return _Running(self, script)
+        """A session of its own."""
+        gated = self.settings.preconditions
+        state = State(scopes=frozenset(script.scopes)) if gated else None
+        return _Running(self, self.session(state))
+
+    @cached_property
+    def _prefix(self) -> tuple[Mapping[str, str | None], int]:
+        """What a session shows of each tool before it found any, and the tokens of that."""
+        session = self.session()
+        session.answered("Hello.")
+        turn = session.turn("thanks")  # asks for nothing, so that nothing is searched
+        levels = {tool.id: session.level(tool.id) for tool in self.engine.catalog}
+        return levels, turn.prefix_tokens or 0
 
 
 class _Running:
-    def __init__(self, arm: TwoPhase, script: Script) -> None:
-        settings = arm.settings
+    def __init__(self, arm: TwoPhase, session: Session) -> None:
         self._arm = arm
-        self._prompt = Prompt(
-            arm.engine.catalog,
-            format=FORMAT,
-            pool=arm.pools,
-            schemas=arm.schemas,
-            entries=arm.entries,
-            schema_budget=settings.schema_budget,
-            turn_budget=settings.turn_budget,
-            pass_through_share=0.0,
-            withheld=arm.withheld,
-            working_set=settings.working_set,
-        )
-        self._session = Session(
-            arm.engine,
-            tier=settings.tier,
-            k=settings.k,
-            decider=settings.decider,
-            standing=self._prompt.standing,
-            state=State(scopes=frozenset(script.scopes)) if settings.preconditions else None,
-            budget=Budget(max(Budget().tools, 2 * (settings.k or 0))),
-        )
-        self._offered: frozenset[str] = frozenset()
+        self._session = session
+        self._batches: list[str] = []
+        self._callable: frozenset[str] = frozenset()
 
     def show(self, turn: Turn) -> Shown:
-        """What the session finds, as far as the prompt has room."""
-        found = self._session.turn(turn.user)
-        prompt = self._prompt.turn(found.active, {hit.id: 1.0 / hit.rank for hit in found.hits})
-        self._session.standing = self._prompt.standing
-        typed = frozenset(tool_id for tool_id, detail in prompt.details.items() if detail >= TYPED)
-        self._offered = typed | self._prompt.standing
-        segments = prompt.rendered.segments
-        behind = len(segments) - len(prompt.rendered.messages)
+        """What a caller would send of tools in this turn."""
+        answer = self._session.turn(turn.user)
+        self._add(answer)
+        self._callable = answer.callable
+        levels = {tool_id: self._session.level(tool_id) for tool_id in answer.callable}
         return Shown(
-            segments[:behind],
-            segments[behind:],
-            tuple(part["text"] for message in prompt.passing for part in message["content"]),
-            self._offered,
-            typed,
-            self._arm.visible | self._offered | prompt.details.keys(),
+            (*map(_definition, answer.tools), *(block["text"] for block in answer.system)),
+            tuple(self._batches),
+            tuple(_text(message) for message in answer.transient),
+            answer.callable,
+            frozenset(one for one, level in levels.items() if level in ("full", "signature")),
+            self._arm.visible | answer.callable | frozenset(answer.active),
         )
 
     def done(self, turn: Turn) -> None:
-        """What was offered is called; what was only visible is named, promoted, and called."""
+        """What can be called is called; what is only visible is named, promoted, and called."""
         for tool_id in turn.needed:
-            if tool_id not in self._offered:
-                if not (self._arm.settings.check and tool_id in self._arm.visible):
-                    continue
-                if self._session.check(tool_id).status != "promoted":
-                    continue
-            self._session.state = self._arm.engine.after_call(self._session.state, tool_id)
-            self._prompt.called(tool_id)
+            named = self._arm.settings.check and tool_id in self._arm.visible
+            if tool_id in self._callable or named:
+                self._call(tool_id)
         self._session.answered(turn.assistant)
+
+    def _call(self, tool_id: str) -> None:
+        """A call that succeeds; what it answers is not replayed."""
+        arguments = example_arguments(self._arm.engine.catalog.get(tool_id).input_schema)
+        verdict = self._session.check(tool_id, arguments)
+        if verdict.status == "promoted":
+            self._batches += map(_text, verdict.append)
+            verdict = self._session.check(tool_id, arguments)
+        if verdict.status == "denied":
+            return
+        if not verdict.passed:
+            raise EvaluationError(f"{tool_id}: {verdict.message}")
+        self._add(self._session.result(tool_id, ""))
+
+    def _add(self, answer: Answer) -> None:
+        if answer.rebuilt:
+            self._batches.clear()
+        self._batches += map(_text, answer.append)
+
+
+def _definition(tool: Mapping[str, Any]) -> str:
+    """The one tool as a provider's model reads it, without the mark of the cache."""
+    shown = {name: value for name, value in tool.items() if name != "cache_control"}
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """The text of a message about tools."""
+    return "".join(part["text"] for part in message["content"])

@@ -8,9 +8,6 @@ from typing import Any
 
 from ...catalog import Catalog
 from ...gating import Gate
-from ...loaders import EntryWriter, PoolWriter, SchemaLoader, Summaries
-from ...loaders.ladder import Rung
-from ...loaders.render import renderer_for
 from ...models import Encoder, TokenCounter
 from ...trust import Trust
 from .arm import Arm, text_of
@@ -21,7 +18,7 @@ from .settings import Settings
 from .stock import STOCK_THREADS, THRESHOLD, Requests, StockRouter, published_summary, stock_spec
 from .tasks import Script
 from .transcript import Prices, TextTokens
-from .two_phase import FORMAT, TwoPhase
+from .two_phase import TwoPhase
 
 TRUSTING = {"scan": False}
 """Trust of the engines, which hold back nothing by themselves; the arm `trusted` does."""
@@ -37,24 +34,6 @@ class Shared:
         self.encoders = Encoders()
         self.counter = TokenCounter()
         self.count = TextTokens(self.counter)
-        self.summaries = Summaries()
-        self.schemas = SchemaLoader()
-        self.entries = EntryWriter(renderer_for(FORMAT), self.counter)
-        self._pools: dict[tuple[int, Rung], PoolWriter] = {}
-
-    def pools(self, budget: int, top: Rung) -> PoolWriter:
-        """Writes phase 1.
-
-        Args:
-            budget: tokens.
-            top: what a line says where there is room.
-        """
-        key = budget, top
-        if key not in self._pools:
-            self._pools[key] = PoolWriter(
-                budget=budget, summaries=self.summaries, counter=self.counter, top=top
-            )
-        return self._pools[key]
 
     def engine(self, catalog: Catalog, **settings: Any) -> RememberingEngine:
         """An engine over a catalog that trusts every definition.
@@ -116,7 +95,7 @@ class Workbench:
         """Ten full schemas for what was said last, by the engine."""
 
         def search(request: str) -> list[str]:
-            found = self.engine.search_many([request], tier=tier, k=k)[0]
+            [found] = self.engine.view().search_many([request], tier=tier, k=k)
             return [hit.id for hit in found.hits]
 
         return Retrieval(self.catalog, search)
@@ -133,27 +112,14 @@ class Workbench:
             text_of(self._summaries),
         )
 
-    def two_phase(
-        self,
-        settings: Settings,
-        *,
-        withheld: frozenset[str] = frozenset(),
-    ) -> TwoPhase:
-        """A Session and a Prompt."""
-        return TwoPhase(
-            self.engine,
-            settings,
-            pools=self.shared.pools(settings.pool_budget, settings.top),
-            schemas=self.shared.schemas,
-            entries=self.shared.entries,
-            withheld=withheld,
-        )
+    def two_phase(self, settings: Settings) -> TwoPhase:
+        """Sessions, as an agent's loop drives them."""
+        return TwoPhase(self.engine, settings)
 
     def trusted(self, settings: Settings) -> TwoPhase:
-        """The same with what reads like orders held back."""
-        reasons = Trust().quarantined(self.catalog)
-        self.engine.quarantine(reasons)
-        return self.two_phase(settings, withheld=frozenset(reasons))
+        """The same with what reads like orders in quarantine."""
+        self.engine.quarantine(Trust().quarantined(self.catalog))
+        return self.two_phase(settings)
 
     def gated(self, gate: Gate) -> Workbench:
         """The same under rules, over the same vectors."""

@@ -13,7 +13,6 @@ import numpy as np
 from ...builder import Builder
 from ...catalog import Catalog
 from ...config import Config
-from ...decision import Decider
 from ...engine import Engine
 from ...gating import (
     Condition,
@@ -30,7 +29,6 @@ from ...gating import (
     requires_scope,
 )
 from ...retrieval.store import read
-from ...session import Session
 from ...session.intents import clauses
 from .timing import Times, in_turn, warm_up
 
@@ -92,13 +90,10 @@ def added(folder: Path, queries: Sequence[str], *, threads: int, rounds: int) ->
     gated = Engine.open(folder, threads=threads, gate=gate)
     # One index with one encoder for both, as a process has it.
     trusting = Config.make(threads=threads, trust={"scan": False})
-    plain = Engine(Builder(trusting), gated.admission().index)
-    decider = Decider.bundled()
+    plain = Engine(Builder(trusting), gated.view().admission.index)
     calls = {
         _SEARCH: lambda position: plain.search(queries[position], tier=_TIER),
-        _TURN: lambda position: Session(gated, state=state, tier=_TIER, decider=decider).turn(
-            queries[position]
-        ),
+        _TURN: lambda position: gated.session(state=state, tier=_TIER).turn(queries[position]),
     }
     for call in calls.values():
         warm_up(call, len(queries))
@@ -106,7 +101,7 @@ def added(folder: Path, queries: Sequence[str], *, threads: int, rounds: int) ->
     cpu = in_turn(calls, len(queries), rounds=rounds, clock=process_time)
     return Added(
         tools=len(plain.catalog),
-        admitted=len(plain.catalog) - len(gated.admission(state).refusals),
+        admitted=len(plain.catalog) - len(gated.view(state).admission.refusals),
         threads=threads,
         search_ms=float(np.median(wall[_SEARCH])),
         wall_ms=_between(wall),

@@ -13,7 +13,6 @@ from shortlist import Engine, Tool
 from shortlist.cli.app import app
 from shortlist.gating import Gate, Rule, State, after, requires_scope
 from shortlist.loaders import Prompt
-from shortlist.session import Session
 from shortlist.session.event_log import JsonLines, read_events
 from shortlist.session.events import Recorder
 
@@ -39,7 +38,7 @@ def log(tmp_path):
     with JsonLines(path) as sink:
         recorder = Recorder(sink)
         scopes = State({"mail:send"})
-        session = Session(engine, k=2, state=scopes, events=recorder, session_id="s1")
+        session = engine.session(k=2, state=scopes, events=recorder, session_id="s1")
         session.turn("send a message")
         session.state = State()
         turn = session.turn("list and delete the draft")

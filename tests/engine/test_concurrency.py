@@ -40,10 +40,10 @@ def test_every_answer_belongs_to_one_version(make_engine: Callable[..., Engine])
                 turn += 1
                 tier, query = TIERS[turn % len(TIERS)], f"create issue {turn % 25}"
                 if turn % 5 == 0:
-                    mine.extend(engine.search_many([query, "version"], tier=tier, k=30))
+                    mine.extend(engine.view().search_many([query, "version"], tier=tier, k=30))
                 elif turn % 7 == 0:
                     allowed = [tool.id for tool in engine.catalog][::2]
-                    mine.append(engine.search(query, tier=tier, k=30, allowed=allowed))
+                    mine.append(engine.view(allowed=allowed).search(query, tier=tier, k=30))
                 else:
                     mine.append(engine.search(query, tier=tier, k=30))
         except BaseException as error:  # noqa: BLE001 - whatever it is, the test reports it
@@ -75,7 +75,7 @@ def test_the_batch_is_of_one_version(make_engine: Callable[..., Engine]) -> None
     updates = Thread(target=lambda: [engine.update(catalog(number)) for number in range(1, 20)])
     updates.start()
     while updates.is_alive():
-        batch = engine.search_many([f"issue {number}" for number in range(8)])
+        batch = engine.view().search_many([f"issue {number}" for number in range(8)])
         assert len({answer.catalog for answer in batch}) == 1
     updates.join()
 
@@ -83,7 +83,10 @@ def test_the_batch_is_of_one_version(make_engine: Callable[..., Engine]) -> None
 def test_an_event_loop_goes_on_while_engines_search(engine: Engine) -> None:
     async def search_all() -> list[Selection]:
         return await asyncio.gather(
-            *(engine.asearch(f"issue {number}", tier=TIERS[number % 4]) for number in range(40))
+            *(
+                engine.view().asearch(f"issue {number}", tier=TIERS[number % 4])
+                for number in range(40)
+            )
         )
 
     answers = asyncio.run(search_all())

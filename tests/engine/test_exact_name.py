@@ -92,8 +92,10 @@ def test_scores_do_not_rise_behind_the_exact_ones(engine: Engine) -> None:
 
 def test_a_name_that_is_not_allowed_is_not_returned(engine: Engine, tier: str) -> None:
     allowed = [tool.id for tool in engine.catalog if tool.name != "list_files"]
-    assert "Files/list_files" not in engine.search("list_files", tier=tier, allowed=allowed).ids
-    only = engine.search("create", tier=tier, k=1, allowed=[*allowed[:3], "a/create"])
+    assert (
+        "Files/list_files" not in engine.view(allowed=allowed).search("list_files", tier=tier).ids
+    )
+    only = engine.view(allowed=[*allowed[:3], "a/create"]).search("create", tier=tier, k=1)
     assert only.ids == ("a/create",)
 
 

@@ -19,34 +19,34 @@ def test_every_tool_of_every_answer_is_explained_as_it_is(engine: Engine, tier: 
     answer = engine.search(QUERY, tier=tier, k=5)
     full = engine.search(QUERY, tier=tier, k=5)
     for hit in full:
-        found = engine.explain(QUERY, hit.id, tier=tier, k=5)
+        found = engine.view().explain(QUERY, hit.id, tier=tier, k=5)
         assert (found.rank, found.offered, found.tier, found.k) == (hit.rank, True, tier, 5)
         assert found.reason == f"offered: {hit.rank} of 5"
         for stage, place in hit.stages.items():
             assert found.stages[stage] == place
     for tool in engine.catalog:
-        found = engine.explain(QUERY, tool.id, tier=tier, k=5)
+        found = engine.view().explain(QUERY, tool.id, tier=tier, k=5)
         assert found.offered == (tool.id in answer.ids)
         assert found.reason
 
 
 def test_out_ranked(engine: Engine) -> None:
     last = engine.search(QUERY, tier="embed", k=100).ids[-1]
-    found = engine.explain(QUERY, last, tier="embed", k=5)
+    found = engine.view().explain(QUERY, last, tier="embed", k=5)
     assert (found.rank, found.offered) == (100, False)
     assert found.reason == "out-ranked: 100, and the answer holds 5"
 
 
 def test_not_admitted(engine: Engine, tier: str) -> None:
     best, second = engine.search(QUERY, tier=tier, k=2).ids
-    found = engine.explain(QUERY, best, tier=tier, allowed=[second])
+    found = engine.view(allowed=[second]).explain(QUERY, best, tier=tier)
     assert (found.rank, found.offered) == (None, False)
     assert "not admitted" in found.reason
-    assert "not admitted" in engine.explain(best, best, tier=tier, allowed=[second]).reason
+    assert "not admitted" in engine.view(allowed=[second]).explain(best, best, tier=tier).reason
 
 
 def test_no_term_of_the_request(engine: Engine) -> None:
-    found = engine.explain("archive", "github/create_issue", tier="lexical")
+    found = engine.view().explain("archive", "github/create_issue", tier="lexical")
     assert (found.rank, found.offered, found.stages) == (None, False, {"lexical": None})
     assert found.reason == ("no stage proposed it: lexical finds no term of the request in it")
 
@@ -54,7 +54,7 @@ def test_no_term_of_the_request(engine: Engine) -> None:
 def test_beyond_the_depth_of_every_stage(make_engine: Callable[..., Engine]) -> None:
     engine = make_engine(tiers={"shallow": {"retrievers": ["lexical", "dense"], "depth": 3}})
     full = engine.search("issue", tier="embed", k=100).ids
-    found = engine.explain("issue", full[-1], tier="shallow", k=3)
+    found = engine.view().explain("issue", full[-1], tier="shallow", k=3)
     assert (found.rank, found.offered) == (None, False)
     dense = found.stages["dense"]
     assert dense is not None
@@ -66,7 +66,9 @@ def test_a_place_among_all_tools_where_the_tier_looked_less_deep(engine: Engine)
     allowed = [tool.id for tool in engine.catalog]
     for allowed_ in (None, allowed):
         for tool_id in allowed[:20]:
-            found = engine.explain("create issue", tool_id, tier="lexical", k=1, allowed=allowed_)
+            found = engine.view(allowed=allowed_).explain(
+                "create issue", tool_id, tier="lexical", k=1
+            )
             full = engine.search("create issue", tier="lexical", k=100).ids
             place = found.stages["lexical"]
             assert (place.rank if place else None) == (
@@ -75,7 +77,7 @@ def test_a_place_among_all_tools_where_the_tier_looked_less_deep(engine: Engine)
 
 
 def test_its_name(engine: Engine, tier: str) -> None:
-    found = engine.explain("create_issue", "github/create_issue", tier=tier)
+    found = engine.view().explain("create_issue", "github/create_issue", tier=tier)
     assert (found.rank, found.offered) == (1, True)
     assert found.reason == "the request is exactly its name or id"
 
@@ -84,13 +86,13 @@ def test_a_namesake_beyond_the_answer_is_out_ranked(make_engine: Callable[..., E
     engine = make_engine([Tool("copy", server, "Copy") for server in "abc"])
     answer = engine.search("copy", k=2)
     [left] = {"a/copy", "b/copy", "c/copy"} - set(answer.ids)
-    found = engine.explain("copy", left, k=2)
+    found = engine.view().explain("copy", left, k=2)
     assert (found.rank, found.offered) == (3, False)
     assert "out-ranked" in found.reason
 
 
 def test_an_empty_request(engine: Engine, tier: str) -> None:
-    found = engine.explain("  ", "github/create_issue", tier=tier)
+    found = engine.view().explain("  ", "github/create_issue", tier=tier)
     assert not found.offered
     assert found.rank is None
     assert found.reason == "the request is empty"
@@ -98,17 +100,17 @@ def test_an_empty_request(engine: Engine, tier: str) -> None:
 
 def test_an_unknown_tool_names_the_nearest(engine: Engine) -> None:
     with pytest.raises(UnknownToolError, match="github/create_issue"):
-        engine.explain(QUERY, "github/creat_issue")
+        engine.view().explain(QUERY, "github/creat_issue")
 
 
 def test_an_unknown_tier(engine: Engine) -> None:
     with pytest.raises(RequestError, match="there are"):
-        engine.explain(QUERY, "github/create_issue", tier="nope")
+        engine.view().explain(QUERY, "github/create_issue", tier="nope")
 
 
 def test_it_is_json(engine: Engine, tier: str) -> None:
     tools = make_tools()
     for tool in tools[:5]:
-        row = json.loads(json.dumps(engine.explain("archive", tool.id, tier=tier).to_dict()))
+        row = json.loads(json.dumps(engine.view().explain("archive", tool.id, tier=tier).to_dict()))
         assert row["tool"] == tool.id
         assert {"query", "tool", "tier", "k", "rank", "offered", "stages", "reason"} <= set(row)

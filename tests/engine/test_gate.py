@@ -48,7 +48,7 @@ class TestDenied:
         k = data.draw(st.integers(1, 12))
         # In the lexical tier a candidate is a tool that shares a term with the request.
         full = sixty.search(query, tier=tier, k=60)
-        found = sixty.search(query, tier=tier, k=k, allowed=set(IDS) - denied)
+        found = sixty.view(allowed=set(IDS) - denied).search(query, tier=tier, k=k)
         candidates = [tool_id for tool_id in full.ids if tool_id not in denied]
         assert len(found) == min(k, len(candidates))
         assert not set(found.ids) & denied
@@ -61,8 +61,8 @@ class TestDenied:
         denied = data.draw(st.sets(st.sampled_from(IDS), min_size=1, max_size=59))
         query = data.draw(st.sampled_from([*QUERIES, *sorted(denied)[:2]]))
         gated = gated_over(sixty, denied)
-        admission = gated.admission()
-        found = gated.search(query, tier=tier, k=60, admission=admission)
+        admission = gated.view()
+        found = admission.search(query, tier=tier, k=60)
         assert not set(found.ids) & denied
         assert {refusal.tool_id for refusal in found.denied} == denied
         assert len(found.denied.nearest()) == min(5, len(denied))
@@ -72,7 +72,7 @@ class TestDenied:
                 assert tool.description not in text
         for refusal in found.denied:
             assert not set(refusal.unlocked_by) & denied
-            explained = gated.explain(query, refusal.tool_id, tier=tier)
+            explained = gated.view().explain(query, refusal.tool_id, tier=tier)
             assert explained.refusal == refusal
             assert not explained.offered
             assert explained.rank is None
@@ -87,14 +87,14 @@ class TestDenied:
         like = data.draw(st.sampled_from(IDS))
         asked = data.draw(st.sampled_from([like + "s", like[:-1], like.rpartition("/")[2] + "x"]))
         gated = gated_over(sixty, denied)
-        [answer] = gated.details([asked])
+        [answer] = gated.view().details([asked])
         assert isinstance(answer, UnknownToolError | Tool | Refusal)
         if isinstance(answer, UnknownToolError):
             assert not set(answer.nearest) & denied
         elif isinstance(answer, Tool):
             assert answer.id not in denied
         with pytest.raises(UnknownToolError) as caught:
-            gated.explain("create an issue", like + "s", tier=tier)
+            gated.view().explain("create an issue", like + "s", tier=tier)
         assert not set(caught.value.nearest) & denied
 
     def test_every_way_to_deny_gives_the_same_answer(self, sixty: Engine, tier: str) -> None:
@@ -102,9 +102,9 @@ class TestDenied:
         allowed = set(IDS) - denied
         answers = [
             gated_over(sixty, denied).search("create an issue", tier=tier),
-            sixty.search("create an issue", tier=tier, allowed=allowed),
-            sixty.search(
-                "create an issue", tier=tier, votes=Votes(excluded=dict.fromkeys(denied, ""))
+            sixty.view(allowed=allowed).search("create an issue", tier=tier),
+            sixty.view(votes=Votes(excluded=dict.fromkeys(denied, ""))).search(
+                "create an issue", tier=tier
             ),
         ]
         sixty.quarantine(dict.fromkeys(denied, "changed"))
@@ -120,7 +120,7 @@ class TestDenied:
     ) -> None:
         full = sixty.search("create an issue", tier=tier, k=8)
         best = full.ids[:3]
-        found = sixty.search("create an issue", tier=tier, allowed=set(IDS) - set(best))
+        found = sixty.view(allowed=set(IDS) - set(best)).search("create an issue", tier=tier)
         assert {refusal.tool_id for refusal in found.denied.nearest()} == set(best)
         form = found.to_dict()["denied"]
         assert form["count"] == 3
@@ -132,7 +132,7 @@ class TestDenied:
         assert found.denied.to_dict() == {"count": 0, "nearest": []}
 
     def test_an_answer_copied_elsewhere_says_the_same(self, sixty: Engine, tier: str) -> None:
-        found = sixty.search("create an issue", tier=tier, allowed=IDS[:50])
+        found = sixty.view(allowed=IDS[:50]).search("create an issue", tier=tier)
         for same in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
             assert same == found
             assert same.to_dict() == found.to_dict()
@@ -170,12 +170,12 @@ class TestOneDecision:
         rules = [Rule(requires_scope("w"), tools="delete_*"), Rule(after("list_*"), tools="copy_*")]
         engine = make_engine(TOOLS, gate=Gate(rules))
         for state in (State(), State().granted("w"), State().after_call(IDS[0])):
-            admission = engine.admission(state)
-            one = engine.search("delete or copy an issue", state=state, k=60)
-            [many] = engine.search_many(["delete or copy an issue"], state=state, k=60)
+            admission = engine.view(state)
+            one = engine.view(state).search("delete or copy an issue", k=60)
+            [many] = engine.view(state).search_many(["delete or copy an issue"], k=60)
             assert one.ids == many.ids
-            for answer, tool_id in zip(engine.details(IDS, state=state), IDS, strict=True):
-                explained = engine.explain("delete or copy an issue", tool_id, state=state)
+            for answer, tool_id in zip(engine.view(state).details(IDS), IDS, strict=True):
+                explained = engine.view(state).explain("delete or copy an issue", tool_id)
                 if admission.admits(tool_id):
                     assert isinstance(answer, Tool)
                     assert explained.refusal is None
@@ -186,36 +186,36 @@ class TestOneDecision:
 
     def test_an_admission_stands_for_what_it_was_made_from(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("w"), tools="delete_*")]))
-        admission = engine.admission(State().granted("w"))
+        admission = engine.view(State().granted("w"))
         assert "github/delete_issue" not in engine.search("delete an issue", k=60).ids
-        found = engine.search("delete an issue", k=60, admission=admission)
+        found = admission.search("delete an issue", k=60)
         assert any("delete_" in tool_id for tool_id in found.ids)
         for extra in ({"state": State()}, {"allowed": []}, {"votes": Votes()}):
             with pytest.raises(RequestError, match="stands in place of"):
-                engine.search("x", admission=admission, **extra)
+                admission.search("x", **extra)
 
     def test_it_is_answered_from_the_version_it_was_made_for(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("w"), tools="delete_*")]))
         before = engine.catalog.fingerprint
-        admission = engine.admission()
+        admission = engine.view()
         engine.update([*TOOLS, Tool("create_issue_now", "new", "Create an issue")])
-        old = engine.search("create an issue", k=70, admission=admission)
+        old = admission.search("create an issue", k=70)
         assert old.catalog == before
         assert "new/create_issue_now" not in old.ids
         assert "new/create_issue_now" in engine.search("create an issue", k=70).ids
 
     def test_another_engines_admission_is_refused(self, make_engine: MakeEngine) -> None:
-        one, other = make_engine(TOOLS), make_engine(TOOLS)
-        for wrong in (other.admission(), True):
+        _, other = make_engine(TOOLS), make_engine(TOOLS)
+        for wrong in (other.view(), True):
             with pytest.raises(RequestError, match="admission: make it with"):
-                one.search("x", admission=wrong)  # type: ignore[arg-type]
+                wrong.search("x")  # type: ignore[arg-type]
 
     def test_ids_are_a_list(self, sixty: Engine) -> None:
         with pytest.raises(RequestError, match="ids: a list"):
-            sixty.details("github/create_issue")
+            sixty.view().details("github/create_issue")
 
     async def _asearch(self, engine: Engine) -> Any:
-        return await engine.asearch("create an issue", state=State().granted("w"))
+        return await engine.view(State().granted("w")).asearch("create an issue")
 
     def test_a_search_in_an_event_loop_knows_the_state(self, make_engine: MakeEngine) -> None:
         import asyncio
@@ -237,21 +237,21 @@ class TestQuarantine:
     def test_it_stays_when_the_catalog_changes(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
         engine.quarantine({IDS[0]: "changed", "new/tool": "never seen"})
-        assert not engine.admission().admits(IDS[0])
+        assert not engine.view().admits(IDS[0])
         engine.update([*TOOLS, Tool("tool", "new")])
-        assert [refusal.tool_id for refusal in engine.admission().refusals] == [IDS[0], "new/tool"]
-        assert all(refusal.kind == "quarantined" for refusal in engine.admission().refusals)
+        assert [refusal.tool_id for refusal in engine.view().refusals] == [IDS[0], "new/tool"]
+        assert all(refusal.kind == "quarantined" for refusal in engine.view().refusals)
 
     def test_it_is_replaced_with_the_catalog(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
         engine.quarantine({IDS[0]: "changed"})
         engine.update(TOOLS, quarantined={IDS[1]: "new text"})
-        assert [refusal.tool_id for refusal in engine.admission().refusals] == [IDS[1]]
+        assert [refusal.tool_id for refusal in engine.view().refusals] == [IDS[1]]
 
     def test_no_state_and_no_permission_lifts_it(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
         engine.quarantine({IDS[0]: "changed"})
-        found = engine.search(IDS[0], allowed=IDS, votes=Votes(claimed=(IDS[0],)))
+        found = engine.view(allowed=IDS, votes=Votes(claimed=(IDS[0],))).search(IDS[0])
         assert IDS[0] not in found.ids
         assert found.voter_failures[0].tool_id == IDS[0]
 

@@ -78,7 +78,7 @@ def ask(engine: Engine, query: str, tier: str) -> None:
 def test_known_nuisances(engine: Engine, tier: str, query: str) -> None:
     start = perf_counter()
     ask(engine, query, tier)
-    engine.explain(query, "github/create_issue", tier=tier)
+    engine.view().explain(query, "github/create_issue", tier=tier)
     assert perf_counter() - start < 10
 
 
@@ -118,5 +118,5 @@ def test_any_batch(bundled_engine: Engine, queries: list[str]) -> None:
 @settings(deadline=None, max_examples=100)
 @given(allowed=st.sets(st.text(st.characters(), max_size=20)), tier=st.sampled_from(TIERS))
 def test_any_ids_may_be_allowed(engine: Engine, allowed: set[str], tier: str) -> None:
-    answer = engine.search("create an issue", tier=tier, allowed=allowed)
+    answer = engine.view(allowed=allowed).search("create an issue", tier=tier)
     assert set(answer.ids) <= allowed

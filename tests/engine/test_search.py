@@ -106,8 +106,8 @@ def test_an_answer_is_json(engine: Engine, tier: str) -> None:
 def test_many_requests_are_answered_as_each_alone(engine: Engine, tier: str) -> None:
     allowed = [tool.id for tool in engine.catalog][::2]
     for permitted in (None, allowed):
-        many = engine.search_many(QUERIES, tier=tier, k=4, allowed=permitted)
-        alone = [engine.search(q, tier=tier, k=4, allowed=permitted) for q in QUERIES]
+        many = engine.view(allowed=permitted).search_many(QUERIES, tier=tier, k=4)
+        alone = [engine.view(allowed=permitted).search(q, tier=tier, k=4) for q in QUERIES]
         assert [answer.ids for answer in many] == [answer.ids for answer in alone]
         assert [answer.query for answer in many] == list(QUERIES)
 
@@ -124,23 +124,25 @@ def test_many_requests_are_encoded_together(
         return encode(texts, **arguments)
 
     models.encoder.encode = counted  # type: ignore[method-assign]
-    engine.search_many(QUERIES, tier="hybrid")
+    engine.view().search_many(QUERIES, tier="hybrid")
     assert calls == [len(QUERIES)]
 
 
 def test_no_requests_no_answers(engine: Engine) -> None:
-    assert engine.search_many([]) == []
+    assert engine.view().search_many([]) == []
 
 
 def test_allowed_may_be_any_iterable_in_a_batch(engine: Engine) -> None:
     some = ("github/create_issue", "slack/list_issue")
-    answers = engine.search_many(["issue", "list"], allowed=iter(some))
+    answers = engine.view(allowed=iter(some)).search_many(["issue", "list"])
     assert all(set(answer.ids) == set(some) for answer in answers)
 
 
 def test_asearch_is_search(engine: Engine, tier: str) -> None:
     async def both() -> list[Selection]:
-        return await asyncio.gather(*(engine.asearch(query, tier=tier, k=3) for query in QUERIES))
+        return await asyncio.gather(
+            *(engine.view().asearch(query, tier=tier, k=3) for query in QUERIES)
+        )
 
     assert [answer.ids for answer in asyncio.run(both())] == [
         engine.search(query, tier=tier, k=3).ids for query in QUERIES
@@ -159,7 +161,7 @@ def test_an_empty_catalog_answers_with_nothing(
 ) -> None:
     engine = make_engine([])
     assert engine.search("create an issue", tier=tier).hits == ()
-    assert engine.search("x", tier=tier, allowed=["github/x"]).hits == ()
+    assert engine.view(allowed=["github/x"]).search("x", tier=tier).hits == ()
 
 
 def test_one_tool(make_engine: Callable[..., Engine], tier: str) -> None:
@@ -181,7 +183,7 @@ def test_a_request_is_read_up_to_its_bound(engine: Engine) -> None:
 class TestAllowed:
     def test_only_what_is_allowed_is_returned(self, engine: Engine, tier: str) -> None:
         allowed = [tool.id for tool in engine.catalog if tool.server == "slack"]
-        answer = engine.search("create an issue", tier=tier, k=100, allowed=allowed)
+        answer = engine.view(allowed=allowed).search("create an issue", tier=tier, k=100)
         assert set(answer.ids) <= set(allowed)
         if tier != "lexical":
             assert set(answer.ids) == set(allowed)
@@ -200,40 +202,40 @@ class TestAllowed:
         query = data.draw(st.sampled_from(QUERIES))
         for tier in ("lexical", "embed"):
             full = engine.search(query, tier=tier, k=100).ids
-            found = engine.search(query, tier=tier, k=5, allowed=allowed).ids
+            found = engine.view(allowed=allowed).search(query, tier=tier, k=5).ids
             assert found == tuple(id_ for id_ in full if id_ in allowed)[:5]
 
     def test_nothing_allowed_nothing_returned(self, engine: Engine, tier: str) -> None:
-        assert engine.search("create an issue", tier=tier, allowed=[]).hits == ()
+        assert engine.view(allowed=[]).search("create an issue", tier=tier).hits == ()
 
     def test_unknown_ids_admit_nothing(self, engine: Engine, tier: str) -> None:
-        answer = engine.search("issue", tier=tier, allowed=["nope", "github/create_issue"])
+        answer = engine.view(allowed=["nope", "github/create_issue"]).search("issue", tier=tier)
         assert answer.ids == ("github/create_issue",)
 
     def test_a_far_tool_is_found_when_alone_allowed(self, engine: Engine, tier: str) -> None:
-        answer = engine.search("copy", tier=tier, allowed=["github/copy_branch"], k=1)
+        answer = engine.view(allowed=["github/copy_branch"]).search("copy", tier=tier, k=1)
         assert answer.ids == ("github/copy_branch",)
 
 
 class TestRefused:
     @pytest.mark.parametrize("k", [0, -1, True, False, 1.0, "3", [3]])
     def test_k(self, engine: Engine, k: Any) -> None:
-        for call in (engine.search, lambda q, **a: engine.search_many([q], **a)):
+        for call in (engine.search, lambda q, **a: engine.view().search_many([q], **a)):
             with pytest.raises(RequestError, match=r"^k: .*at least 1"):
                 call("issue", k=k)
         with pytest.raises(RequestError, match=r"^k: "):
-            engine.explain("issue", "github/create_issue", k=k)
+            engine.view().explain("issue", "github/create_issue", k=k)
 
     @pytest.mark.parametrize("query", [None, 5, b"issue", ["issue"]])
     def test_query(self, engine: Engine, query: Any) -> None:
         with pytest.raises(RequestError, match=r"^query: a text, not "):
             engine.search(query)
         with pytest.raises(RequestError, match=r"^query: a text, not "):
-            engine.search_many([query])
+            engine.view().search_many([query])
 
     def test_one_text_where_many_are_asked(self, engine: Engine) -> None:
         with pytest.raises(RequestError, match=r"^queries: "):
-            engine.search_many("issue")
+            engine.view().search_many("issue")
 
     @pytest.mark.parametrize("name", ["turbo", "", "Hybrid"])
     def test_an_unknown_tier_lists_the_tiers(self, engine: Engine, name: str) -> None:
@@ -253,7 +255,7 @@ class TestRefused:
     @pytest.mark.parametrize("allowed", ["github/create_issue", 5, [["github/create_issue"]]])
     def test_allowed(self, engine: Engine, allowed: Any) -> None:
         with pytest.raises(RequestError, match=r"^allowed: "):
-            engine.search("issue", allowed=allowed)
+            engine.view(allowed=allowed).search("issue")
 
     def test_a_config_and_single_settings(self, models: Models) -> None:
         from shortlist import Config

@@ -55,7 +55,7 @@ class TestRerank:
     def test_only_what_is_allowed_is_scored(self, make_engine: MakeEngine, models: Models) -> None:
         engine = make_engine()
         allowed = [tool.id for tool in engine.catalog][:9]
-        engine.search(QUERY, tier="rerank", allowed=allowed)
+        engine.view(allowed=allowed).search(QUERY, tier="rerank")
         assert models.rerankers["overlap"].scored == [9]
 
 
@@ -173,11 +173,11 @@ class TestOfOnesOwn:
 
     def test_it_works_with_masks_batches_and_explain(self, engine: Engine) -> None:
         allowed = [tool.id for tool in engine.catalog if tool.server == "jira"]
-        answer = engine.search(QUERY, tier=Alphabetic(), k=100, allowed=allowed)
+        answer = engine.view(allowed=allowed).search(QUERY, tier=Alphabetic(), k=100)
         assert answer.ids == tuple(sorted(allowed))
-        [batch] = engine.search_many([QUERY], tier=Alphabetic(), k=100, allowed=allowed)
+        [batch] = engine.view(allowed=allowed).search_many([QUERY], tier=Alphabetic(), k=100)
         assert batch.ids == answer.ids
-        assert engine.explain(QUERY, allowed[0], tier=Alphabetic()).tier == "Alphabetic"
+        assert engine.view().explain(QUERY, allowed[0], tier=Alphabetic()).tier == "Alphabetic"
 
     def test_it_may_fall_back(self, engine: Engine) -> None:
         class Fails:

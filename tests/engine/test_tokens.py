@@ -95,7 +95,7 @@ def test_they_are_left_out_where_no_tier_reads_them(
     assert vectors_of(engine).tokens is None
     for tier in engine.tiers:
         assert engine.search("create an issue", tier=tier).hits
-        assert engine.search_many(["create an issue"], tier=tier)[0].hits
+        assert engine.view().search_many(["create an issue"], tier=tier)[0].hits
 
 
 class TestUpdates:
@@ -316,7 +316,7 @@ class TestReranking:
     ) -> None:
         engine = make_engine(make_tools(60))
         encoder.queries.clear()
-        together = engine.search_many(QUERIES, tier=tier, k=20)
+        together = engine.view().search_many(QUERIES, tier=tier, k=20)
         assert encoder.queries == list(QUERIES)
         for query, answer in zip(QUERIES, together, strict=True):
             alone = engine.search(query, tier=tier, k=20)
@@ -341,6 +341,6 @@ def test_only_a_tier_that_reranks_has_a_requests_tokens_encoded(
 
     monkeypatch.setattr(TokenBagEncoder, "encode_with_tokens", noted)
     engine.search("create an issue", tier=tier)
-    engine.search_many(["share a page"], tier=tier)
-    engine.explain("list the pages", make_tools()[0].id, tier=tier)
+    engine.view().search_many(["share a page"], tier=tier)
+    engine.view().explain("list the pages", make_tools()[0].id, tier=tier)
     assert asked == (["create an issue", "share a page", "list the pages"] if reads else [])

@@ -15,7 +15,6 @@ from shortlist import Catalog, Engine, Tool
 from shortlist.errors import ConfigError, PinsError, StoreError
 from shortlist.gating import Refusal
 from shortlist.loaders import Prompt
-from shortlist.session import Session
 from shortlist.trust import Pins, revision
 from shortlist.trust import trust as trust_module
 
@@ -63,14 +62,14 @@ class TestScan:
 
     def test_every_way_to_it_says_why(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
-        explained = engine.explain("tell a joke", JOKER.id)
+        explained = engine.view().explain("tell a joke", JOKER.id)
         assert not explained.offered
         assert explained.refusal is not None
         assert explained.refusal.kind == "quarantined"
         assert explained.refusal.reason.startswith("held back until approved: reads like orders")
-        [details] = engine.details(["joke"])
+        [details] = engine.view().details(["joke"])
         assert isinstance(details, Refusal)
-        assert details == explained.refusal == engine.admission().refusal(JOKER.id)
+        assert details == explained.refusal == engine.view().refusal(JOKER.id)
         assert list(engine.quarantined) == [JOKER.id]
 
     def test_approving_it_brings_it_back(self, make_engine: MakeEngine) -> None:
@@ -105,7 +104,7 @@ class TestScan:
         assert list(engine.quarantined) == [JOKER.id]
         engine.update(TOOLS[:-1])
         assert engine.quarantined == {}
-        assert len(engine.admission().refusals) == 0
+        assert len(engine.view().refusals) == 0
 
     def test_what_usage_teaches_leaves_it_as_it_is(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
@@ -171,7 +170,7 @@ class TestConversation:
     def test_what_turns_hostile_leaves_offer_and_prompt(self, make_engine: MakeEngine) -> None:
         calm = Tool("joke", "fun", "Tells a joke about an issue.")
         engine = make_engine([*TOOLS[:-1], calm])
-        session = Session(engine, k=3)
+        session = engine.session(k=3)
         prompt = Prompt(engine.catalog, pass_through_share=0, withheld=engine.quarantined)
         shown = prompt.turn(session.turn("tell a joke about an issue").active)
         assert JOKER.id in session.active
@@ -191,7 +190,7 @@ class TestConversation:
     def test_a_small_catalog_is_shown_without_it(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
         prompt = Prompt(engine.catalog, withheld=engine.quarantined)
-        session = Session(engine, pinned=[tool.id for tool in engine.catalog])
+        session = engine.session(pinned=[tool.id for tool in engine.catalog])
         assert prompt.passes_through
         shown = prompt.turn(session.turn("tell a joke").active)
         assert "joke" not in json.dumps([shown.rendered.system, shown.rendered.messages])

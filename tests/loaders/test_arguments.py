@@ -8,7 +8,7 @@ from shortlist import demo
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
 from shortlist.loaders import Detail, PoolWriter, Prompt
-from shortlist.loaders.ladder import Rung
+from shortlist.loaders.pool_levels import PoolLevel
 from shortlist.loaders.signature import call_form
 
 
@@ -35,19 +35,19 @@ def test_required_arguments_have_types_and_the_others_names():
 
 
 def test_a_pool_of_arguments_lets_all_its_tools_be_called(catalog):
-    pool = PoolWriter(budget=3_000, top=Rung.ARGUMENTS).write(catalog)
-    assert set(pool.rungs.values()) == {Rung.ARGUMENTS}
+    pool = PoolWriter(budget=3_000, top=PoolLevel.ARGUMENTS).write(catalog)
+    assert set(pool.levels.values()) == {PoolLevel.ARGUMENTS}
     assert pool.standing == {tool.id for tool in catalog}
     for tool in catalog:
         assert f"\n {tool.name}{call_form(tool)}\n" in pool.text
 
 
 def test_without_room_some_servers_say_names_only(catalog):
-    pool = PoolWriter(budget=2_000, top=Rung.ARGUMENTS).write(catalog)
-    assert {Rung.NAMES, Rung.ARGUMENTS} == set(pool.rungs.values())
+    pool = PoolWriter(budget=2_000, top=PoolLevel.ARGUMENTS).write(catalog)
+    assert {PoolLevel.NAMES, PoolLevel.ARGUMENTS} == set(pool.levels.values())
     standing = pool.standing
     assert standing == {
-        tool.id for tool in catalog if pool.rungs[tool.server or ""] is Rung.ARGUMENTS
+        tool.id for tool in catalog if pool.levels[tool.server or ""] is PoolLevel.ARGUMENTS
     }
     assert not PoolWriter(budget=3_000).write(catalog).standing
 
@@ -55,18 +55,18 @@ def test_without_room_some_servers_say_names_only(catalog):
 @settings(deadline=None, max_examples=40)
 @given(budget=st.integers(0, 3_000))
 def test_a_pool_of_arguments_keeps_its_budget(budget):
-    pool = PoolWriter(budget=budget, top=Rung.ARGUMENTS).write(demo.load_catalog())
+    pool = PoolWriter(budget=budget, top=PoolLevel.ARGUMENTS).write(demo.load_catalog())
     assert pool.tokens <= budget
-    assert Rung.SUMMARIES not in pool.rungs.values()
+    assert PoolLevel.SUMMARIES not in pool.levels.values()
 
 
 def test_a_pool_says_summaries_or_arguments():
     with pytest.raises(RequestError, match="summaries or arguments"):
-        PoolWriter(top=Rung.NAMES)
+        PoolWriter(top=PoolLevel.NAMES)
 
 
 def test_a_prompt_tells_what_can_be_called_from_its_prefix(catalog):
-    pools = PoolWriter(budget=3_000, top=Rung.ARGUMENTS)
+    pools = PoolWriter(budget=3_000, top=PoolLevel.ARGUMENTS)
     prompt = Prompt(catalog, pool=pools, withheld=["web/read_feed"])
     assert prompt.standing == {tool.id for tool in catalog} - {"web/read_feed"}
     turn = prompt.turn(["github/search_issues"])

@@ -8,7 +8,7 @@ from shortlist import demo
 from shortlist.catalog import Catalog, Tool
 from shortlist.loaders import Summaries
 from shortlist.loaders.call_lines import CallLines, shared_lines
-from shortlist.loaders.ladder import Rung, group
+from shortlist.loaders.pool_levels import PoolLevel, group
 from shortlist.loaders.signature import call_form
 
 CATALOG = demo.load_catalog()
@@ -56,7 +56,7 @@ def test_their_tokens_are_those_of_the_text_whatever_the_tools(tools, lines, cou
 def test_a_line_tells_what_a_call_takes(lines, tools):
     taken = lines.of_tools(tools, MANY)
     blocks = group(tools, Summaries())
-    assert taken.text == "".join(block.text(Rung.ARGUMENTS) for block in blocks)
+    assert taken.text == "".join(block.text(PoolLevel.ARGUMENTS) for block in blocks)
     assert taken.ids == {tool.id for tool in tools}
     for tool in tools:
         assert f" {tool.name}{call_form(tool)}\n" in taken.text

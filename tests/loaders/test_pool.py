@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
 from shortlist.loaders.digest import topics
-from shortlist.loaders.ladder import Rung
 from shortlist.loaders.pool import PoolWriter
+from shortlist.loaders.pool_levels import PoolLevel
 from shortlist.loaders.summaries import Summaries, SummaryRow
 from shortlist.loaders.summary import summarize
 
@@ -32,7 +32,7 @@ def crowd() -> Catalog:
 
 def test_every_tool_has_its_line_where_there_is_room(demo):
     pool = PoolWriter(budget=4_000).write(demo)
-    assert pool.rung is Rung.SUMMARIES
+    assert pool.level is PoolLevel.SUMMARIES
     assert pool.tools == 120
     lines = pool.text.splitlines()
     assert lines[0] == "120 tools on 6 servers."
@@ -49,19 +49,19 @@ def test_every_tool_has_its_line_where_there_is_room(demo):
 
 
 def test_the_ladder_goes_down_with_the_budget(demo):
-    rungs = [PoolWriter(budget=b).write(demo).rung for b in (4_000, 700, 250, 40)]
-    assert rungs == [Rung.SUMMARIES, Rung.NAMES, Rung.DIGEST, Rung.SEARCH]
+    levels = [PoolWriter(budget=b).write(demo).level for b in (4_000, 700, 250, 40)]
+    assert levels == [PoolLevel.SUMMARIES, PoolLevel.NAMES, PoolLevel.DIGEST, PoolLevel.SEARCH]
 
 
 def test_room_that_one_rung_would_leave_is_used_by_whole_servers(demo):
     pool = PoolWriter(budget=1_500).write(demo)
-    assert set(pool.rungs.values()) == {Rung.NAMES, Rung.SUMMARIES}
+    assert set(pool.levels.values()) == {PoolLevel.NAMES, PoolLevel.SUMMARIES}
     assert pool.tokens > 1_300
 
 
 def test_what_is_not_listed_is_counted(demo):
     pool = PoolWriter(budget=80).write(demo)
-    hidden = [server for server, rung in pool.rungs.items() if rung is Rung.SEARCH]
+    hidden = [server for server, level in pool.levels.items() if level is PoolLevel.SEARCH]
     tools = sum(tool.server in hidden for tool in demo)
     assert 0 < len(hidden) < 6
     assert pool.text.endswith(
@@ -147,7 +147,7 @@ def test_whatever_the_catalog_the_budget_holds(tools, counter, data, budget):
     catalog = Catalog(data.draw(st.lists(tools, max_size=12)))
     pool = PoolWriter(budget=budget).write(catalog)
     assert counter.count(pool.text) == pool.tokens <= budget
-    assert set(pool.rungs) == {tool.server or "" for tool in catalog}
+    assert set(pool.levels) == {tool.server or "" for tool in catalog}
 
 
 @settings(max_examples=40, deadline=None)

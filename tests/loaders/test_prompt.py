@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.loaders import Detail, MemorySource, PoolWriter, Prompt, SchemaLoader
-from shortlist.loaders.ladder import Rung
+from shortlist.loaders.pool_levels import PoolLevel
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.render.renderer import batch_texts
 
@@ -354,7 +354,7 @@ def test_the_model_calls_by_the_providers_name(demo):
 
 
 def test_the_next_session_over_a_catalog_does_not_go_through_it(demo, monkeypatch):
-    pools = PoolWriter(budget=3_000, top=Rung.ARGUMENTS)
+    pools = PoolWriter(budget=3_000, top=PoolLevel.ARGUMENTS)
     first = Prompt(demo, pool=pools, withheld=["web/read_feed"])
 
     def walk(catalog):

@@ -12,10 +12,10 @@ from shortlist import Engine
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.loaders import Detail, PoolWriter, Prompt, WorkingSet
-from shortlist.loaders.ladder import Rung
+from shortlist.loaders.pool_levels import PoolLevel
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.signature import call_form
-from shortlist.session import Budget, Session
+from shortlist.session import Budget
 from shortlist.session.events import Recorder
 
 STABLE = ("text", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
@@ -214,7 +214,7 @@ def test_where_it_cannot_the_pool_counts(demo):
     turn = Prompt(demo, working_set=SMALL).turn([])
     assert turn.phase1_tokens <= 100
     assert turn.rendered.prefix.startswith("120 tools on 6 servers.\n")
-    own = PoolWriter(budget=1_000, top=Rung.ARGUMENTS)
+    own = PoolWriter(budget=1_000, top=PoolLevel.ARGUMENTS)
     assert Prompt(demo, pool=own, working_set=SMALL).turn([]).phase1_tokens > 400
 
 
@@ -271,9 +271,9 @@ class TestSession:
         self, engine
     ):
         for told in (SMALL, None):
-            pool = None if told else PoolWriter(budget=3_000, top=Rung.ARGUMENTS)
+            pool = None if told else PoolWriter(budget=3_000, top=PoolLevel.ARGUMENTS)
             prompt = Prompt(engine.catalog, format="openai_call_tool", pool=pool, working_set=told)
-            session = Session(engine, k=2)
+            session = engine.session(k=2)
             prompt.called("web/fetch_page")
             prompt.turn(session.turn("frobnicate the whatsit").active)
             session.standing = prompt.standing
@@ -288,7 +288,7 @@ class TestSession:
             assert fetch.status == "passed"
 
     def test_what_was_found_and_only_told_may_be_called(self, engine):
-        session = Session(engine, k=20, budget=Budget(tools=60))
+        session = engine.session(k=20, budget=Budget(tools=60))
         prompt = Prompt(engine.catalog, format="openai_call_tool", working_set=SMALL)
         found = session.turn("read the feed of a page on the web")
         turn = prompt.turn(found.active, {hit.id: 1 / hit.rank for hit in found.hits})

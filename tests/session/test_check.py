@@ -8,11 +8,10 @@ import pytest
 from shortlist import Engine
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after
-from shortlist.session import Session
 
 
 def test_an_active_tool_with_fitting_arguments_passes_and_counts_as_called(engine: Engine) -> None:
-    session = Session(engine, k=3)
+    session = engine.session(k=3)
     tool_id = session.turn("list mail messages").ids[0]
     verdict = session.check(tool_id, {"id": "7", "count": 2})
     assert verdict.passed
@@ -21,7 +20,7 @@ def test_an_active_tool_with_fitting_arguments_passes_and_counts_as_called(engin
 
 
 def test_an_admitted_tool_that_was_not_offered_is_promoted_with_its_schema(engine: Engine) -> None:
-    session = Session(engine, k=2)
+    session = engine.session(k=2)
     before = session.turn("list mail messages").active
     verdict = session.check("share_song", {})
     told = verdict.to_dict()
@@ -35,7 +34,7 @@ def test_an_admitted_tool_that_was_not_offered_is_promoted_with_its_schema(engin
 
 
 def test_wrong_arguments_are_told_so_that_they_can_be_mended(engine: Engine) -> None:
-    session = Session(engine, k=1)
+    session = engine.session(k=1)
     tool_id = session.turn("list mail messages").ids[0]
     told = session.check(tool_id, {"count": 0}).to_dict()
     assert told["error"] == "invalid_arguments"
@@ -45,7 +44,7 @@ def test_wrong_arguments_are_told_so_that_they_can_be_mended(engine: Engine) -> 
 
 
 def test_a_tool_held_back_says_why_and_is_not_promoted(gated: Engine) -> None:
-    session = Session(gated)
+    session = gated.session()
     session.turn("delete a mail message")
     told = session.check("mail/delete_message", {"id": "7"}).to_dict()
     assert told["error"] == "tool_not_available"
@@ -59,7 +58,7 @@ def test_a_tool_held_back_says_why_and_is_not_promoted(gated: Engine) -> None:
 
 def test_what_unlocks_a_tool_is_named_and_unlocks_it(fresh_engine: Callable[..., Engine]) -> None:
     engine = fresh_engine(Rule(after("mail/search_*"), tools=["mail/read_message"]))
-    session = Session(engine, k=20)
+    session = engine.session(k=20)
     session.turn("search mail messages")
     verdict = session.check("mail/read_message", {"id": "1"})
     assert verdict.refusal is not None
@@ -70,22 +69,22 @@ def test_what_unlocks_a_tool_is_named_and_unlocks_it(fresh_engine: Callable[...,
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_admitted(gated: Engine) -> None:
-    told = Session(gated).check("mail/delete_mesage").to_dict()
+    told = gated.session().check("mail/delete_mesage").to_dict()
     assert told["status"] == "unknown"
     assert "mail/delete_message" not in told["nearest"]
-    told = Session(gated, state=State(scopes=frozenset({"delete"}))).check("mail/delete_mesage")
+    told = gated.session(state=State(scopes=frozenset({"delete"}))).check("mail/delete_mesage")
     assert "mail/delete_message" in told.nearest
 
 
 @pytest.mark.parametrize("name", ["", "x" * 10_000, "a\nb", "../../etc/passwd"])
 def test_any_name_has_a_verdict_that_is_json(engine: Engine, name: str) -> None:
-    verdict = Session(engine).check(name, {"a": [1]})
+    verdict = engine.session().check(name, {"a": [1]})
     assert verdict.status == "unknown"
     assert json.loads(json.dumps(verdict.to_dict()))["error"] == "tool_not_available"
 
 
 def test_a_check_keeps_to_the_tools_allowed(engine: Engine) -> None:
-    session = Session(engine)
+    session = engine.session()
     verdict = session.check("mail/list_message", {"id": "1"}, allowed=["music/share_song"])
     assert verdict.status == "denied"
     assert session.active == ()
@@ -93,4 +92,4 @@ def test_a_check_keeps_to_the_tools_allowed(engine: Engine) -> None:
 
 def test_a_state_must_be_one(engine: Engine) -> None:
     with pytest.raises(RequestError, match="state"):
-        Session(engine).state = {}  # type: ignore[assignment]
+        engine.session().state = {}  # type: ignore[assignment]

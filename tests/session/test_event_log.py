@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from shortlist.errors import EventError
-from shortlist.session import Session
 from shortlist.session.event_log import JsonLines, read_events
 from shortlist.session.events import Recorder
 
@@ -17,7 +16,7 @@ from shortlist.session.events import Recorder
 def test_what_is_written_is_read_back(engine, tmp_path):
     told = []
     with JsonLines(tmp_path / "events.jsonl") as log:
-        session = Session(engine, events=Recorder(log, lambda event: told.append(event.to_dict())))
+        session = engine.session(events=Recorder(log, lambda event: told.append(event.to_dict())))
         session.turn("list my messages – now, \ud800 and £")
         session.check("mail/list_message", {"id": "1"})
     assert list(read_events(tmp_path / "events.jsonl")) == told
@@ -27,7 +26,7 @@ def test_a_log_is_appended_to(engine, tmp_path):
     path = tmp_path / "events.jsonl"
     for _ in range(2):
         with JsonLines(path) as log:
-            Session(engine, events=Recorder(log)).turn("list my messages")
+            engine.session(events=Recorder(log)).turn("list my messages")
     first, second = read_events(path)
     assert first["session"] != second["session"]
 
@@ -38,7 +37,7 @@ def test_threads_do_not_mix_their_lines(engine, tmp_path):
         recorder = Recorder(log)
 
         def talk(number: int) -> None:
-            session = Session(engine, k=20, events=recorder, session_id=str(number))
+            session = engine.session(k=20, events=recorder, session_id=str(number))
             for _ in range(5):
                 session.turn("list my messages")
 
@@ -56,7 +55,7 @@ def test_each_event_is_one_write(engine, tmp_path, monkeypatch):
     written = []
     real = os.write
     with JsonLines(tmp_path / "events.jsonl") as log:
-        session = Session(engine, events=Recorder(log))
+        session = engine.session(events=Recorder(log))
         monkeypatch.setattr(
             os, "write", lambda file, data: written.append(data) or real(file, data)
         )
@@ -69,7 +68,7 @@ def test_each_event_is_one_write(engine, tmp_path, monkeypatch):
 def test_a_full_disk_is_a_failure_of_the_log_alone(engine, tmp_path, monkeypatch):
     with JsonLines(tmp_path / "events.jsonl") as log:
         recorder = Recorder(log)
-        session = Session(engine, events=recorder)
+        session = engine.session(events=recorder)
         monkeypatch.setattr(os, "write", lambda file, data: 3)
         assert session.turn("list my messages").hits
         monkeypatch.undo()
@@ -81,7 +80,7 @@ def test_a_closed_log_takes_nothing(engine, tmp_path):
     log.close()
     log.close()
     recorder = Recorder(log)
-    Session(engine, events=recorder).turn("list my messages")
+    engine.session(events=recorder).turn("list my messages")
     assert recorder.failures == (1,)
     assert (tmp_path / "events.jsonl").read_bytes() == b""
 
@@ -90,7 +89,7 @@ def test_what_a_crash_left_spoils_no_other_event(engine, tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_text('{"kind":"turn","turn_id":"a/1"}\n{"kind":"tu')
     with JsonLines(path) as log:
-        Session(engine, events=Recorder(log)).turn("list my messages")
+        engine.session(events=Recorder(log)).turn("list my messages")
     first, broken, last = read_events(path)
     assert first["turn_id"] == "a/1"
     assert isinstance(broken, EventError)

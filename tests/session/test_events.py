@@ -16,7 +16,7 @@ from shortlist.decision import Decision
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after, requires_scope
 from shortlist.loaders import Prompt
-from shortlist.session import Budget, Session
+from shortlist.session import Budget
 from shortlist.session.event import CANDIDATES, CallEvent, Event, PromptEvent, TurnEvent
 from shortlist.session.events import Recorder
 
@@ -34,7 +34,7 @@ def text_of(event: Event) -> str:
 
 def test_a_turn_tells_what_was_decided(engine):
     events, recorder = recorded()
-    session = Session(engine, k=4, events=recorder, session_id="s1")
+    session = engine.session(k=4, events=recorder, session_id="s1")
     turn = session.turn("list my messages")
     (event,) = events
     assert isinstance(event, TurnEvent)
@@ -54,7 +54,7 @@ def test_a_turn_tells_what_was_decided(engine):
 
 def test_every_event_is_json(engine):
     events, recorder = recorded()
-    session = Session(engine, events=recorder, budget=Budget(cost=lambda _: 7))
+    session = engine.session(events=recorder, budget=Budget(cost=lambda _: 7))
     session.turn("list my messages")
     session.observe("mail/list_message", "Nothing new.")
     session.check("mail/list_message", {"id": 7})
@@ -74,7 +74,7 @@ def test_every_event_is_json(engine):
 )
 def test_a_name_a_model_made_up_is_fit_for_a_log(engine, name):
     events, recorder = recorded()
-    assert Session(engine, events=recorder).check(name, {}).status == "unknown"
+    assert engine.session(events=recorder).check(name, {}).status == "unknown"
     (event,) = events
     assert isinstance(event, CallEvent)
     assert len(event.tool) <= 200
@@ -85,7 +85,7 @@ def test_a_name_a_model_made_up_is_fit_for_a_log(engine, name):
 
 def test_a_turn_that_asks_for_nothing_is_an_event(engine):
     events, recorder = recorded()
-    session = Session(engine, events=recorder)
+    session = engine.session(events=recorder)
     session.turn("list my messages")
     session.answered("You have two.")
     session.turn("thanks!")
@@ -101,7 +101,7 @@ def test_a_turn_tells_how_sure_its_decider_was(engine):
             return Decision((), (), 0.01, True, "no tool fits", "nothing is offered")
 
     events, recorder = recorded()
-    Session(engine, decider=Doubtful(), events=recorder).turn("list my messages")
+    engine.session(decider=Doubtful(), events=recorder).turn("list my messages")
     (event,) = events
     assert isinstance(event, TurnEvent)
     assert (event.abstained, event.fits, event.cut) == (True, 0.01, "nothing is offered")
@@ -114,7 +114,7 @@ def test_no_word_of_what_was_said_unless_asked_for(engine):
     wrong = {"id": 55512345}
     for content in (False, True):
         events, recorder = recorded(content=content)
-        session = Session(engine, events=recorder)
+        session = engine.session(events=recorder)
         session.turn(secret)
         session.observe("mail/list_message", "zanzibar closes on Monday")
         session.check("mail/list_message", wrong)
@@ -129,7 +129,7 @@ def test_the_hash_of_a_request_is_known_only_with_its_key(engine):
     told = set()
     for key in (b"", b"one", b"other"):
         events, recorder = recorded(key=key)
-        Session(engine, events=recorder).turn("list my messages")
+        engine.session(events=recorder).turn("list my messages")
         assert isinstance(events[0], TurnEvent)
         plain = blake2b(b"list my messages", digest_size=16, key=key).hexdigest()
         assert events[0].query == recorder.hashed("list my messages") == plain
@@ -140,7 +140,7 @@ def test_the_hash_of_a_request_is_known_only_with_its_key(engine):
 def test_what_left_the_session_is_told_with_its_reason():
     engine = make_engine(Rule(requires_scope("delete"), tools=["*/delete_*"]))
     events, recorder = recorded()
-    session = Session(engine, state=State({"delete"}), events=recorder)
+    session = engine.session(state=State({"delete"}), events=recorder)
     session.turn("delete my message")
     session.state = State()
     session.turn("list my messages")
@@ -154,7 +154,7 @@ def test_what_left_the_session_is_told_with_its_reason():
 
 def test_how_a_prompt_shows_a_turn_is_an_event(engine):
     events, recorder = recorded()
-    session = Session(engine, k=3, events=recorder, session_id="s1")
+    session = engine.session(k=3, events=recorder, session_id="s1")
     turn = session.turn("list my messages")
     shown = Prompt(engine.catalog, format="openai", pass_through_share=0).turn(turn.active)
     recorder.prompt(session.id, turn.number, shown)
@@ -178,7 +178,7 @@ class Broken:
 def test_a_failing_sink_fails_no_turn_and_is_told_of_once(engine, caplog):
     events: list[Event] = []
     recorder = Recorder(Broken(), events.append)
-    session = Session(engine, events=recorder)
+    session = engine.session(events=recorder)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             assert session.turn("list my messages").hits
@@ -194,7 +194,7 @@ def test_what_stops_a_program_is_no_failure_of_a_sink(engine):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Session(engine, events=Recorder(stop)).turn("list my messages")
+        engine.session(events=Recorder(stop)).turn("list my messages")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ _IDS = [tool.id for tool in _TOOLS]
 def test_of_a_tool_held_back_no_more_than_its_id_and_the_reason(denied, asked, content):
     events, recorder = recorded(content=content)
     everything = State(frozenset(_IDS))
-    session = Session(_ENGINE, state=everything, k=8, events=recorder)
+    session = _ENGINE.session(state=everything, k=8, events=recorder)
     session.turn("list and share all messages, songs and folders")
     session.state = State(frozenset(_IDS) - denied)
     events.clear()
@@ -256,7 +256,7 @@ def test_of_a_tool_held_back_no_more_than_its_id_and_the_reason(denied, asked, c
 def test_what_unlocks_a_tool_is_told():
     engine = make_engine(Rule(after("mail/list_*"), tools=["mail/delete_*"]))
     events, recorder = recorded()
-    Session(engine, events=recorder).check("mail/delete_message", {"id": "1"})
+    engine.session(events=recorder).check("mail/delete_message", {"id": "1"})
     (event,) = events
     assert isinstance(event, CallEvent)
     assert event.place.turn == 0

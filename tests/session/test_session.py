@@ -11,7 +11,7 @@ import pytest
 from shortlist import Engine, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.gating import Rule, State, milestone, requires_scope
-from shortlist.session import Budget, Session
+from shortlist.session import Budget
 
 _REQUESTS = (
     "list the mail messages",
@@ -27,7 +27,7 @@ _REQUESTS = (
 
 
 def test_turns_append_and_earlier_tools_stay(engine: Engine) -> None:
-    session = Session(engine, k=3)
+    session = engine.session(k=3)
     first = session.turn("list mail messages")
     second = session.turn("share a song from the playlist")
     assert first.active == first.added == first.ids
@@ -45,7 +45,7 @@ def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
         Rule(requires_scope("share"), server="music"),
     )
     rng = random.Random(7)
-    session = Session(engine, k=4, budget=Budget(tools=15))
+    session = engine.session(k=4, budget=Budget(tools=15))
     active: tuple[str, ...] = ()
     evictions = 0
     for _ in range(1_000):
@@ -64,7 +64,7 @@ def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
         kept = tuple(tool_id for tool_id in active if tool_id not in gone)
         assert turn.active[: len(kept)] == kept
         assert turn.active == kept + turn.added
-        admission = engine.admission(session.state, allowed=allowed)
+        admission = engine.view(session.state, allowed=allowed)
         offered = {*turn.active, *turn.ids, *(hit.id for hit in turn.ranked)}
         assert all(admission.admits(tool_id) for tool_id in offered)
         assert len(turn.active) <= 15
@@ -80,7 +80,7 @@ def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
 
 
 def test_a_follow_up_finds_what_the_turn_before_was_about(engine: Engine) -> None:
-    session = Session(engine, k=5)
+    session = engine.session(k=5)
     session.turn("What is the weather forecast for Porto?")
     session.answered("18 degrees.")
     turn = session.turn("and for Braga?")
@@ -89,11 +89,11 @@ def test_a_follow_up_finds_what_the_turn_before_was_about(engine: Engine) -> Non
 
 
 def test_a_request_of_its_own_is_not_drowned_by_what_was_said(engine: Engine) -> None:
-    session = Session(engine, k=5)
+    session = engine.session(k=5)
     session.turn("What is the weather forecast for Porto?")
     session.answered("18 degrees and no storm.")
     asked = "create a playlist with a song for running, share the playlist with Ann and Bob"
-    assert session.turn(asked).ids[0] == Session(engine, k=5).turn(asked).ids[0]
+    assert session.turn(asked).ids[0] == engine.session(k=5).turn(asked).ids[0]
 
 
 def test_a_whole_conversation_stands_in_for_what_is_remembered(engine: Engine) -> None:
@@ -102,9 +102,9 @@ def test_a_whole_conversation_stands_in_for_what_is_remembered(engine: Engine) -
         {"role": "assistant", "content": "18 degrees."},
         {"role": "user", "content": "and for Braga?"},
     ]
-    told = Session(engine, k=5)
+    told = engine.session(k=5)
     told.turn("list mail messages")
-    step = Session(engine, k=5)
+    step = engine.session(k=5)
     step.turn(messages[0]["content"])
     step.answered(messages[1]["content"])
     assert told.turn(messages).ids == step.turn("and for Braga?").ids
@@ -112,17 +112,17 @@ def test_a_whole_conversation_stands_in_for_what_is_remembered(engine: Engine) -
 
 def test_a_single_turn_is_searched_as_the_engine_searches(engine: Engine) -> None:
     for text in ("list mail messages", "the storm", "mail/delete_draft", "share_song"):
-        assert Session(engine, k=1).turn(text).ids == engine.search(text, k=1).ids
+        assert engine.session(k=1).turn(text).ids == engine.search(text, k=1).ids
 
 
 def test_every_intent_gets_its_tools(engine: Engine) -> None:
-    turn = Session(engine, k=4).turn("list the mail messages and then share the song playlist")
+    turn = engine.session(k=4).turn("list the mail messages and then share the song playlist")
     assert len(turn.intents) == 2
     assert {"mail", "music"} <= {hit.tool.server for hit in turn.hits}
 
 
 def test_a_turn_that_closes_abstains_and_keeps_what_is_active(engine: Engine) -> None:
-    session = Session(engine, k=3)
+    session = engine.session(k=3)
     first = session.turn("list mail messages")
     session.answered("There are three.")
     turn = session.turn("great, thanks!")
@@ -131,12 +131,12 @@ def test_a_turn_that_closes_abstains_and_keeps_what_is_active(engine: Engine) ->
 
 
 def test_a_request_that_nothing_matches_abstains(engine: Engine) -> None:
-    turn = Session(engine).turn("qqq zzz")
+    turn = engine.session().turn("qqq zzz")
     assert (turn.abstained, turn.hits) == (True, ())
 
 
 def test_an_observation_searches_again_and_counts_as_a_call(engine: Engine) -> None:
-    session = Session(engine, k=3)
+    session = engine.session(k=3)
     first = session.turn("list the new messages")
     turn = session.observe("mail/list_message", "Two reminders for an event are attached.")
     assert session.state.called == ("mail/list_message",)
@@ -147,7 +147,7 @@ def test_an_observation_searches_again_and_counts_as_a_call(engine: Engine) -> N
 
 
 def test_tools_near_those_called_lately_come_first_in_a_follow_up(engine: Engine) -> None:
-    session = Session(engine, k=4)
+    session = engine.session(k=4)
     session.turn("list my event")
     session.check("calendar/read_event")
     assert session.check("calendar/read_event", {"id": "1"}).passed
@@ -160,14 +160,14 @@ def test_a_rule_that_needs_a_milestone_follows_the_state(
     fresh_engine: Callable[..., Engine],
 ) -> None:
     engine = fresh_engine(Rule(milestone("confirmed"), tools=["mail/*"]))
-    session = Session(engine, k=5)
+    session = engine.session(k=5)
     assert not any(hit.tool.server == "mail" for hit in session.turn("list mail messages").hits)
     session.state = session.state.reached("confirmed")
     assert session.turn("list mail messages").hits[0].tool.server == "mail"
 
 
 def test_a_tool_that_is_held_back_later_leaves_with_the_reason(gated: Engine) -> None:
-    session = Session(gated, state=State(scopes=frozenset({"delete"})), k=3)
+    session = gated.session(state=State(scopes=frozenset({"delete"})), k=3)
     assert "mail/delete_message" in session.turn("delete mail message").active
     session.state = State()
     turn = session.turn("list the folders")
@@ -180,7 +180,7 @@ def test_a_catalog_update_takes_tools_away_and_notes_changes(
     fresh_engine: Callable[..., Engine], tools: list[Tool]
 ) -> None:
     engine = fresh_engine()
-    session = Session(engine, k=12)
+    session = engine.session(k=12)
     first = session.turn("mail message draft")
     gone, changed = first.active[0], first.active[1]
     engine.update(
@@ -197,22 +197,22 @@ def test_a_catalog_update_takes_tools_away_and_notes_changes(
 
 
 def test_pinned_tools_are_there_from_the_first_turn_and_stay(engine: Engine) -> None:
-    session = Session(engine, k=4, budget=Budget(tools=6), pinned=["music/share_song"])
+    session = engine.session(k=4, budget=Budget(tools=6), pinned=["music/share_song"])
     rng = random.Random(1)
     for _ in range(40):
         assert session.turn(rng.choice(_REQUESTS)).active[0] == "music/share_song"
     with pytest.raises(UnknownToolError, match="music/share_song"):
-        Session(engine, pinned=["music/share_songs"])
+        engine.session(pinned=["music/share_songs"])
 
 
 def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
-    session = Session(engine, k=3, budget=Budget(tools=9))
+    session = engine.session(k=3, budget=Budget(tools=9))
     session.turn("list mail messages")
     session.answered("Three.")
     session.check("mail/list_message", {"id": "1"})
     saved = json.loads(json.dumps(session.to_dict()))
     assert len(json.dumps(saved)) < 2_000
-    again = Session.from_dict(engine, saved)
+    again = engine.resume(saved)
     assert again.to_dict() == saved
     for text in ("and the drafts?", "share a song", "delete a folder"):
         mine, other = session.turn(text), again.turn(text)
@@ -234,13 +234,13 @@ def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
     ],
 )
 def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) -> None:
-    saved = Session(engine).to_dict() | damage
+    saved = engine.session().to_dict() | damage
     with pytest.raises(RequestError):
-        Session.from_dict(engine, saved)
+        engine.resume(saved)
     for key in damage:
         del saved[key]
     with pytest.raises(RequestError):
-        Session.from_dict(engine, saved)
+        engine.resume(saved)
 
 
 @pytest.mark.parametrize(
@@ -248,11 +248,11 @@ def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) ->
 )
 def test_wrong_arguments_are_refused(engine: Engine, wrong: dict[str, Any]) -> None:
     with pytest.raises(RequestError):
-        Session(engine, **wrong).turn("list mail")
+        engine.session(**wrong).turn("list mail")
 
 
 def test_a_turn_without_words_is_refused(engine: Engine) -> None:
-    session = Session(engine)
+    session = engine.session()
     for messages in ("", "  ", [], [{"role": "assistant", "content": "hi"}]):
         with pytest.raises(RequestError, match="messages"):
             session.turn(messages)
@@ -262,7 +262,7 @@ def test_a_turn_without_words_is_refused(engine: Engine) -> None:
 
 
 def test_threads_share_a_session(engine: Engine) -> None:
-    session = Session(engine, k=4, budget=Budget(tools=200))
+    session = engine.session(k=4, budget=Budget(tools=200))
     before = engine.catalog.fingerprint
 
     def act(seed: int) -> list[tuple[str, ...]]:
@@ -298,25 +298,25 @@ class _Decider:
 
 
 def test_a_decider_cuts_and_gives_every_intent_its_share(engine: Engine) -> None:
-    one = Session(engine, k=10, decider=_Decider(2), cut=True).turn("list the mail messages")
+    one = engine.session(k=10, decider=_Decider(2), cut=True).turn("list the mail messages")
     assert (len(one.hits), one.fits, one.cut) == (2, 0.25, "as told")
     assert len(one.ranked) > 2
-    two = Session(engine, k=10, decider=_Decider(2), cut=True).turn(
+    two = engine.session(k=10, decider=_Decider(2), cut=True).turn(
         "list the mail messages and then share the song playlist"
     )
     assert len(two.hits) == 4
-    uncut = Session(engine, k=10, decider=_Decider(2)).turn("list the mail messages")
+    uncut = engine.session(k=10, decider=_Decider(2)).turn("list the mail messages")
     assert len(uncut.hits) == 10
 
 
 def test_a_decider_abstains_and_nothing_becomes_active(engine: Engine) -> None:
-    turn = Session(engine, decider=_Decider(3, abstain=True)).turn("list the mail messages")
+    turn = engine.session(decider=_Decider(3, abstain=True)).turn("list the mail messages")
     assert (turn.abstained, turn.reason, turn.active) == (True, "nothing fits", ())
 
 
 def test_the_exact_name_wins_whatever_was_said_before(engine: Engine, tools: list[Tool]) -> None:
     for tool in tools[::7]:
-        session = Session(engine, k=3)
+        session = engine.session(k=3)
         session.turn("What is the weather forecast for Porto?")
         session.answered("18 degrees and no storm; shall I share a song?")
         assert session.turn(tool.id).ids[0] == tool.id
@@ -342,7 +342,7 @@ class _Strict(_Decider):
 def test_a_turn_apart_from_the_conversation_is_judged_by_itself(
     engine: Engine, asked: str, abstained: bool
 ) -> None:
-    session = Session(engine, decider=_Strict(10))
+    session = engine.session(decider=_Strict(10))
     session.turn("What is the weather forecast for Porto?")
     session.answered("18 degrees.")
     assert session.turn(asked).abstained is abstained
@@ -350,10 +350,10 @@ def test_a_turn_apart_from_the_conversation_is_judged_by_itself(
 
 def test_a_saved_budget_of_tokens_needs_its_cost_again(engine: Engine) -> None:
     budget = Budget(tools=9, tokens=100, cost=lambda _: 10)
-    session = Session(engine, k=4, budget=budget)
+    session = engine.session(k=4, budget=budget)
     assert session.turn("list mail messages").tokens == 40
     saved = session.to_dict()
     with pytest.raises(RequestError, match="cost"):
-        Session.from_dict(engine, saved)
-    again = Session.from_dict(engine, saved, budget=budget)
+        engine.resume(saved)
+    again = engine.resume(saved, budget=budget)
     assert again.to_dict() == saved

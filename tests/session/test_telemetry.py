@@ -17,7 +17,6 @@ from opentelemetry.trace import SpanKind, StatusCode
 from shortlist.errors import MissingExtraError
 from shortlist.gating import Rule, after
 from shortlist.loaders import Prompt
-from shortlist.session import Session
 from shortlist.session.events import Recorder
 from shortlist.session.telemetry import OpenTelemetry
 
@@ -61,7 +60,7 @@ def points(metric: Any) -> list[tuple[dict[str, Any], Any]]:
 
 
 def test_a_turn_is_a_retrieval_span(engine, exported):
-    session = Session(engine, k=4, events=Recorder(exported.sink), session_id="s1")
+    session = engine.session(k=4, events=Recorder(exported.sink), session_id="s1")
     turn = session.turn("list my messages")
     (span,) = exported.spans
     assert span.name == "retrieval demo"
@@ -80,8 +79,8 @@ def test_a_turn_is_a_retrieval_span(engine, exported):
 
 
 def test_texts_only_where_events_carry_them(engine, exported):
-    Session(engine, events=Recorder(exported.sink)).turn("list my zanzibar")
-    Session(engine, events=Recorder(exported.sink, content=True)).turn("list my zanzibar")
+    engine.session(events=Recorder(exported.sink)).turn("list my zanzibar")
+    engine.session(events=Recorder(exported.sink, content=True)).turn("list my zanzibar")
     silent, telling = exported.spans
     assert "zanzibar" not in str(dict(silent.attributes))
     assert "gen_ai.retrieval.documents" not in silent.attributes
@@ -92,7 +91,7 @@ def test_texts_only_where_events_carry_them(engine, exported):
 
 
 def test_spans_are_children_of_the_current_one(engine, exported):
-    session = Session(engine, events=Recorder(exported.sink))
+    session = engine.session(events=Recorder(exported.sink))
     with exported.tracers.get_tracer("agent").start_as_current_span("invoke_agent") as agent:
         session.turn("list my messages")
         session.check("nothing", {})
@@ -102,7 +101,7 @@ def test_spans_are_children_of_the_current_one(engine, exported):
 
 def test_a_call_that_may_not_go_ahead_is_a_failed_execution(exported):
     engine = make_engine(Rule(after("mail/list_*"), tools=["mail/delete_*"]))
-    session = Session(engine, k=1, events=Recorder(exported.sink), session_id="s1")
+    session = engine.session(k=1, events=Recorder(exported.sink), session_id="s1")
     session.turn("share a song")
     for name, arguments in [
         ("mail/delete_message", {"id": "secret"}),
@@ -135,7 +134,7 @@ def test_a_call_that_may_not_go_ahead_is_a_failed_execution(exported):
 
 def test_the_metrics_of_turns(engine, exported):
     recorder = Recorder(exported.sink)
-    session = Session(engine, k=4, events=recorder)
+    session = engine.session(k=4, events=recorder)
     for _ in range(3):
         turn = session.turn("list my messages")
     prompt = Prompt(engine.catalog, pass_through_share=0)
@@ -181,7 +180,7 @@ def test_the_span_of_an_execution(exported):
 
 def test_without_an_sdk_nothing_happens(engine):
     recorder = Recorder(OpenTelemetry())
-    Session(engine, events=recorder).turn("list my messages")
+    engine.session(events=recorder).turn("list my messages")
     assert recorder.failures == (0,)
 
 

@@ -1,18 +1,21 @@
-"""After the model: whether a call may go ahead, and if not, what would mend it."""
+"""The answer to a call a model wants to make: whether it may go ahead, and what would mend it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..catalog import Tool
-from ..errors import UnknownToolError
-from ..gating import Refusal
-from .arguments import Problem
+from ..retrieval.refusal import Refusal
 
-#: `passed`: go ahead. `promoted`: not offered before, is now, to be called again with its schema
-#: seen. `invalid`: offered, but the arguments do not fit. `denied`: the gate keeps it back.
-#: `unknown`: no such tool.
+if TYPE_CHECKING:
+    from ..catalog.arguments import ArgumentProblem
+
+#: `passed`: make the call. `promoted`: permitted but not offered with this definition before; it
+#: is offered now, and the model calls again. `invalid`: the arguments do not fit the schema.
+#: `denied`: not permitted. `unknown`: no such tool.
 Status = Literal["passed", "promoted", "invalid", "denied", "unknown"]
 
 
@@ -23,10 +26,13 @@ class Verdict:
     Args:
         status: see `Status`.
         asked: the name the model called.
-        tool: the tool meant; None where there is none or it is held back.
-        refusal: why it is held back.
-        nearest: ids of admitted tools spelt like an unknown one.
+        tool: the tool meant; None where there is none or it is denied.
+        refusal: why it is denied.
+        nearest: ids of permitted tools spelt like an unknown one.
         problems: what is wrong with the arguments.
+        arguments: of the tool meant, as the model gave them.
+        append: messages to add to the conversation, behind the tools' answers: the definition of a
+            promoted tool, in a session with a format.
     """
 
     status: Status
@@ -34,7 +40,9 @@ class Verdict:
     tool: Tool | None = None
     refusal: Refusal | None = None
     nearest: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ArgumentProblem, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    append: tuple[dict[str, Any], ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -53,13 +61,19 @@ class Verdict:
             )
         if self.status == "invalid":
             listed = "; ".join(map(str, self.problems))
-            return f"The arguments do not fit: {listed}. Mend them and call again."
+            return f"The arguments do not fit: {listed}. Correct them and call again."
         if self.refusal is not None:
             led = ", ".join(self.refusal.unlocked_by)
             way = f" Call {led} first." if led else ""
             return f"{self.refusal.tool_id} may not be used now: {self.refusal.reason}.{way}"
         near = f" Nearest: {', '.join(self.nearest)}." if self.nearest else ""
         return f"There is no tool {self.asked!r}.{near}"
+
+    @property
+    def text(self) -> str:
+        """What the model is answered with in place of a result: `to_dict` as JSON."""
+        # A model may write half of a surrogate pair, which no provider takes back.
+        return json.dumps(self.to_dict(), ensure_ascii=False).encode("utf-8", "replace").decode()
 
     def to_dict(self) -> dict[str, Any]:
         """What the model is answered with, JSON-able.
@@ -87,10 +101,3 @@ class Verdict:
         if self.problems:
             held["problems"] = [problem.to_dict() for problem in self.problems]
         return held
-
-
-def unresolved(asked: str, found: Refusal | UnknownToolError) -> Verdict:
-    """The verdict on a name that stands for no tool that may be used."""
-    if isinstance(found, Refusal):
-        return Verdict("denied", asked, refusal=found)
-    return Verdict("unknown", asked, nearest=found.nearest)

@@ -1,4 +1,4 @@
-"""The ladder a pool climbs: how much of each server's tools a token budget has room for."""
+"""The levels of a pool: how much of each server's tools a token budget has room for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FRAME = 40
 """Tokens kept for the first and the last line of a pool; with six-digit counts they take 29."""
 
 
-class Rung(IntEnum):
+class PoolLevel(IntEnum):
     """How the tools of a server are shown, from least to most."""
 
     SEARCH = 0
@@ -35,9 +35,9 @@ class Rung(IntEnum):
     """A line per tool: its name and its arguments, in place of its summary."""
 
 
-def rungs_to(top: Rung) -> tuple[Rung, ...]:
-    """The rungs of a ladder that ends at summaries, or at arguments in their place."""
-    return (Rung.SEARCH, Rung.DIGEST, Rung.NAMES, top)
+def levels_to(top: PoolLevel) -> tuple[PoolLevel, ...]:
+    """The levels from least to most, with summaries or arguments as the highest."""
+    return (PoolLevel.SEARCH, PoolLevel.DIGEST, PoolLevel.NAMES, top)
 
 
 class ServerBlock:
@@ -58,13 +58,13 @@ class ServerBlock:
         self.tools = tools
         self._summaries = summaries
 
-    def text(self, rung: Rung) -> str:
-        """The lines of a rung above search; a digest gives way to names that are no longer."""
-        if rung is Rung.SUMMARIES:
+    def text(self, level: PoolLevel) -> str:
+        """The lines of a level above search; a digest gives way to names that are no longer."""
+        if level is PoolLevel.SUMMARIES:
             return self._summary_lines
-        if rung is Rung.ARGUMENTS:
+        if level is PoolLevel.ARGUMENTS:
             return self._argument_lines
-        if rung is Rung.NAMES or len(self._name_line) <= len(self._digest_line):
+        if level is PoolLevel.NAMES or len(self._name_line) <= len(self._digest_line):
             return self._name_line
         return self._digest_line
 
@@ -106,7 +106,7 @@ def heading_line(server: str, tools: int) -> str:
 
 
 def argument_line(tool: Tool) -> str:
-    """A tool's line on the rung of arguments."""
+    """A tool's line on the level of arguments."""
     return f" {_label(tool)}{call_form(tool)}\n"
 
 
@@ -121,28 +121,31 @@ def group(tools: Iterable[Tool], summaries: Summaries) -> list[ServerBlock]:
     ]
 
 
-def climb(
-    blocks: list[ServerBlock], budget: int, counter: TokenCounter, top: Rung = Rung.SUMMARIES
-) -> dict[ServerBlock, Rung]:
-    """The rung of each server, in their order.
+def choose_levels(
+    blocks: list[ServerBlock],
+    budget: int,
+    counter: TokenCounter,
+    top: PoolLevel = PoolLevel.SUMMARIES,
+) -> dict[ServerBlock, PoolLevel]:
+    """The level of each server, in their order.
 
-    Rung by rung, servers are raised while there is room, those that show most tools per token
-    first and ties by name; a rung is entered only if every server has reached the one below. So
-    no server has its tools described while another is not even named, and the room that one rung
+    Level by level, servers are raised while there is room, those that show most tools per token
+    first and ties by name; a level is entered only if every server has reached the one below. So
+    no server has its tools described while another is not even named, and the room that one level
     for all would leave over is used.
 
     Args:
         blocks: one per server.
         budget: tokens of the whole text.
         counter: counts them.
-        top: the highest rung, summaries or arguments.
+        top: the highest level, summaries or arguments.
     """
-    shown = dict.fromkeys(blocks, Rung.SEARCH)
+    shown = dict.fromkeys(blocks, PoolLevel.SEARCH)
     costs = dict.fromkeys(blocks, 0)
     room = budget - _FRAME
-    for rung in rungs_to(top)[1:]:
+    for level in levels_to(top)[1:]:
         raised = dict(
-            zip(blocks, counter.count_many(block.text(rung) for block in blocks), strict=True)
+            zip(blocks, counter.count_many(block.text(level) for block in blocks), strict=True)
         )
         added = {block: raised[block] - costs[block] for block in blocks}
         order = sorted(blocks, key=lambda b: (added[b] / len(b.tools), b.server))
@@ -150,7 +153,7 @@ def climb(
         for block in order:
             if added[block] <= room:
                 room -= added[block]
-                costs[block], shown[block] = raised[block], rung
+                costs[block], shown[block] = raised[block], level
             else:
                 complete = False
         if not complete:

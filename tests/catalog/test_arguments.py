@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.session.arguments import MAX_PROBLEMS, problems
+from shortlist.catalog.arguments import MAX_PROBLEMS, argument_problems
 
 _WEATHER = {
     "type": "object",
@@ -68,14 +68,14 @@ _KEYWORDS = st.sampled_from(
 def test_problems_say_where_what_was_expected_and_what_came(
     arguments: Any, told: list[str]
 ) -> None:
-    found = [str(problem) for problem in problems(_WEATHER, arguments)]
+    found = [str(problem) for problem in argument_problems(_WEATHER, arguments)]
     assert len(found) == len(told)
     assert all(part in one for part, one in zip(told, found, strict=True))
 
 
 def test_few_problems_at_once_and_short_ones() -> None:
     schema = {"properties": {str(at): {"type": "integer"} for at in range(50)}}
-    found = problems(schema, {str(at): "x" * 1_000 for at in range(50)})
+    found = argument_problems(schema, {str(at): "x" * 1_000 for at in range(50)})
     assert len(found) == MAX_PROBLEMS
     assert all(len(str(problem)) < 200 for problem in found)
 
@@ -106,28 +106,30 @@ def test_a_hostile_or_wrong_schema_neither_hangs_nor_raises_nor_blames(
     schema: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
     start = perf_counter()
-    assert problems(schema, arguments) == ()
+    assert argument_problems(schema, arguments) == ()
     assert perf_counter() - start < 5
 
 
 def test_a_pattern_with_a_few_repetitions_is_tried_in_bounded_time() -> None:
     start = perf_counter()
-    found = problems({"properties": {"a": {"pattern": "^a*a*a*$"}}}, {"a": "a" * 199 + "b"})
+    found = argument_problems(
+        {"properties": {"a": {"pattern": "^a*a*a*$"}}}, {"a": "a" * 199 + "b"}
+    )
     assert len(found) == 1
     assert perf_counter() - start < 2
 
 
 def test_arguments_without_end_are_not_read() -> None:
     deep = reduce(lambda inner, _: [inner], range(900), [])
-    assert problems({}, {"a": deep})[0].got == "more"
-    assert problems({}, {"a": [0] * 30_000})[0].got == "more"
+    assert argument_problems({}, {"a": deep})[0].got == "more"
+    assert argument_problems({}, {"a": [0] * 30_000})[0].got == "more"
 
 
 def test_an_old_draft_is_read_as_such() -> None:
     draft = "http://json-schema.org/draft-04/schema#"
     schema = {"$schema": draft, "properties": {"a": {"maximum": 3, "exclusiveMaximum": True}}}
-    assert len(problems(schema, {"a": 3})) == 1
-    assert problems(schema, {"a": 2}) == ()
+    assert len(argument_problems(schema, {"a": 3})) == 1
+    assert argument_problems(schema, {"a": 2}) == ()
 
 
 @settings(deadline=None, max_examples=50)
@@ -135,4 +137,4 @@ def test_an_old_draft_is_read_as_such() -> None:
 def test_any_schema_and_any_arguments_give_an_answer(
     schema: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
-    assert len(problems(schema, arguments)) <= MAX_PROBLEMS
+    assert len(argument_problems(schema, arguments)) <= MAX_PROBLEMS

@@ -22,7 +22,7 @@ _MAX_DEPTH = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ArgumentProblem:
     """One thing wrong with a call's arguments.
 
     Args:
@@ -43,7 +43,7 @@ class Problem:
         return {"path": self.path, "expected": self.expected, "got": self.got}
 
 
-def problems(schema: Mapping[str, Any], arguments: object) -> tuple[Problem, ...]:
+def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[ArgumentProblem, ...]:
     """What is wrong with arguments, the most telling first, at most `MAX_PROBLEMS`.
 
     Args:
@@ -51,15 +51,15 @@ def problems(schema: Mapping[str, Any], arguments: object) -> tuple[Problem, ...
         arguments: as the model gave them.
     """
     if not isinstance(arguments, Mapping):
-        return (Problem("", "an object", _shown(arguments)),)
+        return (ArgumentProblem("", "an object", _shown(arguments)),)
     if not _within(arguments):
-        return (Problem("", f"at most {MAX_VALUES:,} values", "more"),)
+        return (ArgumentProblem("", f"at most {MAX_VALUES:,} values", "more"),)
     found = first_errors(schema, _plain(arguments), MAX_PROBLEMS)
     told = dict.fromkeys(_problem(error) for error in found)
     return tuple(told)
 
 
-def _problem(error: ValidationError) -> Problem:
+def _problem(error: ValidationError) -> ArgumentProblem:
     """The nearest thing to mend: of alternatives, the one that fits best."""
     if error.context:
         error = best_match([error]) or error
@@ -69,15 +69,17 @@ def _problem(error: ValidationError) -> Problem:
     keyword = str(error.validator)
     if keyword == "required":
         missing = _missing(error)
-        return Problem(_pointer([*path, missing]), _described(error, missing), "nothing")
+        return ArgumentProblem(_pointer([*path, missing]), _described(error, missing), "nothing")
     if keyword == "additionalProperties" and isinstance(instance, Mapping):
         known = list(error.schema.get("properties", {})) if isinstance(error.schema, dict) else []
         extra = next((str(key) for key in instance if key not in known), "")
         near = get_close_matches(extra, map(str, known), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         names = ", ".join(map(str, known[:_CHOICES])) or "none"
-        return Problem(_pointer([*path, extra]), f"no such parameter (known: {names}){hint}", "it")
-    return Problem(_pointer(path), _expected(keyword, value), got)
+        return ArgumentProblem(
+            _pointer([*path, extra]), f"no such parameter (known: {names}){hint}", "it"
+        )
+    return ArgumentProblem(_pointer(path), _expected(keyword, value), got)
 
 
 def _missing(error: ValidationError) -> str:

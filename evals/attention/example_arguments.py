@@ -1,0 +1,55 @@
+"""Arguments that fit a schema, for calls whose arguments no task spells out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: One of these fits each pattern in the testbed's schemas.
+_TEXTS = (
+    "x",
+    "1",
+    "OPS-1",
+    "OPS",
+    "C012345678",
+    "U012345678",
+    "bkp_0123456789ab",
+    "1" * 10 + ".000001",
+)
+
+
+def example_arguments(schema: Mapping[str, Any]) -> Any:
+    """A small value of a schema: required properties, the first of every choice.
+
+    Reads what the testbed's schemas hold: types, choices, patterns, lengths and bounds.
+
+    Args:
+        schema: JSON Schema of the arguments, or of one of them.
+    """
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
+        return example_arguments({**rest, **choices[0]})
+    kind = schema.get("type", "object" if "properties" in schema else "string")
+    match kind[0] if isinstance(kind, list) else kind:
+        case "object":
+            known = schema.get("properties", {})
+            least = schema.get("minProperties", 0)
+            names = list(dict.fromkeys((*schema.get("required", ()), *known)))
+            names = names[: max(least, len(schema.get("required", ())))]
+            return {name: example_arguments(known.get(name, {})) for name in names}
+        case "array":
+            return [example_arguments(schema.get("items", {}))] * max(1, schema.get("minItems", 1))
+        case "integer" | "number":
+            return max(1, schema.get("minimum", 1))
+        case "boolean":
+            return True
+        case "null":
+            return None
+    pattern = re.compile(schema.get("pattern", ""))
+    text = next((one for one in _TEXTS if pattern.search(one)), "x")
+    return text.ljust(schema.get("minLength", 0), "x")

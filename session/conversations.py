@@ -1,0 +1,128 @@
+"""Sessions for hosts that hand over a growing list of messages, many conversations at once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import takewhile
+from threading import Lock
+from typing import Literal
+
+from ..gating.verdict import Verdict
+from .session import Session
+from .turn import Turn
+
+KEPT = 1_000
+"""Conversations kept by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostMessage:
+    """One message as a host has it.
+
+    Args:
+        role: who speaks.
+        text: the words, or what a tool answered.
+        id: of the message, None if the host has none.
+        call_id: of the call that a tool answers.
+        ok: whether that call succeeded.
+    """
+
+    role: Literal["user", "assistant", "tool", "other"]
+    text: str = ""
+    id: str | None = None
+    call_id: str | None = None
+    ok: bool = True
+
+
+class HostedSession:
+    """A session that follows the messages of a host. Not for several threads at once.
+
+    Args:
+        session: of the conversation.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.lock = Lock()
+        self._read: str | None = None
+        self._passed: dict[str, str] = {}
+
+    def check(self, call_id: str, name: str, arguments: object) -> Verdict:
+        """`Session.check` for a call that the host knows by an id."""
+        verdict = self.session.check(name, arguments)
+        if verdict.passed and verdict.tool is not None:
+            self._passed[call_id] = verdict.tool.id
+        return verdict
+
+    def read(self, messages: Sequence[HostMessage]) -> Turn | None:
+        """Take what is new: what the user says, or what tools answered to calls that passed.
+
+        Args:
+            messages: the whole conversation so far.
+
+        Returns:
+            The last turn that came of it, None where there was nothing new.
+        """
+        last = messages[-1] if messages else None
+        if last is None or (last.id is not None and last.id == self._read):
+            return None
+        turn = None
+        said = _up_to_the_user(messages)
+        begins = last.role == "user" and bool(last.text.strip())
+        if begins or (said and not self.session.conversation.request):
+            turn = self.session.turn([{"role": one.role, "content": one.text} for one in said])
+        answers = list(takewhile(lambda one: one.role == "tool", reversed(messages)))
+        for answer in reversed(answers):
+            tool_id = self._passed.pop(answer.call_id or "", None)
+            if tool_id is not None:
+                turn = self.session.result(tool_id, answer.text, ok=answer.ok)
+        self._read = last.id
+        return turn
+
+
+class Conversations:
+    """Sessions by key; the least recently used is forgotten. Safe to use from several threads.
+
+    Args:
+        kept: conversations kept.
+    """
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._held: OrderedDict[str, HostedSession] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: str) -> Session | None:
+        """The session of a conversation, None where there is none."""
+        with self._lock:
+            held = self._held.get(key)
+        return None if held is None else held.session
+
+    @contextmanager
+    def open(self, key: str, begin: Callable[[str], Session]) -> Iterator[HostedSession]:
+        """The session of a conversation, for this thread alone.
+
+        Args:
+            key: of the conversation.
+            begin: makes the session of a new conversation.
+        """
+        with self._lock:
+            held = self._held.get(key)
+            if held is None:
+                held = self._held[key] = HostedSession(begin(key))
+            self._held.move_to_end(key)
+            if len(self._held) > self._kept:
+                self._held.popitem(last=False)
+        with held.lock:
+            yield held
+
+
+def _up_to_the_user(messages: Sequence[HostMessage]) -> list[HostMessage]:
+    """What was said up to the last words of the user."""
+    said = [one for one in messages if one.role in ("user", "assistant") and one.text.strip()]
+    while said and said[-1].role != "user":
+        said.pop()
+    return said

@@ -1,0 +1,221 @@
+"""What the model reads of the tools in one session, kept in step with the permission."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Tool
+from ..config import SessionConfig
+from ..errors import RequestError, UnknownToolError
+from ..loaders.detail import Detail
+from ..loaders.pool import PoolWriter
+from ..loaders.pool_levels import PoolLevel
+from ..loaders.prompt import Prompt
+from ..loaders.prompt_turn import PromptTurn
+from ..loaders.render import renderer_for
+from ..loaders.render.call_tool import CALL_TOOL
+from ..loaders.summaries import Summaries
+from ..loaders.working_set import WorkingSet
+
+if TYPE_CHECKING:
+    from ..loaders.schemas import SchemaLoader
+    from ..view import View
+
+_POOL_SHOWS = {
+    PoolLevel.NAMES: "name",
+    PoolLevel.SUMMARIES: "summary",
+    PoolLevel.ARGUMENTS: "arguments",
+}
+FOUND = 250
+"""Tools found in a turn that may get a line where the pool has no room for all: as many as 3,000
+tokens of lines hold, and some more."""
+
+
+class SessionPrompt:
+    """The prompt of one session.
+
+    The prefix is written once, from what is permitted then. It is written again only if the
+    catalog changes or something in it is denied: what is permitted later is appended instead.
+
+    Args:
+        view: the permission of the first step.
+        format: name of a provider's format.
+        settings: of the session.
+        promoted: tools that a turn offers with their definitions.
+        schemas: loads definitions that the catalog lacks.
+        saved: what `to_dict` gave, to go on from.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        format: str,  # noqa: A002 - the field's word
+        settings: SessionConfig,
+        promoted: int,
+        schemas: SchemaLoader | None = None,
+        saved: Mapping[str, Any] | None = None,
+    ) -> None:
+        auto = settings.pool == "auto"
+        late = frozenset(map(str, (saved or {}).get("late", ())))
+        self._permitted = _mask(view)
+        for tool_id in late:
+            if (row := view.admission.index.rows.get(tool_id)) is not None:
+                self._permitted[row] = False
+        self._prompt = Prompt(
+            view.catalog,
+            format=format,
+            operator=settings.operator,
+            pool=None if auto else _pool(settings.pool, settings.pool_tokens, settings.summaries),
+            schemas=schemas,
+            schema_budget=settings.schema_tokens,
+            turn_budget=settings.turn_tokens,
+            context_tokens=settings.context_tokens,
+            pass_through_share=settings.pass_through,
+            withheld=_denied(view) | late,
+            working_set=WorkingSet(settings.pool_tokens, settings.in_use_tokens, promoted)
+            if auto
+            else None,
+        )
+        self._scores: dict[str, float] = {}
+        self.shown: PromptTurn | None = None
+        if saved is not None:
+            self._prompt.resume(saved["prompt"])
+
+    @property
+    def passes_through(self) -> bool:
+        """Whether the whole catalog stands in the prefix."""
+        return self._prompt.passes_through
+
+    @property
+    def depth(self) -> int:
+        """Tools found in a turn that the prompt has a use for."""
+        return FOUND if self._prompt.shows_found else 0
+
+    def offered_as(self, tool_id: str) -> str | None:
+        """Fingerprint of the definition whose arguments the prompt shows; None if it shows none."""
+        prompt = self._prompt
+        if tool_id in prompt.standing:
+            return prompt.catalog.get(tool_id).fingerprint
+        if prompt.promoted.get(tool_id, Detail.NAME) < Detail.SIGNATURE:
+            return None
+        return prompt.shown_as.get(tool_id)
+
+    def level(self, tool_id: str) -> str | None:
+        """How much the prompt shows of a tool.
+
+        Returns:
+            `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`, or
+            None where it shows nothing.
+        """
+        prompt = self._prompt
+        promoted = prompt.promoted.get(tool_id)
+        if promoted is not None and promoted >= Detail.SIGNATURE:
+            return promoted.name.lower()
+        if tool_id in prompt.standing:
+            return "full" if prompt.pool is None and tool_id in prompt.in_prefix else "arguments"
+        if promoted is not None:
+            return promoted.name.lower()
+        pool = prompt.pool
+        if pool is None or tool_id not in prompt.catalog or tool_id in prompt.withheld:
+            return None
+        server = prompt.catalog.get(tool_id).server or ""
+        return _POOL_SHOWS.get(pool.levels.get(server, PoolLevel.SEARCH))
+
+    def tool_id(self, name: str, arguments: object) -> tuple[str, object]:
+        """The id and the arguments that a call means, by the name the model used."""
+        if name == CALL_TOOL.name and isinstance(arguments, Mapping):
+            meant = arguments.get("tool")
+            if isinstance(meant, str) and CALL_TOOL.id not in self._prompt.catalog:
+                return meant, arguments.get("arguments")
+        return self._known_name(name), arguments
+
+    def _known_name(self, name: str) -> str:
+        """The id of the tool that a provider's name stands for, or the name itself."""
+        if name in self._prompt.catalog:
+            return name
+        try:
+            return self._prompt.tool_id(name)
+        except UnknownToolError:
+            spelt = name.replace("__", "/", 1)
+            return spelt if spelt in self._prompt.catalog else name
+
+    def follow(self, view: View) -> bool:
+        """Keep in step with a view; returns whether the prefix had to be written again."""
+        permitted = _mask(view)
+        same = view.catalog is self._prompt.catalog
+        if same and not bool((self._permitted & ~permitted).any()):
+            return False
+        self._prompt.update(view.catalog, withheld=_denied(view))
+        self._permitted = permitted
+        return True
+
+    def turn(self, active: tuple[str, ...], scores: Mapping[str, float]) -> PromptTurn:
+        """Render a turn.
+
+        Args:
+            active: ids of the tools to offer, in the order they came.
+            scores: id to score for what the turn found.
+        """
+        self._scores = dict(scores)
+        self.shown = self._prompt.turn(active, scores)
+        return self.shown
+
+    def render(self, active: tuple[str, ...]) -> PromptTurn:
+        """Render again, without anything new."""
+        return self.turn(active, self._scores)
+
+    def promote(self, tool: Tool, active: tuple[str, ...]) -> PromptTurn:
+        """Render the turn again with a tool that the model asked for by name."""
+        first = max(self._scores.values(), default=0.0) + 1.0
+        return self.turn(active, {tool.id: first} | self._scores)
+
+    def called(self, tool_id: str) -> None:
+        """A tool was called: its server is in use from the next turn on."""
+        if tool_id in self._prompt.catalog:
+            self._prompt.called(tool_id)
+
+    def to_dict(self, view: View) -> dict[str, Any]:
+        """JSON form of what `saved` takes."""
+        late = np.flatnonzero(_mask(view) & ~self._permitted)
+        tools = view.admission.index.tools
+        return {"prompt": self._prompt.to_dict(), "late": [tools[row].id for row in late.tolist()]}
+
+
+def check_format(name: str) -> None:
+    """Refuse a format that does not exist.
+
+    Raises:
+        RequestError: no such format; names those there are.
+    """
+    renderer_for(name)
+
+
+def _mask(view: View) -> NDArray[np.bool_]:
+    """Rows permitted, shape (n,); a copy."""
+    mask = view.admission.mask
+    return np.ones(len(view.admission.index.tools), np.bool_) if mask is None else mask.copy()
+
+
+def _denied(view: View) -> frozenset[str]:
+    """Ids of the tools denied."""
+    mask = view.admission.mask
+    if mask is None:
+        return frozenset()
+    tools = view.admission.index.tools
+    return frozenset(tools[row].id for row in np.flatnonzero(~mask).tolist())
+
+
+@cache
+def _pool(lines: str, tokens: int, summaries: Path | None) -> PoolWriter:
+    """A pool writer for all sessions of these settings, so that each pool is written once."""
+    top = PoolLevel.ARGUMENTS if lines == "signatures" else PoolLevel.SUMMARIES
+    if lines not in ("signatures", "summaries"):
+        raise RequestError(f"session.pool: no {lines!r}; one of auto, signatures, summaries")
+    known = None if summaries is None else Summaries.read(summaries)
+    return PoolWriter(budget=tokens, top=top, summaries=known)

@@ -1,0 +1,134 @@
+"""The tools of one conversation: which are kept, what is rendered of them, which calls pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..catalog import Tool
+from ..config import SessionConfig
+from ..gating.verdict import Verdict
+from ..view import View
+from .active import Active, Departure
+from .prompting import SessionPrompt
+from .saved import SavedSession
+
+if TYPE_CHECKING:
+    from ..loaders.schemas import SchemaLoader
+
+
+class Toolset:
+    """What a session keeps of tools. Not for several threads at once.
+
+    Args:
+        settings: of the session.
+        format: provider's format; None renders nothing.
+        k: tools offered with their definitions per turn.
+        schemas: loads definitions that the catalog lacks.
+        saved: session to go on from.
+
+    Attributes:
+        active: the tools kept.
+        prompt: what is rendered; None without a format and before the first step.
+    """
+
+    def __init__(
+        self,
+        settings: SessionConfig,
+        format: str | None,  # noqa: A002 - the field's word
+        k: int,
+        *,
+        schemas: SchemaLoader | None = None,
+        saved: SavedSession | None = None,
+    ) -> None:
+        self.active = Active() if saved is None else saved.active
+        self.prompt: SessionPrompt | None = None
+        self._settings = settings
+        self._format = format
+        self._k = k
+        self._schemas = schemas
+        self._saved = None if saved is None else saved.prompt
+
+    def follow(self, view: View) -> SessionPrompt | None:
+        """The prompt in step with a view; the first step makes it."""
+        if self._format is None:
+            return None
+        if self.prompt is None:
+            saved, self._saved = self._saved, None
+            self.prompt = SessionPrompt(
+                view, self._format, self._settings, self._k, self._schemas, saved
+            )
+        self.prompt.follow(view)
+        return self.prompt
+
+    def settle(
+        self, view: View, wanted: Sequence[Tool], called: str | None, number: int
+    ) -> tuple[tuple[Departure, ...], tuple[str, ...], tuple[str, ...]]:
+        """Drop what is gone or denied, make room, and keep what is wanted.
+
+        Args:
+            view: what may be used now.
+            wanted: tools that the turn offers, best first.
+            called: id of the tool that answered, if one did.
+            number: of the turn.
+
+        Returns:
+            The tools that left, ids of those whose definition changed, and ids of those that came.
+        """
+        left, changed = self.active.settle(view)
+        pins = self._settings.pinned
+        pinned = [view.catalog.get(tool_id) for tool_id in pins if view.permits(tool_id)]
+        came = self.active.append(pinned, number, pinned=True)
+        if called is not None and called in self.active:
+            self.active.append([view.catalog.get(called)], number)
+        most = max(self._settings.active_tools, len(pinned) + 1)
+        dropped, fitting = self.active.make_room(wanted, most, number - 1)
+        return left + dropped, changed, came + self.active.append(fitting, number)
+
+    def judge(self, view: View, verdict: Verdict, number: int) -> Verdict:
+        """A view's verdict on a call, with what the model was shown of the tool.
+
+        A tool that the model has not seen with its present definition is offered instead.
+
+        Args:
+            view: what may be used now.
+            verdict: of `View.check`.
+            number: of the turn.
+        """
+        tool = verdict.tool
+        if tool is None:
+            return verdict
+        kept = self.active.fingerprint(tool.id)
+        seen = kept
+        if seen is None and self.prompt is not None:
+            seen = self.prompt.offered_as(tool.id)
+        unseen = seen is None and self._settings.must_offer
+        outdated = seen is not None and seen != tool.fingerprint
+        # Only a line of the tool was there: its whole schema says more than the problems do.
+        misread = kept is None and verdict.status == "invalid"
+        if unseen or outdated or misread:
+            return self._promoted(view, verdict, tool, number)
+        if verdict.passed:
+            self.active.append([tool], number)
+        return verdict
+
+    def refresh(self, view: View) -> None:
+        """Render again what changed since the last step."""
+        left, changed = self.active.settle(view)
+        if self.prompt is not None and (self.prompt.follow(view) or left or changed):
+            self.prompt.render(self.active.ids)
+
+    def saved_prompt(self, view: View) -> Mapping[str, Any] | None:
+        """JSON form of the prompt; None where there is none yet."""
+        return self._saved if self.prompt is None else self.prompt.to_dict(view)
+
+    def _promoted(self, view: View, verdict: Verdict, tool: Tool, number: int) -> Verdict:
+        """Offer a tool that the model asked for by name."""
+        prompt = self.follow(view)
+        self.active.append([tool], number)
+        append: tuple[dict[str, Any], ...] = ()
+        if prompt is not None:
+            active = tuple(tool_id for tool_id in self.active.ids if view.permits(tool_id))
+            append = prompt.promote(tool, active).appended
+        return replace(verdict, status="promoted", append=append)

@@ -1,0 +1,242 @@
+"""View: one permission decision over one catalog version, and what may be asked under it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from .catalog import Catalog, Tool
+from .errors import RequestError, UnknownToolError
+from .gating import Admission, Refusal, State
+from .gating.verdict import Verdict
+from .retrieval import Selection, Strategy
+from .retrieval.explain import Explanation
+from .retrieval.searcher import Searcher
+
+if TYPE_CHECKING:
+    from .decision import Decision
+    from .decision.policy import DecisionPolicy
+
+
+class View:
+    """What one caller may use now. Get one from `Engine.view` or `Session.view`.
+
+    A view decides once, from the caller's state, the ids it is limited to, the servers' votes and
+    the quarantine. Search, explanations, details and call checks all follow that decision. A view
+    belongs to the catalog version it was made for and may be used by several threads.
+
+    Args:
+        admission: the decision.
+        searcher: answers requests.
+        policy: says whether an answer fits at all, for `search(..., decide=True)`.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+        >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+        >>> view.search("list the invoices").ids
+        ('billing/list_invoices',)
+        >>> view.permits("mail/send_mail")
+        False
+    """
+
+    def __init__(self, admission: Admission, searcher: Searcher, policy: DecisionPolicy) -> None:
+        self.admission = admission
+        self.policy = policy
+        self._searcher = searcher
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog version, permitted or not."""
+        return self.admission.index.catalog
+
+    @property
+    def state(self) -> State:
+        """The state it was decided in."""
+        return self.admission.state
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Entries of `allowed` that match no tool of the catalog."""
+        return self.admission.unmatched
+
+    @cached_property
+    def _permitted(self) -> tuple[Tool, ...]:
+        return tuple(tool for tool in self.catalog if self.admission.admits(tool.id))
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The permitted tools, in the catalog's order."""
+        return self._permitted
+
+    def permits(self, tool_id: str) -> bool:
+        """Whether a tool may be used; False for an id that the catalog does not hold."""
+        return self.admission.admits(tool_id)
+
+    def refusal(self, tool_id: str) -> Refusal | None:
+        """Why a tool is denied; None if it is permitted.
+
+        Raises:
+            UnknownToolError: no such tool; names the nearest permitted ones.
+        """
+        return self.admission.refusal(tool_id)
+
+    def search(
+        self,
+        query: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+        budget_ms: float | None = None,
+        decide: bool = False,
+    ) -> Selection:
+        """The permitted tools that fit a request, best first.
+
+        Args:
+            query: the request in any words; only its first 8,000 characters are read.
+            tier: name of a tier, or a strategy of your own; the configured default when absent.
+            k: number of hits at most; the configured number when absent.
+            budget_ms: milliseconds the answer may take. A reranker takes fewer candidates, and a
+                cheaper tier runs where the asked one would take longer.
+            decide: whether to abstain where no tool fits: the answer then has no hits,
+                `abstained` and a `reason`. Without it the hits are ranked and not judged.
+
+        Raises:
+            RequestError: an argument is of the wrong type or out of range, or there is no such
+                tier.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> [hit.id for hit in engine.view().search("list invoices", k=3)]
+            ['billing/list_invoices']
+        """
+        start = perf_counter()
+        search = partial(
+            self._searcher.search,
+            self.admission,
+            query,
+            tier=tier,
+            budget_ms=budget_ms,
+            start=start,
+        )
+        if not decide:
+            return search(k=k)
+        most = self._searcher.count(k)
+        found = search(k=max(most, self.policy.depth))
+        decision = self.decision(found, most)
+        return replace(
+            found,
+            hits=() if decision.abstained else found.hits[:most],
+            abstained=decision.abstained,
+            reason=decision.reason,
+            fits=decision.fits,
+            total_ms=(perf_counter() - start) * 1e3,
+        )
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+    ) -> list[Selection]:
+        """One answer per request; the requests are encoded together.
+
+        Args:
+            queries: the requests.
+            tier: as for `search`.
+            k: as for `search`.
+
+        Raises:
+            RequestError: as for `search`.
+        """
+        return self._searcher.search_many(self.admission, queries, tier=tier, k=k)
+
+    async def asearch(self, query: str, **options: Any) -> Selection:
+        """`search` in a worker thread, for use in an event loop; takes the same options."""
+        return await asyncio.to_thread(partial(self.search, query, **options))
+
+    def explain(
+        self,
+        query: str,
+        tool_id: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+    ) -> Explanation:
+        """Where each stage ranks one tool for a request, and why it is offered or not.
+
+        Args:
+            query: the request.
+            tool_id: the tool.
+            tier: as for `search`.
+            k: as for `search`.
+
+        Raises:
+            UnknownToolError: no such tool; names the nearest permitted ones.
+            RequestError: as for `search`.
+        """
+        return self._searcher.explain(self.admission, query, tool_id, tier=tier, k=k)
+
+    def details(self, names: Iterable[str]) -> list[Tool | Refusal | UnknownToolError]:
+        """For each id or name: the tool, why it is denied, or that there is none.
+
+        Args:
+            names: ids, or names that one permitted tool has.
+
+        Raises:
+            RequestError: `names` is one text.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
+            >>> found, unknown = view.details(["get_invoice", "get_invoise"])
+            >>> found.id, unknown.nearest
+            ('billing/get_invoice', ('billing/get_invoice',))
+        """
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise RequestError(f"names: a list of ids, not {type(names).__name__}")
+        return [self.admission.resolve(name) for name in names]
+
+    def check(self, name: str, arguments: object = None) -> Verdict:
+        """Whether a call is permitted and its arguments fit; changes nothing.
+
+        Args:
+            name: id of a tool, or a name that one permitted tool has.
+            arguments: of the call; None where it has none.
+
+        Returns:
+            A verdict with status `passed`, `invalid`, `denied` or `unknown`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
+            >>> view.check("billing/get_invoice", {}).status
+            'passed'
+        """
+        from .catalog.arguments import argument_problems
+
+        found = self.admission.resolve(name)
+        if isinstance(found, Refusal):
+            return Verdict("denied", name, refusal=found)
+        if isinstance(found, UnknownToolError):
+            return Verdict("unknown", name, nearest=found.nearest)
+        given = {} if arguments is None else arguments
+        problems = argument_problems(found.input_schema or {}, given)
+        status = "invalid" if problems else "passed"
+        taken = given if isinstance(given, Mapping) else {}
+        return Verdict(status, name, found, problems=problems, arguments=taken)  # type: ignore[arg-type]
+
+    def decision(self, selection: Selection, k: int | None = None) -> Decision:
+        """What the decision says of an answer of this view.
+
+        Args:
+            selection: an answer, of at least `policy.depth` hits where the catalog has as many.
+            k: tools to offer at most.
+        """
+        permitted = len(self.admission.index.tools) - len(self.admission.refusals)
+        return self.policy.decide(selection, k=k, vector=selection.vector, permitted=permitted)
