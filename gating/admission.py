@@ -14,7 +14,7 @@ from ..retrieval.index import Index
 from ..retrieval.refusal import Denials, Refusal
 from ..retrieval.selection import VoterFailure
 from .compiled import Evaluation
-from .matcher import Mask
+from .condition import Mask
 from .nearest import nearest_ids
 from .quarantine import Quarantine
 from .reason import Reasons
@@ -162,7 +162,7 @@ class Admission:
         return Reasons(self._evaluation, everything if self.mask is None else self.mask)
 
     def _decided(self) -> Mask | None:
-        mask = self._evaluation.compiled.admitted(self._evaluation.truths)
+        mask = self._evaluation.catalog.admitted(self._evaluation.truths)
         for other in (self._allowed, self._quarantine.spared(self.index)):
             if other is not None:
                 mask = other if mask is None else mask & other
