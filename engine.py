@@ -376,7 +376,9 @@ class Engine:
             return self.admission(state, allowed=allowed, votes=votes)
         if not (state is None and allowed is None and votes is None):
             raise RequestError("admission: stands in place of state, allowed and votes")
-        return self._gatekeeper.own(admission)
+        if not isinstance(admission, Admission):
+            raise RequestError(f"admission: an Admission, not {type(admission).__name__}")
+        return admission
 
     def _ranked(
         self,

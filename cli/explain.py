@@ -19,7 +19,7 @@ from .options import (
 )
 from .recorded import explain_recorded
 from .search import score_text
-from .source import open_engine, tell_unknown
+from .source import open_engine, tell_unmatched
 from .state import CalledOption, FactOption, MilestoneOption, ScopeOption, read_state, unlocking
 
 if TYPE_CHECKING:
@@ -69,9 +69,10 @@ def explain(
     if turn is not None:
         raise typer.BadParameter("--turn: goes with --event")
     engine = open_engine(index, tools, config, tier)
-    tell_unknown(engine, allow)
     state = read_state(scope, called, milestone, fact)
-    explanation = engine.explain(query, tool, tier=tier, k=k, allowed=allow, state=state)
+    admission = engine.admission(state, allowed=allow)
+    tell_unmatched(admission)
+    explanation = engine.explain(query, tool, tier=tier, k=k, admission=admission)
     if as_json:
         write_json(explanation.to_dict())
     else:

@@ -16,7 +16,7 @@ from .options import (
     TierOption,
     ToolsOption,
 )
-from .source import open_engine, tell_unknown
+from .source import open_engine, tell_unmatched
 from .state import (
     CalledOption,
     FactOption,
@@ -62,11 +62,10 @@ def search(
     if budget_ms is not None and not budget_ms > 0:
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
     engine = open_engine(index, tools, config, tier)
-    tell_unknown(engine, allow)
     state = read_state(scope, called, milestone, fact)
-    selection = engine.search(
-        query, tier=tier, k=k, allowed=allow, budget_ms=budget_ms, state=state
-    )
+    admission = engine.admission(state, allowed=allow)
+    tell_unmatched(admission)
+    selection = engine.search(query, tier=tier, k=k, budget_ms=budget_ms, admission=admission)
     if as_json:
         write_json(selection.to_dict())
         return

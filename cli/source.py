@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..config import Config
     from ..engine import Engine
+    from ..gating import Admission
 
 
 def read_config(path: Path | None) -> Config:
@@ -75,10 +75,10 @@ def open_engine(
         return Engine.from_tools(catalog_of(tools or []), settings, progress=report)
 
 
-def tell_unknown(engine: Engine, allowed: Iterable[str] | None) -> None:
-    """Name on stderr the ids of `--allow` that the catalog does not hold."""
-    if unknown := [tool_id for tool_id in allowed or () if tool_id not in engine.catalog]:
-        note(f"note: --allow: not in the catalog: {', '.join(unknown)}")
+def tell_unmatched(admission: Admission) -> None:
+    """Name on stderr the ids and globs of `--allow` that match no tool of the catalog."""
+    if admission.unmatched:
+        note(f"note: --allow: not in the catalog: {', '.join(admission.unmatched)}")
 
 
 def _one_of(index: Path | None, tools: list[Path] | None) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..errors import ConfigError
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered
 from .gate import Gate
 from .matcher import Matcher
@@ -19,6 +20,8 @@ from .state import Scalar, State
 
 _LOG = logging.getLogger(__name__)
 _ERROR_TEXT = 200
+# Globs of requests whose rows are remembered.
+_GRANTED = 64
 
 Rows = NDArray[np.intp]
 
@@ -60,6 +63,8 @@ class CompiledGate:
         self._spared: dict[int, Mask] = {}
         self._leading: dict[Condition, Rows | None] = {}
         self._matcher = Matcher(tools)
+        #: Rows that a glob of a request's `allowed` matches exactly; requests repeat their globs.
+        self.granted: Callable[[str], Rows] = lru_cache(maxsize=_GRANTED)(self._granted)
         for rule in gate.rules:
             self._add(rule)
         for condition, place in self.places.items():
@@ -140,6 +145,12 @@ class CompiledGate:
                 for name in getattr(rule.provides, kind):
                     known = self.providers.get((kind, name))
                     self.providers[kind, name] = mask if known is None else known | mask
+
+    def _granted(self, glob: str) -> Rows:
+        try:
+            return np.flatnonzero(self._matcher.matching(Pattern(glob)))
+        except ConfigError:
+            return np.empty(0, np.intp)
 
     def _place(self, condition: Condition) -> int:
         if condition not in self.places:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -37,10 +37,9 @@ class Matcher:
 
     def release(self) -> None:
         """Free the lookup tables, which are made again when needed; masks are kept."""
-        everything = list(enumerate(self._tools))
-        count = len(everything)
-        self._exact = _Texts(everything, count, folded=False)
-        self._folded = _Texts(everything, count, folded=True)
+        count = len(self._tools)
+        self._exact = _Texts(self._tools, range(count), folded=False)
+        self._folded = _Texts(self._tools, range(count), folded=True)
         self._changed: _Texts | None = None
         self._hints: list[Mapping[str, Any]] | None = None
 
@@ -97,12 +96,12 @@ class Matcher:
             return self._folded
         if self._changed is None:
             changed = [
-                (row, tool)
+                row
                 for row, tool in enumerate(self._tools)
-                if not (fold(tool.id) == tool.id and fold(tool.name) == tool.name)
-                or (tool.server is not None and fold(tool.server) != tool.server)
+                for text in (f"{tool.server or ''}/{tool.name}/{tool.id}",)
+                if fold(text) != text
             ]
-            self._changed = _Texts(changed, len(self._tools), folded=True)
+            self._changed = _Texts(self._tools, changed, folded=True)
         return self._changed
 
     def _served(self, globs: Sequence[Pattern], folded: bool) -> Mask:
@@ -113,14 +112,14 @@ class Matcher:
 class _Texts:
     """Ids, names and servers of tools, as they are or folded, and the rows that have them."""
 
-    def __init__(self, tools: Sequence[tuple[int, Tool]], count: int, *, folded: bool) -> None:
+    def __init__(self, tools: Sequence[Tool], rows: Sequence[int], *, folded: bool) -> None:
         self._tools = tools
-        self._count = count
+        self._rows = rows
         self._is_folded = folded
         self._form: Callable[[str], str] = fold if folded else str
 
     def matching(self, pattern: Pattern) -> Mask:
-        mask = np.zeros(self._count, np.bool_)
+        mask = np.zeros(len(self._tools), np.bool_)
         tables: list[_Rows] = []
         if pattern.by_id(self._is_folded):
             tables += [self._ids, self._qualified]
@@ -132,22 +131,25 @@ class _Texts:
         return mask
 
     def served(self, globs: Sequence[Pattern]) -> Mask:
-        mask = np.zeros(self._count, np.bool_)
+        mask = np.zeros(len(self._tools), np.bool_)
         for server, rows in self._servers.items():
             if any(glob.fits(server, folded=self._is_folded) for glob in globs):
                 mask[rows] = True
         return mask
 
+    def _numbered(self) -> Iterator[tuple[int, Tool]]:
+        return ((row, self._tools[row]) for row in self._rows)
+
     @cached_property
     def _ids(self) -> _Rows:
-        return self._grouped((tool.id, row) for row, tool in self._tools)
+        return self._grouped((tool.id, row) for row, tool in self._numbered())
 
     @cached_property
     def _plain_ids(self) -> _Rows:
         # An id of one's own choosing without a slash is a name as well.
         return self._grouped(
             (tool.id, row)
-            for row, tool in self._tools
+            for row, tool in self._numbered()
             if "/" not in tool.id and tool.id != tool.name
         )
 
@@ -156,18 +158,18 @@ class _Texts:
         """Rows by `server/name`, of the tools whose id is another."""
         return self._grouped(
             (f"{tool.server}/{tool.name}", row)
-            for row, tool in self._tools
+            for row, tool in self._numbered()
             if tool.server is not None and tool.id != f"{tool.server}/{tool.name}"
         )
 
     @cached_property
     def _names(self) -> _Rows:
-        return self._grouped((tool.name, row) for row, tool in self._tools)
+        return self._grouped((tool.name, row) for row, tool in self._numbered())
 
     @cached_property
     def _servers(self) -> _Rows:
         return self._grouped(
-            (tool.server, row) for row, tool in self._tools if tool.server is not None
+            (tool.server, row) for row, tool in self._numbered() if tool.server is not None
         )
 
     def _grouped(self, pairs: Iterable[tuple[str, int]]) -> _Rows:

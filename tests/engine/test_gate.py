@@ -204,11 +204,12 @@ class TestOneDecision:
         assert "new/create_issue_now" not in old.ids
         assert "new/create_issue_now" in engine.search("create an issue", k=70).ids
 
-    def test_another_engines_admission_is_refused(self, make_engine: MakeEngine) -> None:
-        one, other = make_engine(TOOLS), make_engine(TOOLS)
-        for wrong in (other.admission(), True):
-            with pytest.raises(RequestError, match="admission: make it with"):
-                one.search("x", admission=wrong)  # type: ignore[arg-type]
+    def test_an_admission_is_an_admission(self, make_engine: MakeEngine) -> None:
+        one, other = make_engine(TOOLS), make_engine([Tool("create_issue", "elsewhere")])
+        with pytest.raises(RequestError, match="admission: an Admission, not bool"):
+            one.search("x", admission=True)  # type: ignore[arg-type]
+        # It belongs to the index it was made for, whichever engine is asked.
+        assert one.search("issue", admission=other.admission()).ids == ("elsewhere/create_issue",)
 
     def test_ids_are_a_list(self, sixty: Engine) -> None:
         with pytest.raises(RequestError, match="ids: a list"):

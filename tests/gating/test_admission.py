@@ -257,6 +257,8 @@ class TestAdmission:
         assert ids == {tool.id for tool in admission.tools if tool.server != "github"}
         with pytest.raises(ValueError, match="read-only"):
             admission.mask[0] = True
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            admission.mask.flags.writeable = True
         assert [one.tool_id for one in admission.refusals] == sorted(
             tool.id for tool in admission.tools if tool.server == "github"
         )
@@ -300,7 +302,9 @@ class TestAdmission:
         [
             ({"state": {"scopes": []}}, "state: a State, not dict; see State.from_dict"),
             ({"votes": {}}, "votes: Votes as collected, not dict"),
-            ({"allowed": "clock"}, "allowed: an iterable of tool ids"),
+            ({"allowed": "clock"}, "allowed: a list of ids and globs, not the text 'clock'"),
+            ({"allowed": ["clock", 7]}, "allowed: an id or a glob, not 7"),
+            ({"allowed": [["clock"]]}, "allowed: a list of ids and globs: unhashable"),
         ],
     )
     def test_arguments_of_the_wrong_type(self, arguments: Any, message: str) -> None:
