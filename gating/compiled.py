@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,7 @@ class CompiledGate:
         self._spared: dict[int, Mask] = {}
         self._leading: dict[Condition, Rows | None] = {}
         self._matcher = Matcher(tools)
-        #: Rows that a glob of a request's `allowed` matches exactly; requests repeat their globs.
-        self.granted: Callable[[str], Rows] = lru_cache(maxsize=_GRANTED)(self._granted)
+        self._granted: dict[str, Rows] = {}
         for rule in gate.rules:
             self._add(rule)
         for condition, place in self.places.items():
@@ -93,6 +92,20 @@ class CompiledGate:
     def annotated(self, name: str, value: Scalar) -> Mask:
         """Rows whose annotation has this value, shape (n,)."""
         return self._matcher.annotated(name, value)
+
+    def granted(self, glob: str) -> Rows:
+        """Rows that a glob of a request matches exactly; none if it is no pattern."""
+        rows = self._granted.get(glob)
+        if rows is None:
+            try:
+                rows = np.flatnonzero(self._matcher.matching(Pattern(glob)))
+            except ConfigError:
+                rows = np.empty(0, np.intp)
+            if len(self._granted) >= _GRANTED:
+                self._granted.clear()
+            # Requests repeat their globs.
+            self._granted[glob] = rows
+        return rows
 
     def leading_to(self, condition: Condition) -> Rows | None:
         """Rows whose call leads to a simple condition's holding, by id; None where no call does."""
@@ -145,12 +158,6 @@ class CompiledGate:
                 for name in getattr(rule.provides, kind):
                     known = self.providers.get((kind, name))
                     self.providers[kind, name] = mask if known is None else known | mask
-
-    def _granted(self, glob: str) -> Rows:
-        try:
-            return np.flatnonzero(self._matcher.matching(Pattern(glob)))
-        except ConfigError:
-            return np.empty(0, np.intp)
 
     def _place(self, condition: Condition) -> int:
         if condition not in self.places:

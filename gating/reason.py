@@ -117,7 +117,8 @@ class Reasons:
 
     def _silent(self, condition: Condition) -> list[Condition]:
         """The simple conditions of it that gave no answer."""
-        return [part for part in simple(condition) if part in self._evaluation.errors]
+        errors = self._evaluation.errors
+        return [part for part in simple(condition) if part in errors] if errors else []
 
     def _unlocking(self, condition: Condition) -> Rows | None:
         """Rows of admitted tools that lead to a simple condition; None where there is none."""
