@@ -124,7 +124,8 @@ class Milestone(_Member):
 class Fact(Condition):
     """A fact is known and not false, or it has the value `equals`.
 
-    JSON: a name, or a table of name and equals. Values are compared as JSON compares them: the number 1 is not the truth value `true`.
+    JSON: a name, or a table of name and equals. Values are compared as JSON compares them: the
+    number 1 is not the truth value `true`.
     """
 
     key = "fact"
