@@ -162,11 +162,11 @@ class SessionConfig(_Section):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     tier: str | None = None
-    k: int | None = Field(default=None, ge=1)
+    k: int | None = Field(default=None, ge=1, strict=True)
     abstain: bool = True
     cut: bool = False
     must_offer: bool = True
-    active_tools: int = Field(default=50, ge=1)
+    active_tools: int = Field(default=50, ge=1, strict=True)
     pinned: tuple[str, ...] = ()
     operator: str = ""
     pool: Literal["auto", "signatures", "summaries"] = "auto"

@@ -28,7 +28,9 @@ TierOption = Annotated[
 KOption = Annotated[int | None, typer.Option("-k", "--k", min=1, help="Tools offered at most.")]
 AllowOption = Annotated[
     list[str] | None,
-    typer.Option("--allow", metavar="ID", help="Search these tools only; repeatable."),
+    typer.Option(
+        "--allow", metavar="ID|GLOB", help="Search these tools only, as 'github/*'; repeatable."
+    ),
 ]
 ServerOption = Annotated[str | None, typer.Option("--server", help="Server the tools belong to.")]
 EncodingOption = Annotated[

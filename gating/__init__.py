@@ -2,8 +2,8 @@
 
 from ..retrieval.refusal import Refusal
 from .admission import Admission
-from .condition import (
-    Condition,
+from .condition import Condition
+from .constructors import (
     after,
     all_of,
     annotation,

@@ -13,8 +13,9 @@ from ..errors import UnknownToolError
 from ..retrieval.index import Index
 from ..retrieval.refusal import Denials, Refusal
 from ..retrieval.selection import VoterFailure
+from .allowed import Allowed
 from .compiled import Evaluation
-from .matcher import Mask
+from .condition import Mask
 from .nearest import nearest_ids
 from .quarantine import Quarantine
 from .reason import Reasons
@@ -31,33 +32,29 @@ class Admission:
     Args:
         index: the catalog version.
         evaluation: the rules in the agent's state.
-        keeper: who decided; an engine takes the admissions of its own gatekeeper only.
-        allowed: rows the request was limited to, shape (n,), or None.
+        allowed: what the request was limited to.
         quarantine: the tools held back until someone approves them.
         votes: what servers said of their tools for this turn.
 
     Attributes:
         index: the catalog version.
-        mask: rows admitted, shape (n,), read-only; None when every row is.
+        mask: rows admitted, shape (n,), read-only for ever; None when every row is.
     """
 
     def __init__(
         self,
         index: Index,
         evaluation: Evaluation,
-        keeper: object,
-        allowed: Mask | None = None,
+        allowed: Allowed | None = None,
         quarantine: Quarantine | None = None,
         votes: Votes | None = None,
     ) -> None:
         self.index = index
-        self.keeper = keeper
         self._evaluation = evaluation
-        self._allowed = allowed
+        self._allowed = allowed or Allowed()
         self._quarantine = quarantine or Quarantine()
         self._votes = votes or Votes()
         self.mask = self._decided()
-        self.unmatched: tuple[str, ...] = ()
 
     @property
     def state(self) -> State:
@@ -68,6 +65,11 @@ class Admission:
     def tools(self) -> Sequence[Tool]:
         """The tools of the catalog version, in order of row."""
         return self.index.tools
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Entries of `allowed` that match no tool of the catalog, in the order given, each once."""
+        return self._allowed.unmatched
 
     @property
     def failures(self) -> tuple[VoterFailure, ...]:
@@ -109,7 +111,7 @@ class Admission:
             ]
             admitted = [one for one in rows if self.mask is None or self.mask[one]]
             if len(admitted) == 1 or (rows and not admitted):
-                row = (admitted or sorted(rows))[0]
+                row = min(admitted or rows, key=lambda one: self.index.tools[one].id)
         if row is None:
             return self.unknown(name)
         tool = self.index.tools[row]
@@ -119,10 +121,10 @@ class Admission:
         """The error for an id or name that is not there; names nothing that is not admitted."""
         text = asked if isinstance(asked, str) else repr(asked)
         text = text[:ID_LIMIT]
-        mask = self.mask
-        tools = (
-            tool for row, tool in enumerate(self.index.tools) if mask is None or bool(mask[row])
-        )
+        catalog = self._evaluation.catalog
+        everything = np.arange(len(self.index.tools))
+        rows = catalog.in_order(everything) if self.mask is None else catalog.by_id(self.mask)
+        tools = [self.index.tools[row] for row in rows.tolist()]
         return UnknownToolError(text, nearest_ids(text, tools))
 
     @property
@@ -134,7 +136,8 @@ class Admission:
         """The refusals, with what finds those nearest to a request."""
         if self.mask is None:
             return Denials()
-        return Denials(np.flatnonzero(~self.mask), self._refused, nearest)
+        order = self._evaluation.catalog.in_order
+        return Denials(np.flatnonzero(~self.mask), self._refused, nearest, order)
 
     @cached_property
     def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:
@@ -163,8 +166,8 @@ class Admission:
         return Reasons(self._evaluation, everything if self.mask is None else self.mask)
 
     def _decided(self) -> Mask | None:
-        mask = self._evaluation.compiled.admitted(self._evaluation.truths)
-        for other in (self._allowed, self._quarantine.spared(self.index)):
+        mask = self._evaluation.catalog.admitted(self._evaluation.truths)
+        for other in (self._allowed.mask, self._quarantine.spared(self.index)):
             if other is not None:
                 mask = other if mask is None else mask & other
         rows = self.index.rows
@@ -174,15 +177,15 @@ class Admission:
             mask[gone] = False
         if mask is None or bool(mask.all()):
             return None
-        mask.flags.writeable = False
-        return mask
+        # Strategies are given the mask. Over bytes, nothing can make it writeable again.
+        return np.frombuffer(mask.tobytes(), np.bool_)
 
     def _refused(self, row: int) -> Refusal:
         """The refusal of a row; what the agent's state cannot mend is named first."""
         tool_id = self.index.tools[row].id
         if (why := self._quarantine.reasons.get(tool_id)) is not None:
             return Refusal(tool_id, "quarantined", f"held back until approved: {why}")
-        if self._allowed is not None and not self._allowed[row]:
+        if self._allowed.mask is not None and not self._allowed.mask[row]:
             reason = "it is not among the tools this request may use"
             return Refusal(tool_id, "not_allowed", reason)
         if tool_id in self._votes.excluded:

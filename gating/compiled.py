@@ -1,4 +1,4 @@
-"""A gate held against one catalog version, so that a request costs one look per condition."""
+"""Rules as row masks for one catalog version. Each request evaluates every condition once."""
 
 from __future__ import annotations
 
@@ -10,98 +10,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from .condition import (
-    After,
-    AllOf,
-    Annotation,
-    AnyOf,
-    Condition,
-    Fact,
-    Milestone,
-    Not,
-    Predicate,
-    Scope,
-    json_key,
-)
+from ..errors import ConfigError
+from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered
 from .gate import Gate
-from .matcher import Mask, Matcher
+from .matcher import Matcher
 from .pattern import Pattern
-from .rule import Rule
-from .state import State
+from .rule import KINDS_PROVIDED, Rule
+from .state import Scalar, State
 
 _LOG = logging.getLogger(__name__)
 _ERROR_TEXT = 200
+# Globs of requests whose rows are remembered.
+_GRANTED = 64
 
-Values = bool | NDArray[np.bool_]
-#: Whether a condition holds, and whether it fails: one truth value for every tool or one for each.
-#: Neither is true where a predicate gave no answer, so that no `not_` makes a permission of that.
-Truth = tuple[Values, Values]
-_YES: Truth = (True, False)
-_NO: Truth = (False, True)
+Rows = NDArray[np.intp]
 
 
 class CompiledGate:
-    """Rules as masks over the rows of a catalog version; says the same for ever once made.
+    """Rules as masks over the rows of a catalog version; never changed once made.
 
-    Conditions equal by value are one, whatever the number of rules and tools that ask for them.
+    Equal conditions are evaluated once, whatever the number of rules and tools that have them.
 
     Args:
         gate: the rules.
         tools: of the version, in order of row.
         rows: tool id to row.
+
+    Attributes:
+        nodes: every condition with the places of its parts in this list, parts first.
+        places: each condition's place in `nodes`.
+        demands: rules with a condition that concern some tool: the rule, the condition's place in
+            `nodes`, and the rows that the rule's selectors match exactly or folded.
+        idle: rules that concern no tool, with `condition` or `provides`, whichever has no effect.
+        providers: (kind, name) of what calls provide, to the rows that provide it.
+        members: for each set of the state the names that conditions look up, and their places.
+        fixed: truths that no state changes, with their places.
+        others: the other conditions, parts first, with their places and the places of their parts.
     """
 
     def __init__(self, gate: Gate, tools: Sequence[Tool], rows: Mapping[str, int]) -> None:
         self.gate = gate
         self.tools = tools
         self.rows = rows
-        matcher = Matcher(tools)
-        #: Every condition and where its parts are in this list, parts first.
         self.nodes: list[tuple[Condition, tuple[int, ...]]] = []
         self.places: dict[Condition, int] = {}
-        #: Rules that ask for something, with the place of what they ask and the rows they concern.
         self.demands: list[tuple[Rule, int, Mask]] = []
-        #: Every rule with the rows it concerns.
-        self.concerned: list[tuple[Rule, Mask]] = []
-        #: (kind, name) of what rules say is provided to the rows that provide it.
+        self.idle: list[tuple[Rule, str]] = []
         self.providers: dict[tuple[str, str], Mask] = {}
-        spared: dict[int, Mask] = {}
+        self.members: dict[str, list[tuple[str, int]]] = {}
+        self.fixed: list[tuple[int, Truth]] = []
+        self.others: list[tuple[Condition, int, tuple[int, ...]]] = []
+        self._spared: dict[int, Mask] = {}
+        self._leading: dict[Condition, Rows | None] = {}
+        self._matcher = Matcher(tools)
+        self._granted: dict[str, Rows] = {}
         for rule in gate.rules:
-            mask = matcher.concerned(rule)
-            self.concerned.append((rule, mask))
-            if rule.condition is not None and mask.any():
-                place = self._place(rule.condition)
-                self.demands.append((rule, place, mask))
-                spared[place] = spared[place] & ~mask if place in spared else ~mask
-            self._note_provided(rule, mask)
-        self._spared = tuple(spared.items())
-        self._leading: dict[Condition, NDArray[np.intp] | None] = {}
-        conditions = self.places
-        self.meant: Mapping[Pattern, Mask] = {
-            condition.pattern: matcher.meant(condition.pattern)
-            for condition in conditions
-            if isinstance(condition, After)
-        }
-        #: Name of each scope and milestone that is asked for, and where, beside what has it.
-        self.scopes = [(one.name, at) for one, at in conditions.items() if isinstance(one, Scope)]
-        self.milestones = [
-            (one.name, at) for one, at in conditions.items() if isinstance(one, Milestone)
-        ]
-        #: Rows of the tools that are annotated so, and of those that are not.
-        self.annotated: dict[Annotation, tuple[Mask, Mask]] = {}
-        #: Where annotations are asked for, and what the tools say.
-        self.marked: list[tuple[int, Truth]] = []
-        for one, at in conditions.items():
-            if isinstance(one, Annotation):
-                marked = matcher.annotated(one)
-                self.annotated[one] = marked, ~marked
-                self.marked.append((at, self.annotated[one]))
-        #: The other conditions, parts first, with where they and their parts are.
-        self.others = [
-            (one, at, self.nodes[at][1])
-            for one, at in conditions.items()
-            if not isinstance(one, Scope | Milestone | Annotation)
-        ]
+            self._add(rule)
+        for condition, place in self.places.items():
+            self._sort(condition, place)
+        self._matcher.release()
 
     def holding(self, state: State) -> Evaluation:
         """The gate's conditions in a state."""
@@ -110,7 +77,7 @@ class CompiledGate:
     def admitted(self, truths: Sequence[Truth]) -> Mask | None:
         """Rows whose every demand holds, shape (n,); None for all of them."""
         admitted: Mask | None = None
-        for place, spared in self._spared:
+        for place, spared in self._spared.items():
             holds = truths[place][0]
             if holds is True:
                 continue
@@ -118,21 +85,42 @@ class CompiledGate:
             admitted = passing if admitted is None else admitted & passing
         return admitted
 
-    def leading_to(self, condition: Condition) -> NDArray[np.intp] | None:
-        """Rows a call of which leads to a simple condition's holding; None where no call does."""
+    def meant(self, pattern: Pattern, *, folded: bool = False) -> Mask:
+        """Rows a pattern matches, shape (n,); see `Matcher.meant`."""
+        return self._matcher.meant(pattern, folded=folded)
+
+    def annotated(self, name: str, value: Scalar) -> Mask:
+        """Rows whose annotation has this value, shape (n,)."""
+        return self._matcher.annotated(name, value)
+
+    def granted(self, glob: str) -> Rows:
+        """Rows that a glob of a request matches exactly; none if it is no pattern."""
+        rows = self._granted.get(glob)
+        if rows is None:
+            try:
+                rows = np.flatnonzero(self._matcher.matching(Pattern(glob)))
+            except ConfigError:
+                rows = np.empty(0, np.intp)
+            if len(self._granted) >= _GRANTED:
+                self._granted.clear()
+            # Requests repeat their globs.
+            self._granted[glob] = rows
+        return rows
+
+    def leading_to(self, condition: Condition) -> Rows | None:
+        """Rows whose call leads to a simple condition's holding, by id; None where no call does."""
         if condition not in self._leading:
-            leading: Mask | None = None
-            match condition:
-                case After():
-                    leading = self.meant[condition.pattern]
-                case Scope():
-                    leading = self.providers.get(("scopes", condition.name))
-                case Milestone():
-                    leading = self.providers.get(("milestones", condition.name))
-                case Fact():
-                    leading = self.providers.get(("facts", condition.name))
-            self._leading[condition] = None if leading is None else np.flatnonzero(leading)
+            leading = condition.unlocked_by(self)
+            self._leading[condition] = None if leading is None else self.by_id(leading)
         return self._leading[condition]
+
+    def by_id(self, mask: Mask) -> Rows:
+        """Rows of a mask, in order of tool id: rows themselves may be in any order."""
+        return self.in_order(np.flatnonzero(mask))
+
+    def in_order(self, rows: Rows) -> Rows:
+        """The same rows in order of tool id."""
+        return rows if len(rows) < 2 else rows[np.argsort(self._ranks[rows])]
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state after a call of this tool, with the milestones that rules say it reaches."""
@@ -144,6 +132,33 @@ class CompiledGate:
         ]
         return state.after_call(tool_id).reached(*reached)
 
+    @cached_property
+    def _ranks(self) -> Rows:
+        """Position of each row in order of tool id, shape (n,)."""
+        order = sorted(range(len(self.tools)), key=lambda row: self.tools[row].id)
+        ranks = np.empty(len(order), np.intp)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    def _add(self, rule: Rule) -> None:
+        if rule.condition is not None:
+            mask = self._matcher.concerned(rule, folded=True)
+            if mask.any():
+                place = self._place(rule.condition)
+                self.demands.append((rule, place, mask))
+                known = self._spared.get(place)
+                self._spared[place] = ~mask if known is None else known & ~mask
+            else:
+                self.idle.append((rule, "condition"))
+        if rule.provides is not None:
+            mask = self._matcher.concerned(rule)
+            if not mask.any():
+                self.idle.append((rule, "provides"))
+            for kind in KINDS_PROVIDED:
+                for name in getattr(rule.provides, kind):
+                    known = self.providers.get((kind, name))
+                    self.providers[kind, name] = mask if known is None else known | mask
+
     def _place(self, condition: Condition) -> int:
         if condition not in self.places:
             parts = tuple(self._place(part) for part in condition.composed_of())
@@ -151,102 +166,79 @@ class CompiledGate:
             self.nodes.append((condition, parts))
         return self.places[condition]
 
-    def _note_provided(self, rule: Rule, mask: Mask) -> None:
-        if rule.provides is None:
-            return
-        for kind in ("scopes", "milestones", "facts"):
-            for name in getattr(rule.provides, kind):
-                known = self.providers.get((kind, name))
-                self.providers[kind, name] = mask if known is None else known | mask
+    def _sort(self, condition: Condition, place: int) -> None:
+        """Note how a condition is evaluated: looked up, fixed for the catalog, or asked."""
+        if (member := condition.member()) is not None:
+            held_in, name = member
+            self.members.setdefault(held_in, []).append((name, place))
+        elif (truth := condition.fixed(self)) is not None:
+            self.fixed.append((place, truth))
+        else:
+            self.others.append((condition, place, self.nodes[place][1]))
+        for pattern in (*condition.awaited(), *condition.awaited(holding=False)):
+            # Now, while the matcher has its tables.
+            self.meant(pattern, folded=True)
 
 
 class Evaluation:
-    """Every condition of a compiled gate, held against one state.
+    """Every condition of a compiled gate, evaluated in one state.
 
     Args:
-        compiled: the gate over a catalog version.
+        catalog: the gate over a catalog version.
         state: what the agent holds.
 
     Attributes:
         truths: for each node of the gate, whether it holds and whether it fails.
-        errors: name of each predicate that could not say, to what went wrong.
+        errors: each condition that gave no answer, with the reason.
     """
 
-    def __init__(self, compiled: CompiledGate, state: State) -> None:
-        self.compiled = compiled
+    def __init__(self, catalog: CompiledGate, state: State) -> None:
+        self.catalog = catalog
         self.state = state
-        self.errors: dict[str, str] = {}
-        self.truths: list[Truth] = [_NO] * len(compiled.nodes)
-        truths, scopes, milestones = self.truths, state.scopes, state.milestones
-        for name, at in compiled.scopes:
-            if name in scopes:
-                truths[at] = _YES
-        for name, at in compiled.milestones:
-            if name in milestones:
-                truths[at] = _YES
-        for at, truth in compiled.marked:
-            truths[at] = truth
-        for condition, at, parts in compiled.others:
-            truths[at] = self._truth(condition, [truths[part] for part in parts])
+        self.errors: dict[Condition, str] = {}
+        self.truths: list[Truth] = [NO] * len(catalog.nodes)
+        truths = self.truths
+        for held_in, names in catalog.members.items():
+            held = getattr(state, held_in)
+            for name, place in names:
+                if name in held:
+                    truths[place] = YES
+        for place, truth in catalog.fixed:
+            truths[place] = truth
+        for condition, place, parts in catalog.others:
+            if parts:
+                truths[place] = condition.combine([truths[part] for part in parts])
+            else:
+                truths[place] = self._asked(condition)
+
+    def called(self, pattern: Pattern) -> Truth:
+        """Whether a call matches: holds if one does exactly, fails if none does even folded."""
+        if not self.state.called:
+            return NO
+        rows, gone = self._called
+        exact, folded = self.catalog.meant(pattern), self.catalog.meant(pattern, folded=True)
+        if bool(exact[rows].any()) or any(map(pattern.matches_id, gone)):
+            return YES
+        if folded is not exact and bool(folded[rows].any()):
+            return UNKNOWN
+        return UNKNOWN if any(pattern.matches_id(one, folded=True) for one in gone) else NO
 
     @cached_property
-    def _called(self) -> tuple[NDArray[np.intp], tuple[str, ...]]:
+    def _called(self) -> tuple[Rows, tuple[str, ...]]:
         """Rows of the called tools the catalog has, and ids of those it has no longer."""
-        rows = self.compiled.rows
+        rows = self.catalog.rows
         known = [rows[tool_id] for tool_id in self.state.called if tool_id in rows]
         gone = tuple(tool_id for tool_id in self.state.called if tool_id not in rows)
         return np.array(known, np.intp), gone
 
-    def _truth(self, condition: Condition, parts: Sequence[Truth]) -> Truth:
-        match condition:
-            case Fact():
-                return _YES if self._is_known(condition) else _NO
-            case After():
-                return _YES if self._was_called(condition.pattern) else _NO
-            case Predicate():
-                return self._consulted(condition)
-            case AllOf():
-                return _both(parts)
-            case AnyOf():
-                fails, holds = _both([(fails, holds) for holds, fails in parts])
-                return holds, fails
-            case Not():
-                holds_not, fails_not = parts[0]
-                return fails_not, holds_not
-        raise TypeError(condition)
-
-    def _was_called(self, pattern: Pattern) -> bool:
-        if not self.state.called:
-            return False
-        known, gone = self._called
-        if bool(self.compiled.meant[pattern][known].any()):
-            return True
-        return any(pattern.matches_id(tool_id) for tool_id in gone)
-
-    def _is_known(self, condition: Fact) -> bool:
-        value = self.state.facts.get(condition.name)
-        if value is None:
-            return False
-        return value is not False if condition.key is None else json_key(value) == condition.key
-
-    def _consulted(self, condition: Predicate) -> Truth:
+    def _asked(self, condition: Condition) -> Truth:
         try:
-            answer = condition.function(self.state)
+            return condition.evaluate(self)
+        except Unanswered as error:
+            text = str(error)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must deny
-            _LOG.debug("predicate %r raised", condition.name, exc_info=True)
-            return self._unsaid(condition, f"raised {type(error).__name__}: {error}")
-        if isinstance(answer, bool | np.bool_):
-            return _YES if answer else _NO
-        return self._unsaid(condition, f"answered {type(answer).__name__}, not True or False")
-
-    def _unsaid(self, condition: Predicate, what: str) -> Truth:
-        self.errors[condition.name] = what[:_ERROR_TEXT]
-        _LOG.warning("predicate %r %s", condition.name, self.errors[condition.name])
-        return False, False
-
-
-def _both(parts: Sequence[Truth]) -> Truth:
-    holds, fails = parts[0]
-    for also_holds, also_fails in parts[1:]:
-        holds, fails = holds & also_holds, fails | also_fails
-    return holds, fails
+            text = f"raised {type(error).__name__}: {error}"
+            _LOG.debug("%s raised", condition.describe(), exc_info=True)
+        self.errors[condition] = text[:_ERROR_TEXT]
+        _LOG.warning("%s %r %s", condition.key, condition.label(), self.errors[condition])
+        return UNKNOWN

@@ -1,254 +1,198 @@
-"""What a rule may ask of the agent's state and of a tool's annotations.
+"""What every kind of condition defines, and how its JSON form is read.
 
-Conditions are values: compared, hashed and composed. `compiled` holds them against a state, `form`
-writes and reads them, `wording` says them. Make them with the functions at the end.
+The kinds themselves are in `conditions`.
 """
+# ruff: noqa: ARG002 - defaults of methods that a kind may define.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ConfigError
 from .pattern import Pattern
-from .state import Scalar, State, is_scalar
+from .state import Scalar, State
+
+#: How deep conditions may nest in JSON.
+DEPTH = 32
+#: Kinds of refusal a condition may give. The first is easiest for the agent to change.
+REFUSALS = ("precondition", "scope", "predicate_error", "annotation")
+
+Mask = NDArray[np.bool_]
+Values = bool | Mask
+#: Whether a condition holds and whether it fails: for all tools at once, or one value per row.
+#: Both are false when that is unknown. `not_` of unknown is unknown, so unknown never grants.
+Truth = tuple[Values, Values]
+YES: Truth = (True, False)
+NO: Truth = (False, True)
+UNKNOWN: Truth = (False, False)
+
+Predicates = Mapping[str, Callable[[State], bool]]
+Read = Callable[[Any], "Condition"]
+_Kind = TypeVar("_Kind", bound="type[Condition]")
+
+
+class CatalogView(Protocol):
+    """What a condition may ask of one catalog version; rows are those of the index."""
+
+    @property
+    def providers(self) -> Mapping[tuple[str, str], Mask]: ...  # noqa: D102 - by kind and name
+    def meant(self, pattern: Pattern) -> Mask: ...  # noqa: D102 - rows that match exactly
+    def annotated(self, name: str, value: Scalar) -> Mask: ...  # noqa: D102
+
+
+class Request(Protocol):
+    """What a condition is evaluated against."""
+
+    @property
+    def state(self) -> State: ...  # noqa: D102
+    @property
+    def catalog(self) -> CatalogView: ...  # noqa: D102
+    def called(self, pattern: Pattern) -> Truth: ...  # noqa: D102 - whether such a call was made
+
+
+class Unanswered(Exception):
+    """Raised by `Condition.evaluate`: the answer is unknown, for the reason given."""
 
 
 class Condition:
-    """Something that must hold before a tool may be used."""
+    """Something that must hold before a tool may be used; the base class of every kind.
+
+    A kind is an immutable class that is compared and hashed by value. It defines `key`, `parse`,
+    `to_dict`, `describe` and `evaluate`; everything else has a default.
+
+    Attributes:
+        key: the key of its JSON form.
+        refusal: the kind of refusal when it does not hold, one of `REFUSALS`.
+    """
 
     __slots__ = ()
+    key: ClassVar[str]
+    refusal: ClassVar[str] = "precondition"
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        """The condition of a JSON form `{key: value}`.
+
+        Args:
+            value: from the JSON form.
+            read: gives the condition of a JSON form nested in the value.
+            predicates: functions by name.
+
+        Raises:
+            ConfigError: the value is wrong.
+        """
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form: `{key: value}`."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """What it asks for, in words that follow "needs"."""
+        raise NotImplementedError
+
+    def label(self) -> str:
+        """What reports of errors call it."""
+        return str(self.to_dict()[self.key])
+
+    def clause(self) -> str:
+        """`describe` for use inside another condition's words."""
+        return self.describe()
+
+    def evaluate(self, request: Request) -> Truth:
+        """Whether it holds and whether it fails. An exception means unknown."""
+        raise NotImplementedError
+
+    def member(self) -> tuple[str, str] | None:
+        """A set of the `State` and a name, if it holds exactly when the name is in that set.
+
+        The gate then looks the name up and does not call `evaluate`, which is faster.
+        """
+        return None
+
+    def fixed(self, catalog: CatalogView) -> Truth | None:
+        """The truth that no state changes; None if its truth depends on the state.
+
+        The gate then asks once per catalog version and does not call `evaluate`.
+        """
+        return None
+
+    def provided_by(self) -> tuple[str, str] | None:
+        """Kind and name in `Provides` that lead to its holding; None if nothing provides it."""
+        return self.member()
+
+    def unlocked_by(self, catalog: CatalogView) -> Mask | None:
+        """Rows of the tools whose call leads to its holding, shape (n,); None if no call does."""
+        provided = self.provided_by()
+        return None if provided is None else catalog.providers.get(provided)
+
+    def possible(self, catalog: CatalogView, called: Mask | None) -> Truth:
+        """Whether it can come to hold and can come to fail, whatever is granted.
+
+        Args:
+            catalog: the catalog version.
+            called: rows that may have been called, shape (n,); None for any tool at all.
+        """
+        return self.fixed(catalog) or (True, True)
+
+    def awaited(self, holding: bool = True) -> Iterator[Pattern]:
+        """Patterns of the calls it needs in order to hold (or to fail, if not `holding`)."""
+        for part in self.composed_of():
+            yield from part.awaited(holding)
+
+    def about(self) -> Hashable:
+        """Conditions about the same thing can exclude each other; None if it excludes nothing."""
+        return None
+
+    def consistent(self, held: Collection[Self], failed: Collection[Self]) -> bool:
+        """Whether conditions about the same thing can hold and fail as given, all at once."""
+        return True
 
     def composed_of(self) -> tuple[Condition, ...]:
         """The conditions it is made of; none for a simple one."""
         return ()
 
-
-@dataclass(frozen=True, slots=True)
-class Scope(Condition):
-    """The agent was granted a scope."""
-
-    name: str
-
-    def __post_init__(self) -> None:
-        _check_name("scope", self.name)
+    def combine(self, parts: Sequence[Truth]) -> Truth:
+        """The truth that follows from the parts' truths; for conditions that have parts."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class After(Condition):
-    """A tool that the pattern means was called."""
-
-    pattern: Pattern
+#: Every kind of condition by its key.
+KINDS: dict[str, type[Condition]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Milestone(Condition):
-    """The agent reached a milestone."""
-
-    name: str
-
-    def __post_init__(self) -> None:
-        _check_name("milestone", self.name)
+def register(kind: _Kind) -> _Kind:
+    """Make a kind of condition known to declarations (TOML and JSON); a class decorator."""
+    if kind.key in KINDS or kind.refusal not in REFUSALS:
+        raise TypeError(f"{kind.__name__}: key {kind.key!r} is taken, or {kind.refusal!r} unknown")
+    KINDS[kind.key] = kind
+    return kind
 
 
-@dataclass(frozen=True, slots=True)
-class Fact(Condition):
-    """A fact is known and not false; or it has the value asked for.
-
-    Values are compared as JSON compares them: the number 1 is not the truth value `true`.
-    """
-
-    name: str
-    equals: Scalar | None = field(default=None, compare=False)
-    key: tuple[bool, Scalar] | None = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        _check_name("fact", self.name)
-        if self.equals is not None:
-            _check_value(f"fact {self.name!r}: equals", self.equals)
-        object.__setattr__(self, "key", None if self.equals is None else json_key(self.equals))
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation(Condition):
-    """The tool's server annotates it so; for what MCP defines, its defaults count as said.
-
-    The hints of MCP are `readOnlyHint`, `destructiveHint`, `idempotentHint` and `openWorldHint`.
-    They are the server's own word: a condition can be no safer than the server is honest.
-    """
-
-    name: str
-    value: Scalar = field(default=True, compare=False)
-    key: tuple[bool, Scalar] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        _check_name("annotation", self.name)
-        _check_value(f"annotation {self.name!r}: value", self.value)
-        object.__setattr__(self, "key", json_key(self.value))
-
-
-@dataclass(frozen=True, slots=True)
-class Predicate(Condition):
-    """A function of the state says `True`; one that raises, or says neither, permits nothing."""
-
-    name: str
-    function: Callable[[State], bool]
-
-    def __post_init__(self) -> None:
-        _check_name("predicate", self.name)
-        if not callable(self.function):
-            raise ConfigError(f"predicate {self.name!r}: {self.function!r:.80} is no function")
-
-
-@dataclass(frozen=True, slots=True)
-class AllOf(Condition):
-    """Every part holds."""
-
-    parts: tuple[Condition, ...]
-
-    def __post_init__(self) -> None:
-        _check_parts("all_of", self.parts)
-
-    def composed_of(self) -> tuple[Condition, ...]:
-        """The parts."""
-        return self.parts
-
-
-@dataclass(frozen=True, slots=True)
-class AnyOf(Condition):
-    """At least one part holds."""
-
-    parts: tuple[Condition, ...]
-
-    def __post_init__(self) -> None:
-        _check_parts("any_of", self.parts)
-
-    def composed_of(self) -> tuple[Condition, ...]:
-        """The parts."""
-        return self.parts
-
-
-@dataclass(frozen=True, slots=True)
-class Not(Condition):
-    """The part fails."""
-
-    part: Condition
-
-    def __post_init__(self) -> None:
-        _check_parts("not_", (self.part,))
-
-    def composed_of(self) -> tuple[Condition, ...]:
-        """The one part."""
-        return (self.part,)
-
-
-def requires_scope(*scopes: str) -> Condition:
-    """The agent was granted every one of these scopes.
-
-    Raises:
-        ConfigError: no scope, or one that is no text.
-    """
-    return all_of(*(Scope(scope) for scope in scopes))
-
-
-def after(pattern: str) -> Condition:
-    """A tool that the glob means (see `Pattern`) was called.
-
-    Raises:
-        ConfigError: no such pattern.
-    """
-    return After(Pattern(pattern))
-
-
-def milestone(name: str) -> Condition:
-    """The agent reached this milestone.
-
-    Raises:
-        ConfigError: no name.
-    """
-    return Milestone(name)
-
-
-def fact(name: str, equals: Scalar | None = None) -> Condition:
-    """A fact is known and not false; or, with `equals`, has that value.
-
-    Raises:
-        ConfigError: no name, or no text, finite number or truth value.
-    """
-    return Fact(name, equals)
-
-
-def annotation(name: str, value: Scalar = True) -> Condition:
-    """The tool is annotated so, as in `annotation("readOnlyHint", True)`; see `Annotation`.
-
-    Raises:
-        ConfigError: no name, or no text, finite number or truth value.
-    """
-    return Annotation(name, value)
-
-
-def predicate(function: Callable[[State], bool], name: str | None = None) -> Condition:
-    """A function of the state returns `True`; the name stands for it in files and refusals.
-
-    `False` denies. So does an exception or any other value, with the reason `predicate_error`. The
-    function is called once a request, however many tools it decides on, and must not block.
+def parse_condition(form: Any, predicates: Predicates | None = None, depth: int = 0) -> Condition:
+    """The condition of a JSON form: a table of one key, the kind of condition.
 
     Args:
-        function: of the state.
-        name: its own name when absent.
+        form: such as `{"scope": "github:write"}`; `docs/gate.md` lists every kind.
+        predicates: functions by the name that the form uses; others are looked up among the entry
+            points of the group `shortlist.predicate`.
+        depth: how deep the form is nested.
 
     Raises:
-        ConfigError: no function.
+        ConfigError: no such condition; lists the kinds.
     """
-    return Predicate(name or str(getattr(function, "__name__", "")), function)
-
-
-def all_of(*conditions: Condition) -> Condition:
-    """Every condition holds.
-
-    Raises:
-        ConfigError: none is given, or one is no condition.
-    """
-    composed = AllOf(conditions)
-    return conditions[0] if len(conditions) == 1 else composed
-
-
-def any_of(*conditions: Condition) -> Condition:
-    """At least one condition holds.
-
-    Raises:
-        ConfigError: none is given, or one is no condition.
-    """
-    composed = AnyOf(conditions)
-    return conditions[0] if len(conditions) == 1 else composed
-
-
-def not_(condition: Condition) -> Condition:
-    """The condition fails.
-
-    Raises:
-        ConfigError: it is no condition.
-    """
-    return Not(condition)
-
-
-def json_key(value: Scalar) -> tuple[bool, Scalar]:
-    """What two values have in common if and only if JSON holds them equal."""
-    return isinstance(value, bool), value
-
-
-def _check_name(what: str, name: object) -> None:
-    if not isinstance(name, str) or not name.strip():
-        raise ConfigError(f"{what}: {name!r:.80} is no name")
-
-
-def _check_value(what: str, value: object) -> None:
-    if not is_scalar(value):
-        raise ConfigError(f"{what}: {value!r:.80}; a text, a finite number or a truth value")
-
-
-def _check_parts(what: str, parts: tuple[Condition, ...]) -> None:
-    if not parts:
-        raise ConfigError(f"{what}: holds no condition")
-    if bad := [part for part in parts if not isinstance(part, Condition)]:
-        raise ConfigError(f"{what}: {bad[0]!r:.80} is no condition")
+    if depth > DEPTH:
+        raise ConfigError(f"conditions nest deeper than {DEPTH}")
+    if not isinstance(form, Mapping) or len(form) != 1:
+        raise ConfigError(
+            f"{form!r:.80} is no condition, which is a table of one key, one of: {', '.join(KINDS)}"
+        )
+    [(key, value)] = form.items()
+    if key not in KINDS:
+        raise ConfigError(f"no condition {key!r:.80}; there are: {', '.join(KINDS)}")
+    known = predicates or {}
+    return KINDS[key].parse(value, lambda part: parse_condition(part, known, depth + 1), known)

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from ..errors import ConfigError
-from .form import Predicates, from_form
+from .condition import Predicates, parse_condition
 from .gate import Gate
 from .problem import rule_problems
 from .rule import Provides, Rule
@@ -63,7 +63,7 @@ def read_gate(declared: Mapping[str, Any], predicates: Predicates | None = None)
 
     Args:
         declared: `scopes`, all there are, and `rules`, each of `name`, `tools`, `server`,
-            `annotations`, `needs` and `provides`; `form` says what `needs` may hold.
+            `annotations`, `needs` and `provides`; `conditions` lists what `needs` may hold.
         predicates: functions by the name that conditions use; others are looked up among the
             entry points of the group `shortlist.predicate`.
 
@@ -81,7 +81,7 @@ def _rule(row: Mapping[str, Any], place: str, predicates: Predicates | None) -> 
     given = _checked(_Rule, row, where)
     try:
         return Rule(
-            None if given.needs is None else from_form(given.needs, predicates),
+            None if given.needs is None else parse_condition(given.needs, predicates),
             tools=given.tools,
             server=given.server,
             annotations=given.annotations,

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from ..errors import RequestError
 from ..retrieval.index import Index
 from .admission import Admission
+from .allowed import Allowed
 from .compiled import CompiledGate
 from .gate import Gate
 from .problem import Problem, catalog_problems, rule_problems
@@ -68,7 +69,7 @@ class Gatekeeper:
             index: the version.
             quarantine: the tools held back until someone approves them.
             state: what the agent holds; nothing when absent.
-            allowed: ids the request is limited to; None for no limit.
+            allowed: ids and globs the request is limited to, see `Allowed.of`; None for no limit.
             votes: what servers say of their tools for this turn.
 
         Raises:
@@ -78,15 +79,6 @@ class Gatekeeper:
             raise RequestError(f"state: a State, not {type(state).__name__}; see State.from_dict")
         if votes is not None and not isinstance(votes, Votes):
             raise RequestError(f"votes: Votes as collected, not {type(votes).__name__}")
-        evaluation = self.over(index).holding(State() if state is None else state)
-        return Admission(index, evaluation, self, index.mask(allowed), quarantine, votes)
-
-    def own(self, admission: Admission) -> Admission:
-        """The admission, if it was made here.
-
-        Raises:
-            RequestError: it is another engine's, or none.
-        """
-        if not isinstance(admission, Admission) or admission.keeper is not self:
-            raise RequestError("admission: make it with `admission` of the engine that is asked")
-        return admission
+        catalog = self.over(index)
+        evaluation = catalog.holding(State() if state is None else state)
+        return Admission(index, evaluation, Allowed.of(allowed, catalog), quarantine, votes)

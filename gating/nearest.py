@@ -16,19 +16,18 @@ COMPARED = 2_000
 _WORD = re.compile(r"[^\W_]+")
 
 
-def nearest_ids(asked: str, tools: Iterable[Tool]) -> tuple[str, ...]:
+def nearest_ids(asked: str, tools: Sequence[Tool]) -> tuple[str, ...]:
     """Ids of the tools that have the name asked for, else of those spelt most alike.
 
     Args:
         asked: an id or a name, already bounded in length.
-        tools: the only ones that may be named.
+        tools: the only ones that may be named, in order of id.
     """
-    among: Sequence[Tool] = list(tools)
     name = asked.rpartition("/")[2]
-    if named := [tool.id for tool in among if tool.name == name]:
+    if named := [tool.id for tool in tools if tool.name == name]:
         return tuple(named[:NEAREST])
-    ids: Iterable[str] = (tool.id for tool in among)
-    if len(among) > COMPARED:
+    ids: Iterable[str] = (tool.id for tool in tools)
+    if len(tools) > COMPARED:
         words = [word for word in _WORD.findall(asked) if len(word) > 2][:8]
         ids = islice((id_ for id_ in ids if any(word in id_ for word in words)), COMPARED)
     spelt = {id_: id_ for id_ in ids}

@@ -19,11 +19,14 @@ _WILD = re.compile(r"[*?[]")
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A glob: `*` any text, `?` one character, `[...]` one of a set; letter case counts.
+    """A glob: `*` any text, `?` one character, `[...]` one of a set.
 
-    With a slash it is held against a tool's id and against `server/name`, without one against its
-    name on whatever server. A tool renamed because its id was taken (`server/name~2`) is meant by
-    the same patterns as its namesake.
+    With a slash it is matched against a tool's id and against `server/name`, without one against
+    its name on any server. A tool renamed because its id was taken (`server/name~2`) matches the
+    same patterns as its namesake.
+
+    Where a pattern grants something it matches exactly. Where it denies, letter case and character
+    width are ignored as well, see `fold`.
 
     Raises:
         ConfigError: no text, an empty or an overlong one.
@@ -40,24 +43,52 @@ class Pattern:
         # Ids and names are held in NFC, see `Tool`.
         object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text.strip()))
 
-    def matches_id(self, tool_id: str) -> bool:
-        """Whether it means the tool that had this id, judged without its definition."""
-        return self.fits(tool_id if "/" in self.text else tool_id.rpartition("/")[2])
+    def matches_id(self, tool_id: str, *, folded: bool = False) -> bool:
+        """Whether it matches the tool that had this id, judged without its definition."""
+        form = fold if folded else str
+        return (self.by_id(folded) and self.fits(form(tool_id), folded=folded)) or (
+            self.by_name and self.fits(form(tool_id.rpartition("/")[2]), folded=folded)
+        )
 
-    def fitting(self, texts: Collection[str]) -> list[str]:
-        """Those of the texts the glob fits."""
-        wild = _WILD.search(self.text)
+    @property
+    def by_name(self) -> bool:
+        """Whether it is matched against names."""
+        return "/" not in self.text
+
+    def by_id(self, folded: bool = False) -> bool:
+        """Whether it is matched against ids; folding may make a slash of another character."""
+        return "/" in self._glob(folded)
+
+    def fitting(self, texts: Collection[str], *, folded: bool = False) -> list[str]:
+        """Those of the texts the glob matches; with `folded`, the texts must be folded."""
+        glob = self._glob(folded)
+        wild = _WILD.search(glob)
         if wild is None:
-            return [self.text] if self.text in texts else []
+            return [glob] if glob in texts else []
         # What precedes the first wildcard rules out most texts at a fraction of the cost.
-        start, match = self.text[: wild.start()], _compiled(self.text).match
-        return [
-            text for text in texts if text.startswith(start) and (match(text) or text == self.text)
-        ]
+        start, match = glob[: wild.start()], _compiled(glob).match
+        return [text for text in texts if text.startswith(start) and (match(text) or text == glob)]
 
-    def fits(self, text: str) -> bool:
-        """Whether the glob fits a text, or is that text."""
-        return text == self.text or _compiled(self.text).match(text) is not None
+    def fits(self, text: str, *, folded: bool = False) -> bool:
+        """Whether the glob matches a text, or is that text; with `folded`, a folded text."""
+        glob = self._glob(folded)
+        return text == glob or _compiled(glob).match(text) is not None
+
+    def _glob(self, folded: bool) -> str:
+        return fold(self.text) if folded else self.text
+
+
+def fold(text: str) -> str:
+    """The text without differences of letter case and character width (NFKC, casefold, NFKC)."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return unicodedata.normalize("NFKC", folded)
+
+
+def is_wild(text: str) -> bool:
+    """Whether a text has a character that is a wildcard in a glob."""
+    return _WILD.search(text) is not None
 
 
 @lru_cache(maxsize=4_096)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .compiled import CompiledGate, Values
-from .condition import After, AllOf, Annotation, AnyOf, Condition, Not, Scope, all_of
+from .compiled import CompiledGate
+from .condition import Condition, Mask, Truth
+from .constructors import all_of
 from .gate import Gate
-from .matcher import Mask
 from .pattern import Pattern
 from .rule import Rule
 from .satisfiable import satisfiable, simple
@@ -63,7 +63,8 @@ def catalog_problems(compiled: CompiledGate) -> tuple[Problem, ...]:
 
 def _of_rule(rule: Rule, gate: Gate) -> Iterator[Problem]:
     needed = [] if rule.condition is None else list(simple(rule.condition))
-    scopes = [condition.name for condition in needed if isinstance(condition, Scope)]
+    provided = [one for condition in needed if (one := condition.provided_by()) is not None]
+    scopes = [name for kind, name in provided if kind == "scopes"]
     scopes += rule.provides.scopes if rule.provides else ()
     for scope in dict.fromkeys(scopes):
         if gate.scopes is not None and scope not in gate.scopes:
@@ -76,24 +77,25 @@ def _of_rule(rule: Rule, gate: Gate) -> Iterator[Problem]:
 
 
 def _idle(compiled: CompiledGate) -> Iterator[Problem]:
-    for rule, mask in compiled.concerned:
-        if not mask.any():
-            yield Problem(
-                "concerns_nothing",
-                rule.described(),
-                "it concerns no tool of the catalog",
-                "warning",
-            )
+    reasons = {
+        "condition": "it concerns no tool of the catalog",
+        "provides": "what it provides, no tool of the catalog provides (letter case counts here)",
+    }
+    silent = {rule for rule, part in compiled.idle if part == "condition"}
+    for rule, part in compiled.idle:
+        if part == "condition" or rule not in silent:
+            yield Problem("concerns_nothing", rule.described(), reasons[part], "warning")
 
 
 def _conflicts(compiled: CompiledGate) -> Iterator[Problem]:
     """Rules that concern the same tools and can hold, but not together."""
     if len(compiled.demands) < 2:
         return
-    packed = np.packbits(np.stack([mask for _, _, mask in compiled.demands]), axis=0).T
-    _, rows = np.unique(np.ascontiguousarray(packed), axis=0, return_index=True)
+    order = compiled.in_order(np.arange(len(compiled.tools)))
+    packed = np.packbits(np.stack([mask[order] for _, _, mask in compiled.demands]), axis=0).T
+    _, first = np.unique(np.ascontiguousarray(packed), axis=0, return_index=True)
     found: set[tuple[Condition, ...]] = set()
-    for row in sorted(rows.tolist()):
+    for row in order[np.sort(first)].tolist():
         demands = [(rule, place) for rule, place, mask in compiled.demands if mask[row]]
         conditions = tuple(dict.fromkeys(compiled.nodes[place][0] for _, place in demands))
         if (
@@ -116,13 +118,13 @@ def _blocked(compiled: CompiledGate) -> Iterator[Problem]:
     free, callable_ = _possible_rows(compiled, None), _callable(compiled)
     told: set[Pattern | frozenset[int]] = set()
     for rule, place, mask in compiled.demands:
-        for row in np.flatnonzero(mask & free & ~callable_)[:_NAMED].tolist():
+        for row in compiled.by_id(mask & free & ~callable_)[:_NAMED].tolist():
             pattern = _waits_for(compiled, compiled.nodes[place][0], row, callable_)
             if pattern is None or pattern in told:
                 continue
-            if not (compiled.meant[pattern] & free).any():
+            if not (compiled.meant(pattern) & free).any():
                 told.add(pattern)
-                there = "can ever be called" if compiled.meant[pattern].any() else "is there"
+                there = "can ever be called" if compiled.meant(pattern).any() else "is there"
                 yield Problem(
                     "after_nothing",
                     rule.described(),
@@ -152,51 +154,31 @@ def _callable(compiled: CompiledGate) -> Mask:
 def _possible_rows(compiled: CompiledGate, called: Mask | None) -> Mask:
     rows = np.ones(len(compiled.tools), np.bool_)
     for _, place, mask in compiled.demands:
-        rows &= ~mask | _possible(compiled, compiled.nodes[place][0], called)
+        rows &= ~mask | _possible(compiled, compiled.nodes[place][0], called)[0]
     return rows
 
 
-def _possible(
-    compiled: CompiledGate, condition: Condition, called: Mask | None, holding: bool = True
-) -> Values:
-    """Whether a condition can come to hold, or to fail, once these rows may have been called.
+def _possible(compiled: CompiledGate, condition: Condition, called: Mask | None) -> Truth:
+    """Whether a condition can come to hold, and to fail, once these rows may have been called.
 
     None stands for whatever calls it takes.
     """
-    if isinstance(condition, Not):
-        return _possible(compiled, condition.part, called, not holding)
-    if isinstance(condition, AllOf | AnyOf):
-        parts = [_possible(compiled, part, called, holding) for part in condition.parts]
-        result = parts[0]
-        for part in parts[1:]:
-            result = result & part if isinstance(condition, AllOf) == holding else result | part
-        return result
-    if isinstance(condition, Annotation):
-        return compiled.annotated[condition][0 if holding else 1]
-    if isinstance(condition, After) and holding and called is not None:
-        return bool((compiled.meant[condition.pattern] & called).any())
-    return True
+    if parts := condition.composed_of():
+        return condition.combine([_possible(compiled, part, called) for part in parts])
+    return condition.possible(compiled, called)
 
 
 def _waits_for(
     compiled: CompiledGate, condition: Condition, row: int, callable_: Mask
 ) -> Pattern | None:
     """The first call that a condition of this row waits for in vain; None if it need not."""
-    possible = _possible(compiled, condition, callable_)
+    possible, _ = _possible(compiled, condition, callable_)
     if possible is True or (not isinstance(possible, bool) and possible[row]):
         return None
-    for pattern in _awaited(condition):
-        if not (compiled.meant[pattern] & callable_).any():
+    for pattern in condition.awaited():
+        if not (compiled.meant(pattern) & callable_).any():
             return pattern
     return None
-
-
-def _awaited(condition: Condition, holding: bool = True) -> Iterator[Pattern]:
-    """The calls it asks for, and not those it forbids."""
-    if isinstance(condition, After) and holding:
-        yield condition.pattern
-    for part in condition.composed_of():
-        yield from _awaited(part, holding != isinstance(condition, Not))
 
 
 def _cycle(compiled: CompiledGate, row: int, free: Mask, callable_: Mask) -> list[int] | None:
@@ -211,6 +193,6 @@ def _cycle(compiled: CompiledGate, row: int, free: Mask, callable_: Mask) -> lis
             if mask[step]
         )
         pattern = next((found for found in waits if found is not None), None)
-        meant = [] if pattern is None else np.flatnonzero(compiled.meant[pattern] & free).tolist()
+        meant = [] if pattern is None else compiled.by_id(compiled.meant(pattern) & free).tolist()
         step = meant[0] if meant else None
     return None if step is None else path[path.index(step) :]

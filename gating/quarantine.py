@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import RequestError
 from ..retrieval.index import Index
-from .matcher import Mask
+from .condition import Mask
 
 
 class Quarantine:

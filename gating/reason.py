@@ -7,28 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..retrieval.refusal import Refusal
-from .compiled import Evaluation, Values
-from .condition import (
-    AllOf,
-    Annotation,
-    AnyOf,
-    Condition,
-    Not,
-    Predicate,
-    Scope,
-)
-from .form import to_form
-from .matcher import Mask
+from .compiled import Evaluation, Rows
+from .condition import REFUSALS, Condition, Mask, Values
+from .conditions import AllOf, AnyOf
 from .satisfiable import simple
-from .wording import clause, wording
 
 #: Tools named as leading to another, at most.
 UNLOCKING = 5
-# What the agent can mend by itself first, what nothing in the state mends last.
-_HARDNESS = ("precondition", "scope", "predicate_error", "annotation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +31,7 @@ class _Lack:
 
     kind: str
     conditions: tuple[Condition, ...]
-    unlocking: NDArray[np.intp] | None
+    unlocking: Rows | None
 
 
 class Reasons:
@@ -58,13 +45,13 @@ class Reasons:
     def __init__(self, evaluation: Evaluation, admitted: Mask) -> None:
         self._evaluation = evaluation
         self._admitted = admitted
-        self._leading: dict[Condition, NDArray[np.intp] | None] = {}
+        self._leading: dict[Condition, Rows | None] = {}
         # By the demands that fail, where these fail for every tool alike.
         self._known: dict[tuple[int, ...], Refusal] = {}
 
     def refusal(self, row: int) -> Refusal:
         """The refusal of a row that a rule's demand keeps out."""
-        compiled, truths = self._evaluation.compiled, self._evaluation.truths
+        compiled, truths = self._evaluation.catalog, self._evaluation.truths
         failing = tuple(
             number
             for number, (_, place, mask) in enumerate(compiled.demands)
@@ -78,24 +65,28 @@ class Reasons:
         return refusal
 
     def _made(self, row: int, demands: Sequence[int]) -> Refusal:
-        compiled = self._evaluation.compiled
+        compiled = self._evaluation.catalog
         failing: dict[Condition, list[str]] = {}
         for number in demands:
             rule, place, _ = compiled.demands[number]
             failing.setdefault(compiled.nodes[place][0], []).append(rule.described())
         lack = _all([self._lack(condition, row) for condition in failing])
-        say = clause if len(failing) > 1 else wording
-        unmet = [self._detail(condition) for condition in dict.fromkeys(lack.conditions)]
+        unmet = dict.fromkeys(lack.conditions)
         # What exactly went wrong is for whoever reads the detail, not for the model.
-        wrong = "".join(
-            f"; {one['predicate']!r} gives no answer" for one in unmet if "error" in one
+        silent = dict.fromkeys(part.label() for one in unmet for part in self._silent(one))
+        wrong = "".join(f"; {label!r} gives no answer" for label in silent)
+        needs = " and ".join(
+            one.clause() if len(failing) > 1 else one.describe() for one in failing
         )
         return Refusal(
             compiled.tools[row].id,
             lack.kind,
-            f"needs {' and '.join(map(say, failing))}{wrong}",
+            f"needs {needs}{wrong}",
             self._ids(lack.unlocking),
-            {"rules": [name for names in failing.values() for name in names], "unmet": unmet},
+            {
+                "rules": [name for names in failing.values() for name in names],
+                "unmet": [self._detail(condition) for condition in unmet],
+            },
         )
 
     def _lack(self, condition: Condition, row: int) -> _Lack:
@@ -108,37 +99,37 @@ class Reasons:
 
     def _detail(self, condition: Condition) -> dict[str, Any]:
         """JSON form of a condition that does not hold."""
-        form = to_form(condition)
-        for name in _predicates(condition):
-            if name in self._evaluation.errors:
-                form |= {"predicate": name, "error": self._evaluation.errors[name]}
+        form = condition.to_dict()
+        for part in self._silent(condition):
+            form |= {**part.to_dict(), "error": self._evaluation.errors[part]}
         if unlocked_by := self._ids(self._unlocking(condition)):
             form["unlocked_by"] = list(unlocked_by)
         return form
 
-    def _ids(self, rows: NDArray[np.intp] | None) -> tuple[str, ...]:
-        tools = self._evaluation.compiled.tools
+    def _ids(self, rows: Rows | None) -> tuple[str, ...]:
+        tools = self._evaluation.catalog.tools
         return () if rows is None else tuple(tools[row].id for row in rows[:UNLOCKING].tolist())
 
     def _kind(self, condition: Condition) -> str:
-        if any(name in self._evaluation.errors for name in _predicates(condition)):
+        if self._silent(condition):
             return "predicate_error"
-        if isinstance(condition, Not):
-            return min(map(self._kind, simple(condition)), key=_HARDNESS.index)
-        if isinstance(condition, Scope):
-            return "scope"
-        return "annotation" if isinstance(condition, Annotation) else "precondition"
+        return min((part.refusal for part in simple(condition)), key=REFUSALS.index)
 
-    def _unlocking(self, condition: Condition) -> NDArray[np.intp] | None:
+    def _silent(self, condition: Condition) -> list[Condition]:
+        """The simple conditions of it that gave no answer."""
+        errors = self._evaluation.errors
+        return [part for part in simple(condition) if part in errors] if errors else []
+
+    def _unlocking(self, condition: Condition) -> Rows | None:
         """Rows of admitted tools that lead to a simple condition; None where there is none."""
         if condition not in self._leading:
-            rows = self._evaluation.compiled.leading_to(condition)
+            rows = self._evaluation.catalog.leading_to(condition)
             rows = None if rows is None else rows[self._admitted[rows]]
             self._leading[condition] = None if rows is None or not len(rows) else rows
         return self._leading[condition]
 
     def _holds(self, condition: Condition, row: int) -> bool:
-        place = self._evaluation.compiled.places[condition]
+        place = self._evaluation.catalog.places[condition]
         return _at(self._evaluation.truths[place][0], row)
 
 
@@ -146,7 +137,7 @@ def _all(lacks: list[_Lack]) -> _Lack:
     """What is lacking where everything is needed."""
     unlocking = [lack.unlocking for lack in lacks]
     return _Lack(
-        max((lack.kind for lack in lacks), key=_HARDNESS.index),
+        max((lack.kind for lack in lacks), key=REFUSALS.index),
         _conditions(lacks),
         None if any(rows is None for rows in unlocking) else _union(unlocking),
     )
@@ -155,23 +146,19 @@ def _all(lacks: list[_Lack]) -> _Lack:
 def _any(lacks: list[_Lack]) -> _Lack:
     """What is lacking where one thing is enough."""
     return _Lack(
-        min((lack.kind for lack in lacks), key=_HARDNESS.index),
+        min((lack.kind for lack in lacks), key=REFUSALS.index),
         _conditions(lacks),
         _union(lack.unlocking for lack in lacks),
     )
 
 
-def _union(found: Iterable[NDArray[np.intp] | None]) -> NDArray[np.intp] | None:
+def _union(found: Iterable[Rows | None]) -> Rows | None:
     rows = [one for one in found if one is not None]
     return np.array(list(dict.fromkeys(np.concatenate(rows).tolist())), np.intp) if rows else None
 
 
 def _conditions(lacks: list[_Lack]) -> tuple[Condition, ...]:
     return tuple(condition for lack in lacks for condition in lack.conditions)
-
-
-def _predicates(condition: Condition) -> list[str]:
-    return [part.name for part in simple(condition) if isinstance(part, Predicate)]
 
 
 def _at(values: Values, row: int) -> bool:

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
-from .condition import Annotation, Condition
-from .form import to_form
+from .condition import Condition
+from .conditions import Annotation
 from .pattern import Pattern
 from .state import Scalar
+
+#: What a call may provide; the fields of `Provides`.
+KINDS_PROVIDED = ("scopes", "milestones", "facts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +34,20 @@ class Provides:
     facts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for kind in ("scopes", "milestones", "facts"):
+        for kind in KINDS_PROVIDED:
             object.__setattr__(self, kind, _names(f"provides.{kind}", getattr(self, kind)))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without what is empty."""
-        lists = {"scopes": self.scopes, "milestones": self.milestones, "facts": self.facts}
-        return {kind: list(names) for kind, names in lists.items() if names}
+        return {kind: list(names) for kind in KINDS_PROVIDED if (names := getattr(self, kind))}
 
 
 class Rule:
     """What some tools need before they may be used, or what calling them provides; immutable.
 
-    A rule concerns the tools that all of its selectors mean; without any, every tool.
+    A rule concerns the tools that all of its selectors match; without any, every tool. For the
+    condition, `tools` and `server` ignore letter case and character width; for what the tools
+    provide, they match exactly.
 
     Args:
         condition: must hold; None for a rule that only says what its tools provide.
@@ -94,7 +98,7 @@ class Rule:
             "tools": self.tools and [pattern.text for pattern in self.tools],
             "server": self.server and [pattern.text for pattern in self.server],
             "annotations": {hint.name: hint.value for hint in self.annotations},
-            "needs": self.condition and to_form(self.condition),
+            "needs": self.condition and self.condition.to_dict(),
             "provides": self.provides and self.provides.to_dict(),
         }
         return {key: value for key, value in form.items() if value}

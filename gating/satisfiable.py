@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from .condition import AllOf, Annotation, AnyOf, Condition, Fact, Not
-from .hints import DEFAULTS
+from .condition import NO, UNKNOWN, YES, Condition, Truth
 
 #: Cases looked at before a condition is taken to be satisfiable.
 CASES = 2_000
@@ -38,47 +37,30 @@ def _search(
     budget: list[int],
 ) -> bool:
     budget[0] -= 1
-    holds = _holds(condition, assumed)
-    if holds is not None or budget[0] < 0:
-        return holds is not False
+    holds, fails = _truth(condition, assumed)
+    if holds or fails or budget[0] < 0:
+        return not fails
     first, rest = atoms[0], atoms[1:]
     return any(
-        _possible(case) and _search(condition, rest, case, budget)
+        _consistent(case) and _search(condition, rest, case, budget)
         for case in ({**assumed, first: True}, {**assumed, first: False})
     )
 
 
-def _holds(condition: Condition, assumed: Mapping[Condition, bool]) -> bool | None:
-    """Whether it holds under the assumptions; None where they do not say."""
-    if isinstance(condition, Not):
-        inner = _holds(condition.part, assumed)
-        return None if inner is None else not inner
-    if isinstance(condition, AllOf | AnyOf):
-        deciding = isinstance(condition, AnyOf)
-        parts = [_holds(part, assumed) for part in condition.parts]
-        if deciding in parts:
-            return deciding
-        return None if None in parts else not deciding
-    return assumed.get(condition)
+def _truth(condition: Condition, assumed: Mapping[Condition, bool]) -> Truth:
+    """Whether it holds or fails under the assumptions; unknown where they do not say."""
+    if parts := condition.composed_of():
+        return condition.combine([_truth(part, assumed) for part in parts])
+    return UNKNOWN if condition not in assumed else YES if assumed[condition] else NO
 
 
-def _possible(assumed: Mapping[Condition, bool]) -> bool:
-    """Whether no fact and no annotation is assumed to have two values, or none where it has one."""
-    values: dict[tuple[type[Condition], str], dict[bool, set[object]]] = {}
+def _consistent(assumed: Mapping[Condition, bool]) -> bool:
+    """Whether the assumptions can be true together."""
+    groups: dict[Hashable, dict[bool, list[Condition]]] = {}
     for condition, holds in assumed.items():
-        if isinstance(condition, Fact | Annotation):
-            known = values.setdefault(
-                (type(condition), condition.name), {True: set(), False: set()}
-            )
-            known[holds].add(condition.key)
-    for (kind, name), known in values.items():
-        yes, no = known[True], known[False]
-        if len(yes - {None}) > 1:
-            return False
-        # Without a value asked for, a fact holds by any value but false.
-        false = {(True, False)}
-        if (None in no and yes - false) or (None in yes and false <= yes):
-            return False
-        if kind is Annotation and name in DEFAULTS and {(True, True), (True, False)} <= no:
-            return False
-    return True
+        if (subject := condition.about()) is not None:
+            groups.setdefault(subject, {True: [], False: []})[holds].append(condition)
+    return all(
+        (group[True] or group[False])[0].consistent(group[True], group[False])
+        for group in groups.values()
+    )

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping, Sequence
 
 from ..catalog import Catalog, Tool
 from ..catalog.document import lexical_document
-from ..errors import RequestError
 from ..models import Encoder
 from .learned import Learned
 from .protocols import DenseIndex, LexicalIndex, Retriever
@@ -74,26 +70,6 @@ class Index:
                 self._named.setdefault(name, []).append(row)
             for name in {tool.id.casefold(), tool.name.casefold()}:
                 self._folded.setdefault(name, []).append(row)
-
-    def mask(self, allowed: Iterable[str] | None) -> NDArray[np.bool_] | None:
-        """Rows of the given ids, shape (n,); ids the catalog does not hold admit nothing.
-
-        None, which admits every row, stays None.
-
-        Raises:
-            RequestError: something else than ids.
-        """
-        if allowed is None:
-            return None
-        if isinstance(allowed, str):
-            raise RequestError(f"allowed: an iterable of tool ids, not the text {allowed[:80]!r}")
-        mask = np.zeros(len(self.tools), np.bool_)
-        rows = self.rows
-        try:
-            mask[[rows[tool_id] for tool_id in allowed if tool_id in rows]] = True
-        except TypeError as error:
-            raise RequestError(f"allowed: an iterable of tool ids: {error}") from error
-        return mask
 
     def named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`; failing that, but for letter case."""

@@ -9,6 +9,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+_Rows = Sequence[int] | NDArray[np.intp]
 #: Refusals that a Selection's JSON form shows.
 SHOWN = 5
 
@@ -48,25 +49,28 @@ class Denials(Sequence[Refusal]):
     """The refusals of a request in order of id, each made when it is looked at.
 
     Args:
-        rows: rows of the tools, ascending.
+        rows: rows of the tools.
         refuse: gives the refusal of a row.
         nearest: gives at most so many of the rows, those that answer the request best first.
+        order: puts rows in order of id, when first looked at; they are in order when absent.
     """
 
-    __slots__ = ("_nearest", "_refuse", "_rows")
+    __slots__ = ("_nearest", "_order", "_refuse", "_unordered")
 
     def __init__(
         self,
-        rows: Sequence[int] | NDArray[np.intp] = (),
+        rows: _Rows = (),
         refuse: Callable[[int], Refusal] | None = None,
         nearest: Callable[[int], Sequence[int]] | None = None,
+        order: Callable[[NDArray[np.intp]], NDArray[np.intp]] | None = None,
     ) -> None:
-        self._rows = rows
+        self._unordered = rows
+        self._order = order
         self._refuse = refuse
         self._nearest = nearest
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._unordered)
 
     @overload
     def __getitem__(self, index: int) -> Refusal: ...
@@ -99,6 +103,14 @@ class Denials(Sequence[Refusal]):
             "count": len(self),
             "nearest": [refusal.to_dict() for refusal in self.nearest()] if len(self) else [],
         }
+
+    @property
+    def _rows(self) -> _Rows:
+        # Read once: another thread may put the rows in order at the same time.
+        if (order := self._order) is not None:
+            self._unordered = order(np.asarray(self._unordered, np.intp))
+            self._order = None
+        return self._unordered
 
     def _refused(self, row: int) -> Refusal:
         if self._refuse is None:

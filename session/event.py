@@ -96,6 +96,7 @@ class TurnEvent:
         place: where and when.
         query: hash of what the user asked, hexadecimal; see `Recorder.hashed`.
         called: id of the tool whose answer was read, None where the user spoke.
+        ok: whether that call succeeded, None where the user spoke.
         searches: texts searched for.
         intents: parts of the request that got tools of their own; 1 where it is one.
         context: weight of what was said before, from 0 to 1.
@@ -115,7 +116,7 @@ class TurnEvent:
         reason: why it abstained.
         fits: probability that any tool serves the request, None where nothing judged it.
         cut: what decided how many are offered, None where nothing did.
-        tokens: cost of the active tools, None where nothing counts it.
+        tokens: of everything the prompt says of tools, None where nothing is rendered.
         timings: milliseconds: `search` and `session` in all, and for each stage of the searches.
         content: the texts searched for and the candidates' descriptions, if asked for.
     """
@@ -125,6 +126,7 @@ class TurnEvent:
     place: Place
     query: str
     called: str | None
+    ok: bool | None
     searches: int
     intents: int
     context: float
@@ -169,6 +171,7 @@ class TurnEvent:
             place=place,
             query=query,
             called=turn.called,
+            ok=turn.ok,
             searches=len(turn.selections),
             intents=len(turn.intents) or 1,
             context=turn.context,
@@ -200,6 +203,7 @@ class TurnEvent:
             **self.place.to_dict(),
             "query": self.query,
             "called": self.called,
+            "ok": self.ok,
             "searches": self.searches,
             "intents": self.intents,
             "context": _short(self.context, 3),

@@ -105,8 +105,9 @@ class Toolset:
             seen = self.prompt.offered_as(tool.id)
         unseen = seen is None and self._settings.must_offer
         outdated = seen is not None and seen != tool.fingerprint
-        # Only a line of the tool was there: its whole schema says more than the problems do.
-        misread = kept is None and verdict.status == "invalid"
+        # Where only a line of the tool was there, its schema says more than the problems do.
+        shown = self.prompt is not None and self.prompt.level(tool.id) in ("full", "signature")
+        misread = kept is None and verdict.status == "invalid" and not shown
         if unseen or outdated or misread:
             return self._promoted(view, verdict, tool, number)
         if verdict.passed:

@@ -50,8 +50,10 @@ def test_learning_and_forgetting(run, run_json, shop, jargon):
     assert learned != before
     # Words heard in other sentences find their tool in this one: by chance, one in eight would.
     asked = [(word, place, step) for step, word in enumerate(WORDS) for place in PLACES]
-    found = Engine.open(shop).search_many(
-        [f"{word} the {place}, it is late" for word, place, _ in asked], tier="embed"
+    found = (
+        Engine.open(shop)
+        .view()
+        .search_many([f"{word} the {place}, it is late" for word, place, _ in asked], tier="embed")
     )
     right = [
         one.hits[0].id == f"process_{place}_{step}"

@@ -294,7 +294,7 @@ class TestBundledEncoder:
 
     def test_a_batch_ranks_as_single_requests(self, bundled_engine: Engine) -> None:
         queries = ["report a bug", "weather", "start something that serves pages over http"]
-        many = bundled_engine.search_many(queries, tier="embed", k=3)
+        many = bundled_engine.view().search_many(queries, tier="embed", k=3)
         for answer in many:
             assert answer.ids == bundled_engine.search(answer.query, tier="embed", k=3).ids
 

@@ -111,7 +111,11 @@ class TestFallback:
             engine.search(QUERY, tier="hybrid")
 
     def test_explain_falls_back_as_search_does(self, make_engine: MakeEngine) -> None:
-        found = make_engine(reranker="absent").explain(QUERY, "github/create_issue", tier="rerank")
+        found = (
+            make_engine(reranker="absent")
+            .view()
+            .explain(QUERY, "github/create_issue", tier="rerank")
+        )
         assert found.rank is not None
         assert "rerank" not in found.stages
 

@@ -104,7 +104,7 @@ class TestScan:
         assert list(engine.quarantined) == [JOKER.id]
         engine.update(TOOLS[:-1])
         assert engine.quarantined == {}
-        assert len(engine.view().refusals) == 0
+        assert len(engine.view().admission.refusals) == 0
 
     def test_what_usage_teaches_leaves_it_as_it_is(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)

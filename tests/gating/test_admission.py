@@ -144,7 +144,7 @@ class TestReasons:
         engine = make_engine(Rule(requires_scope("w")))
         engine.quarantine({MERGE: "its description changed"})
         votes = Votes(excluded={"web/fetch": "offline", "clock": ""})
-        admission = engine.admission(allowed=[MERGE, "web/fetch", "clock"], votes=votes)
+        admission = engine.view(allowed=[MERGE, "web/fetch", "clock"], votes=votes).admission
         kinds = {refusal.tool_id: refusal.kind for refusal in admission.refusals}
         assert kinds.pop(MERGE) == "quarantined"
         assert kinds.pop("web/fetch") == "excluded"
@@ -216,7 +216,7 @@ class TestUnlocking:
 
     def test_a_few_of_many(self) -> None:
         tools = [Tool(f"search_{n}", "s") for n in range(20)] + [Tool("act", "s")]
-        admission = make_engine(Rule(after("search_*"), tools="act"), tools=tools).admission()
+        admission = make_engine(Rule(after("search_*"), tools="act"), tools=tools).view().admission
         assert len(refused(admission, "s/act").unlocked_by) == 5
 
     @settings(deadline=None, max_examples=60)
@@ -257,6 +257,8 @@ class TestAdmission:
         assert ids == {tool.id for tool in admission.tools if tool.server != "github"}
         with pytest.raises(ValueError, match="read-only"):
             admission.mask[0] = True
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            admission.mask.flags.writeable = True
         assert [one.tool_id for one in admission.refusals] == sorted(
             tool.id for tool in admission.tools if tool.server == "github"
         )
@@ -300,12 +302,14 @@ class TestAdmission:
         [
             ({"state": {"scopes": []}}, "state: a State, not dict; see State.from_dict"),
             ({"votes": {}}, "votes: Votes as collected, not dict"),
-            ({"allowed": "clock"}, "allowed: an iterable of tool ids"),
+            ({"allowed": "clock"}, "allowed: a list of ids and globs, not the text 'clock'"),
+            ({"allowed": ["clock", 7]}, "allowed: an id or a glob, not 7"),
+            ({"allowed": [["clock"]]}, "allowed: a list of ids and globs: unhashable"),
         ],
     )
     def test_arguments_of_the_wrong_type(self, arguments: Any, message: str) -> None:
         with pytest.raises(RequestError, match=message):
-            make_engine().admission(**arguments)
+            make_engine().view(**arguments)
 
     @pytest.mark.parametrize("reasons", ["clock", {"clock": 1}, {1: "x"}, ["clock"]])
     def test_a_quarantine_is_a_mapping_of_texts(self, reasons: Any) -> None:
@@ -315,11 +319,11 @@ class TestAdmission:
             engine.quarantine(reasons)
         with pytest.raises(RequestError, match="quarantined: a mapping"):
             engine.update(small_catalog(), quarantined=reasons)
-        assert not engine.admission().admits("clock")
+        assert not engine.view().admission.admits("clock")
 
 
 def test_an_id_near_to_one_of_many_tools() -> None:
     tools = [Tool(f"list_things_{n}", "big") for n in range(2_500)] + [Tool("create_issue", "big")]
-    admission = Engine.from_tools(tools, tiers=["lexical"]).admission()
+    admission = Engine.from_tools(tools, tiers=["lexical"]).view().admission
     found = admission.unknown("big/creat_issue_now_issue")
     assert found.nearest == ("big/create_issue",)

@@ -25,7 +25,7 @@ from shortlist.gating import (
     predicate,
     requires_scope,
 )
-from shortlist.gating.form import from_form
+from shortlist.gating.condition import parse_condition
 from shortlist.gating.problem import rule_problems
 
 from .conftest import make_engine
@@ -52,13 +52,15 @@ def refusals() -> dict[str, Admission]:
     held = make_engine()
     held.quarantine({"clock": "it changed"})
     return {
-        "scope": make_engine(Rule(requires_scope("s"), tools="clock")).admission(),
-        "precondition": make_engine(Rule(after("fetch"), tools="clock")).admission(),
-        "annotation": make_engine(Rule(annotation("openWorldHint"), tools="clock")).admission(),
-        "predicate_error": make_engine(Rule(predicate(boom), tools="clock")).admission(),
-        "excluded": make_engine().admission(votes=Votes(excluded={"clock": ""})),
-        "quarantined": held.admission(),
-        "not_allowed": make_engine().admission(allowed=["web/fetch"]),
+        "scope": make_engine(Rule(requires_scope("s"), tools="clock")).view().admission,
+        "precondition": make_engine(Rule(after("fetch"), tools="clock")).view().admission,
+        "annotation": make_engine(Rule(annotation("openWorldHint"), tools="clock"))
+        .view()
+        .admission,
+        "predicate_error": make_engine(Rule(predicate(boom), tools="clock")).view().admission,
+        "excluded": make_engine().view(votes=Votes(excluded={"clock": ""})).admission,
+        "quarantined": held.view().admission,
+        "not_allowed": make_engine().view(allowed=["web/fetch"]).admission,
     }
 
 
@@ -76,7 +78,9 @@ def test_every_problem_is_found() -> None:
     scope, plan = requires_scope("s"), milestone("m")
     static = [
         rule_problems(Gate([Rule(scope)], scopes=[])),
-        rule_problems(Gate([Rule(from_form({"all_of": [{"fact": "f"}, {"not": {"fact": "f"}}]}))])),
+        rule_problems(
+            Gate([Rule(parse_condition({"all_of": [{"fact": "f"}, {"not": {"fact": "f"}}]}))])
+        ),
     ]
     live = [
         make_engine(Rule(plan, tools="clock"), Rule(not_(plan), tools="clock")).problems,
@@ -93,7 +97,7 @@ FORMS = [form for form in re.findall(r"\| `(\{ \w+ = .*? \})` \|", PAGE) if "...
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_condition_reads_as_written(form: str) -> None:
-    from_form(tomllib.loads(f"x = {form}")["x"], {"p": boom})
+    parse_condition(tomllib.loads(f"x = {form}")["x"], {"p": boom})
 
 
 def test_the_conditions_of_the_table_are_there() -> None:

@@ -30,7 +30,7 @@ from shortlist.gating import (
     requires_scope,
 )
 from shortlist.gating.compiled import CompiledGate
-from shortlist.gating.condition import AllOf, Annotation, AnyOf, Fact, Not
+from shortlist.gating.conditions import AllOf, Annotation, AnyOf, Fact, Not
 from shortlist.gating.problem import catalog_problems
 from shortlist.gating.satisfiable import satisfiable, simple
 from shortlist.retrieval.index import rows_of

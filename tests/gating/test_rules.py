@@ -271,7 +271,7 @@ def test_the_state_after_a_call_has_the_milestones_that_rules_say_it_reaches() -
     )
     state = engine.after_call(State(), "planner/confirm_plan")
     assert state == State(called=("planner/confirm_plan",), milestones=frozenset({"plan"}))
-    assert engine.admission(state).admits("github/delete_repository")
+    assert engine.view(state).admission.admits("github/delete_repository")
     assert engine.after_call(State(), "gone/tool") == State(called=("gone/tool",))
 
 

@@ -237,7 +237,7 @@ class TestFaults:
 class TestInASearch:
     def test_an_excluded_tool_is_held_back(self) -> None:
         votes = Votes(excluded={"slack/search_messages": "asleep", "gone/tool": ""})
-        found = make_engine().search("find messages by words", votes=votes)
+        found = make_engine().view(votes=votes).search("find messages by words")
         assert "slack/search_messages" not in found.ids
         [refusal] = found.denied
         assert (refusal.tool_id, refusal.kind) == ("slack/search_messages", "excluded")
@@ -245,29 +245,29 @@ class TestInASearch:
     def test_a_claimed_tool_comes_first_even_if_no_stage_found_it(self) -> None:
         engine = make_engine()
         for query in ("find messages by words", "zzz", " "):
-            found = engine.search(query, votes=Votes(claimed=("planner/confirm_plan",)))
+            found = engine.view(votes=Votes(claimed=("planner/confirm_plan",))).search(query)
             assert found.ids[0] == "planner/confirm_plan"
             assert found.hits[0].stages["claim"].rank == 1
             assert len(set(found.ids)) == len(found.ids)
 
     def test_the_exact_name_comes_before_a_claim(self) -> None:
-        found = make_engine().search("clock", votes=Votes(claimed=("planner/confirm_plan",)))
+        found = make_engine().view(votes=Votes(claimed=("planner/confirm_plan",))).search("clock")
         assert found.ids[:2] == ("clock", "planner/confirm_plan")
 
     def test_a_claim_passes_the_same_gate_or_the_search_goes_its_way(self) -> None:
         engine = make_engine(Rule(requires_scope("w"), tools="merge_*"))
         votes = Votes(claimed=("github/merge_pull_request", "gone/tool"))
         plain = engine.search("find messages")
-        found = engine.search("find messages", votes=votes)
+        found = engine.view(votes=votes).search("find messages")
         assert found.ids == plain.ids
         assert [failure.tool_id for failure in found.voter_failures] == list(votes.claimed)
         assert "not admitted" in found.voter_failures[0].reason
-        permitted = engine.search("find messages", votes=votes, state=State().granted("w"))
+        permitted = engine.view(State().granted("w"), votes=votes).search("find messages")
         assert permitted.ids[0] == "github/merge_pull_request"
 
     def test_one_server_takes_the_turn(self) -> None:
         votes = Votes(claimed=("web/fetch", "slack/post_message", "web/nothing"))
-        found = make_engine().search("tell the time", votes=votes)
+        found = make_engine().view(votes=votes).search("tell the time")
         assert found.ids[0] == "web/fetch"
         assert "slack/post_message" not in found.ids[:1]
         assert [(one.server, one.tool_id) for one in found.voter_failures] == [
@@ -277,13 +277,13 @@ class TestInASearch:
 
     def test_a_tool_both_claimed_and_excluded_is_excluded(self) -> None:
         votes = Votes(excluded={"web/fetch": "no"}, claimed=("web/fetch",))
-        found = make_engine().search("read a web page", votes=votes)
+        found = make_engine().view(votes=votes).search("read a web page")
         assert "web/fetch" not in found.ids
         assert found.voter_failures[0].tool_id == "web/fetch"
 
     def test_failures_are_part_of_the_answer(self) -> None:
         votes = collect({"web": says(Vote("clock", "exclude"))})
-        found = make_engine().search("tell the time", votes=votes)
+        found = make_engine().view(votes=votes).search("tell the time")
         assert found.voter_failures == votes.failures
         assert found.to_dict()["voter_failures"] == [
             {
@@ -299,10 +299,12 @@ class TestTheVotingTool:
     tools = (*small_catalog(), Tool(VOTING_TOOL, "github", "Votes"), Tool(VOTING_TOOL, None))
 
     def offered(self, engine: Engine) -> Iterable[str]:
-        found = engine.search(f"github/{VOTING_TOOL}", k=50, votes=Votes(claimed=(VOTING_TOOL,)))
-        details = engine.details([VOTING_TOOL, f"github/{VOTING_TOOL}"])
+        found = engine.view(votes=Votes(claimed=(VOTING_TOOL,))).search(
+            f"github/{VOTING_TOOL}", k=50
+        )
+        details = engine.view().details([VOTING_TOOL, f"github/{VOTING_TOOL}"])
         assert not any(isinstance(one, Tool) for one in details)
-        assert not engine.admission().admits(f"github/{VOTING_TOOL}")
+        assert not engine.view().admission.admits(f"github/{VOTING_TOOL}")
         return [*found.ids, *(tool.id for tool in engine.catalog)]
 
     @pytest.mark.parametrize("how", [list, Catalog, iter])

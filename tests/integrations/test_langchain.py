@@ -14,6 +14,7 @@ from langchain_core.tools import StructuredTool, tool
 
 from shortlist import Engine, Tool
 from shortlist.decision import Decision
+from shortlist.decision.policy import DecisionPolicy
 from shortlist.errors import MissingExtraError, RequestError
 from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
 from shortlist.session import Event, Recorder
@@ -79,11 +80,13 @@ def test_the_pool_ends_the_system_message_and_does_not_change(tools, engine):
 
 
 def test_nothing_is_offered_where_nothing_fits(tools, engine):
-    class Doubtful:
+    class Doubtful(DecisionPolicy):
         def decide(self, selection, *, k=None, **_):
             return Decision((), (), 0.01, True, "no tool fits", "nothing is offered")
 
-    middleware = ShortlistMiddleware(tools, engine=engine, decider=Doubtful())
+    doubting = Engine.from_tools(engine.catalog, tiers=["lexical"])
+    doubting._policy = Doubtful(None)
+    middleware = ShortlistMiddleware(tools, engine=doubting)
     agent, model = agent_of([say("Why did the chicken cross?"), say("No.")], middleware)
     assert ask(agent, "tell me a joke")[-1].text.startswith("Why")
     assert model.offered == [[]]
@@ -181,7 +184,7 @@ def test_a_retry_of_the_model_is_no_turn(tools, engine):
     ask(agent, "file an issue")
     assert model.offered[0] == model.offered[1]
     assert turns == [len(model.offered[0])]
-    assert middleware.session("t1").to_dict()["turn"] == 1
+    assert middleware.session("t1").save()["turn"] == 1
 
 
 def test_a_tool_the_agent_cannot_run_is_never_offered(tools):
@@ -214,7 +217,8 @@ def test_what_is_decided_is_recorded_under_the_thread(tools, engine):
     assert [event.kind for event in events] == ["turn", "prompt", "call", "call", "turn", "prompt"]
     assert {event.place.session for event in events} == {"t1"}
     turn, prompt = events[0], events[1]
-    assert turn.tokens == prompt.phase2_tokens > 0
+    assert turn.tokens == prompt.phase1_tokens + prompt.phase2_tokens
+    assert prompt.phase2_tokens > 0
     assert prompt.phase1_tokens > 500
     assert set(prompt.details) == set(turn.active)
     assert {event.status for event in events[2:4]} == {"passed", "promoted"}

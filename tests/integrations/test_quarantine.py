@@ -32,7 +32,7 @@ def read(model, turn: int) -> str:
 def test_a_tool_that_turns_hostile_leaves_pool_and_offer(tools, calls):
     given = [*tools, joker("Tells a joke.")]
     engine = Engine.from_tools(catalog_of(given), tiers=["lexical"])
-    middleware = ShortlistMiddleware(given, engine=engine, k=3, pass_through_tokens=0)
+    middleware = ShortlistMiddleware(given, engine=engine, k=3, pass_through=0)
     agent, model = agent_of(
         [call(("joke", {})), say("Ha."), call(("joke", {})), say("Sorry.")], middleware
     )

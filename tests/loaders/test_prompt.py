@@ -285,15 +285,6 @@ class TestUpdate:
         assert "web/search_web" in text
 
 
-def test_what_a_tool_costs_is_what_it_adds(demo):
-    for style in FORMATS:
-        prompt = Prompt(demo, format=style)
-        one = demo.get("web/fetch_page")
-        alone = prompt.turn([one.id]).phase2_tokens
-        heading = 0 if style in ("openai", "anthropic", "anthropic_search") else 3
-        assert prompt.cost(one) + heading == alone
-
-
 class TestResume:
     def saved(self, demo, style):
         prompt = Prompt(demo, format=style, schema_budget=2_000)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from shortlist import Engine
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
+from shortlist.evals.attention.example_arguments import example_arguments
 from shortlist.loaders import Detail, PoolWriter, Prompt, WorkingSet
 from shortlist.loaders.pool_levels import PoolLevel
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.signature import call_form
-from shortlist.session import Budget
 from shortlist.session.events import Recorder
 
 STABLE = ("text", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
@@ -270,33 +270,35 @@ class TestSession:
     def test_a_call_of_a_server_in_use_passes_if_it_fits_and_is_told_the_schema_if_not(
         self, engine
     ):
-        for told in (SMALL, None):
-            pool = None if told else PoolWriter(budget=3_000, top=PoolLevel.ARGUMENTS)
-            prompt = Prompt(engine.catalog, format="openai_call_tool", pool=pool, working_set=told)
-            session = engine.session(k=2)
-            prompt.called("web/fetch_page")
-            prompt.turn(session.turn("frobnicate the whatsit").active)
-            session.standing = prompt.standing
-            assert FEED not in session.active
-            assert prompt.tool_id(FEED) == FEED
-            wrong = session.check(FEED, {"limit": "many"})
-            assert wrong.status == "promoted"
-            assert "url" in wrong.to_dict()["input_schema"]["properties"]
-            assert session.check(FEED, {"url": "https://example.org/feed"}).passed
-            assert FEED in prompt.turn(session.active).details
-            fetch = session.check("web/search_web", {"query": "weather"})
-            assert fetch.status == "passed"
+        session = engine.session(format="openai_call_tool", pool_tokens=1_500, in_use_tokens=1_000)
+        session.turn("what is on the web page about frobnication?")
+        page = {"url": "https://example.org"}
+        if not session.check("web/fetch_page", page).passed:
+            assert session.check("web/fetch_page", page).passed
+        session.result("web/fetch_page", "Nothing.")
+        session.turn("frobnicate the whatsit")
+        assert FEED not in session.active
+        assert session.level(FEED) == "arguments"
+        wrong = session.check(FEED, {"limit": "many"})
+        assert wrong.status == "promoted"
+        assert "url" in wrong.to_dict()["input_schema"]["properties"]
+        assert FEED in str(wrong.append)
+        assert session.check(FEED, {"url": "https://example.org/feed"}).passed
+        assert session.check("web/search_web", {"query": "weather"}).passed
 
     def test_what_was_found_and_only_told_may_be_called(self, engine):
-        session = engine.session(k=20, budget=Budget(tools=60))
-        prompt = Prompt(engine.catalog, format="openai_call_tool", working_set=SMALL)
-        found = session.turn("read the feed of a page on the web")
-        turn = prompt.turn(found.active, {hit.id: 1 / hit.rank for hit in found.hits})
-        session.standing = prompt.standing
-        assert len(turn.details) == 2
-        assert len(prompt.standing) > 10
-        statuses = {session.check(name, {}).status for name in prompt.standing}
-        assert statuses == {"passed", "invalid"}
+        session = engine.session(
+            format="openai_call_tool", pool_tokens=1_500, in_use_tokens=1_000, k=2
+        )
+        turn = session.turn("read the feed of a page on the web")
+        assert len(turn.shown.details) == len(turn.active) == 2
+        assert turn.transient
+        assert len(turn.callable) > 10
+        fitting = {
+            one: example_arguments(engine.catalog.get(one).input_schema) for one in turn.callable
+        }
+        statuses = {session.check(name, given).status for name, given in fitting.items()}
+        assert statuses == {"passed"}
 
     def test_an_event_counts_the_lines_of_a_turn(self, engine):
         events = []

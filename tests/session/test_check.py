@@ -10,12 +10,15 @@ from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after
 
 
-def test_an_active_tool_with_fitting_arguments_passes_and_counts_as_called(engine: Engine) -> None:
+def test_an_active_tool_with_fitting_arguments_passes(engine: Engine) -> None:
     session = engine.session(k=3)
     tool_id = session.turn("list mail messages").ids[0]
     verdict = session.check(tool_id, {"id": "7", "count": 2})
     assert verdict.passed
     assert verdict.to_dict() == {"status": "passed", "tool": tool_id}
+    assert verdict.arguments == {"id": "7", "count": 2}
+    assert session.state.called == ()
+    session.result(tool_id, "None.")
     assert session.state.called == (tool_id,)
 
 
@@ -39,7 +42,7 @@ def test_wrong_arguments_are_told_so_that_they_can_be_mended(engine: Engine) -> 
     told = session.check(tool_id, {"count": 0}).to_dict()
     assert told["error"] == "invalid_arguments"
     assert {problem["path"] for problem in told["problems"]} == {"/id", "/count"}
-    assert "Mend them" in told["message"]
+    assert "Correct them" in told["message"]
     assert session.state.called == ()
 
 
@@ -65,7 +68,9 @@ def test_what_unlocks_a_tool_is_named_and_unlocks_it(fresh_engine: Callable[...,
     assert "mail/search_message" in verdict.refusal.unlocked_by
     assert "mail/search_message" in verdict.message
     assert session.check("mail/search_message", {"id": "1"}).passed
-    assert session.check("mail/read_message", {"id": "1"}).status == "promoted"
+    assert session.check("mail/read_message", {"id": "1"}).status == "denied"
+    session.result("mail/search_message", "One message.")
+    assert session.check("mail/read_message", {"id": "1"}).passed
 
 
 def test_an_unknown_name_is_answered_with_the_nearest_admitted(gated: Engine) -> None:
@@ -84,8 +89,8 @@ def test_any_name_has_a_verdict_that_is_json(engine: Engine, name: str) -> None:
 
 
 def test_a_check_keeps_to_the_tools_allowed(engine: Engine) -> None:
-    session = engine.session()
-    verdict = session.check("mail/list_message", {"id": "1"}, allowed=["music/share_song"])
+    session = engine.session(allowed=["music/share_song"])
+    verdict = session.check("mail/list_message", {"id": "1"})
     assert verdict.status == "denied"
     assert session.active == ()
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from shortlist import Tool
 from shortlist.decision import Decision
+from shortlist.decision.policy import DecisionPolicy
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after, requires_scope
 from shortlist.loaders import Prompt
-from shortlist.session import Budget
 from shortlist.session.event import CANDIDATES, CallEvent, Event, PromptEvent, TurnEvent
 from shortlist.session.events import Recorder
 
@@ -54,19 +54,20 @@ def test_a_turn_tells_what_was_decided(engine):
 
 def test_every_event_is_json(engine):
     events, recorder = recorded()
-    session = engine.session(events=recorder, budget=Budget(cost=lambda _: 7))
+    session = engine.session(events=recorder, k=10)
     session.turn("list my messages")
-    session.observe("mail/list_message", "Nothing new.")
+    assert session.check("mail/list_message", {"id": "7"}).passed
+    session.result("mail/list_message", "Nothing new.")
     session.check("mail/list_message", {"id": 7})
     session.check("nothing", {})
     told = [json.loads(text_of(event)) for event in events]
-    assert [one["kind"] for one in told] == ["turn", "turn", "call", "call"]
-    assert [one["turn"] for one in told] == [1, 2, 2, 2]
-    assert told[1]["called"] == "mail/list_message"
-    assert told[0]["tokens"] == 7 * len(told[0]["active"])
-    assert told[2]["status"] == "invalid"
-    assert told[2]["problems"] == [{"path": "/id", "expected": "string"}]
-    assert told[3]["status"] == "unknown"
+    assert [one["kind"] for one in told] == ["turn", "call", "turn", "call", "call"]
+    assert [one["turn"] for one in told] == [1, 1, 2, 2, 2]
+    assert (told[2]["called"], told[2]["ok"]) == ("mail/list_message", True)
+    assert told[0]["tokens"] is None
+    assert told[3]["status"] == "invalid"
+    assert told[3]["problems"] == [{"path": "/id", "expected": "string"}]
+    assert told[4]["status"] == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -96,12 +97,14 @@ def test_a_turn_that_asks_for_nothing_is_an_event(engine):
 
 
 def test_a_turn_tells_how_sure_its_decider_was(engine):
-    class Doubtful:
+    class Doubtful(DecisionPolicy):
         def decide(self, selection, *, k=None, **_):
             return Decision((), (), 0.01, True, "no tool fits", "nothing is offered")
 
     events, recorder = recorded()
-    engine.session(decider=Doubtful(), events=recorder).turn("list my messages")
+    doubting = make_engine()
+    doubting._policy = Doubtful(None)
+    doubting.session(events=recorder).turn("list my messages")
     (event,) = events
     assert isinstance(event, TurnEvent)
     assert (event.abstained, event.fits, event.cut) == (True, 0.01, "nothing is offered")
@@ -116,7 +119,8 @@ def test_no_word_of_what_was_said_unless_asked_for(engine):
         events, recorder = recorded(content=content)
         session = engine.session(events=recorder)
         session.turn(secret)
-        session.observe("mail/list_message", "zanzibar closes on Monday")
+        assert session.check("mail/list_message", {"id": "1"}).passed
+        session.result("mail/list_message", "zanzibar closes on Monday")
         session.check("mail/list_message", wrong)
         told = "".join(map(text_of, events))
         assert ("zanzibar" in told) is content

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from shortlist import Engine, Tool
-from shortlist.errors import RequestError, UnknownToolError
+from shortlist.decision.policy import DecisionPolicy
+from shortlist.errors import RequestError, ShortlistError, UnknownToolError
 from shortlist.gating import Rule, State, milestone, requires_scope
-from shortlist.session import Budget
 
 _REQUESTS = (
     "list the mail messages",
@@ -45,7 +45,7 @@ def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
         Rule(requires_scope("share"), server="music"),
     )
     rng = random.Random(7)
-    session = engine.session(k=4, budget=Budget(tools=15))
+    session = engine.session(k=4, active_tools=15)
     active: tuple[str, ...] = ()
     evictions = 0
     for _ in range(1_000):
@@ -54,27 +54,30 @@ def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
         allowed = None
         if rng.random() < 0.2:
             allowed = rng.sample([tool.id for tool in engine.catalog], 30)
-        roll = rng.random()
-        if roll < 0.75 or not active:
-            turn = session.turn(rng.choice(_REQUESTS), allowed=allowed)
+        session.allowed = allowed
+        called = rng.choice(active) if active and rng.random() < 0.25 else None
+        if called is not None and session.check(called, {"id": "1"}).passed:
+            active = session.active
+            turn = session.result(called, rng.choice(_REQUESTS), ok=rng.random() < 0.8)
         else:
-            turn = session.observe(rng.choice(active), rng.choice(_REQUESTS), allowed=allowed)
+            active = session.active
+            turn = session.turn(rng.choice(_REQUESTS))
         session.answered("Here it is.")
         gone = set(turn.evicted)
         kept = tuple(tool_id for tool_id in active if tool_id not in gone)
         assert turn.active[: len(kept)] == kept
         assert turn.active == kept + turn.added
-        admission = engine.view(session.state, allowed=allowed)
+        view = session.view()
         offered = {*turn.active, *turn.ids, *(hit.id for hit in turn.ranked)}
-        assert all(admission.admits(tool_id) for tool_id in offered)
+        assert all(view.permits(tool_id) for tool_id in offered)
         assert len(turn.active) <= 15
         evictions += any(one.kind == "budget" for one in turn.left)
         active = turn.active
         if rng.random() < 0.1:
             name = rng.choice([tool.id for tool in engine.catalog])
-            session.check(name, {}, allowed=allowed)
+            session.check(name, {})
             assert session.active[: len(active)] == active
-            assert admission.admits(name) or name not in session.active[len(active) :]
+            assert view.permits(name) or name not in session.active[len(active) :]
             active = session.active
     assert evictions > 5
 
@@ -135,12 +138,14 @@ def test_a_request_that_nothing_matches_abstains(engine: Engine) -> None:
     assert (turn.abstained, turn.hits) == (True, ())
 
 
-def test_an_observation_searches_again_and_counts_as_a_call(engine: Engine) -> None:
-    session = engine.session(k=3)
+def test_a_result_is_searched_with_and_counts_as_a_call(engine: Engine) -> None:
+    session = engine.session(k=3, must_offer=False)
     first = session.turn("list the new messages")
-    turn = session.observe("mail/list_message", "Two reminders for an event are attached.")
+    assert session.check("mail/list_message", {"id": "1"}).passed
+    assert session.state.called == ()
+    turn = session.result("mail/list_message", "Two reminders for an event are attached.")
     assert session.state.called == ("mail/list_message",)
-    assert turn.called == "mail/list_message"
+    assert (turn.called, turn.ok) == ("mail/list_message", True)
     found = [hit.tool.server for hit in turn.ranked]
     before = [hit.tool.server for hit in first.ranked]
     assert found.index("calendar") < before.index("calendar")
@@ -151,6 +156,7 @@ def test_tools_near_those_called_lately_come_first_in_a_follow_up(engine: Engine
     session.turn("list my event")
     session.check("calendar/read_event")
     assert session.check("calendar/read_event", {"id": "1"}).passed
+    session.result("calendar/read_event", "An event.")
     session.answered("An event, a message, a song, a folder.")
     servers = [hit.tool.server for hit in session.turn("delete it").hits]
     assert servers[0] == "calendar"
@@ -197,7 +203,7 @@ def test_a_catalog_update_takes_tools_away_and_notes_changes(
 
 
 def test_pinned_tools_are_there_from_the_first_turn_and_stay(engine: Engine) -> None:
-    session = engine.session(k=4, budget=Budget(tools=6), pinned=["music/share_song"])
+    session = engine.session(k=4, active_tools=6, pinned=["music/share_song"])
     rng = random.Random(1)
     for _ in range(40):
         assert session.turn(rng.choice(_REQUESTS)).active[0] == "music/share_song"
@@ -206,14 +212,14 @@ def test_pinned_tools_are_there_from_the_first_turn_and_stay(engine: Engine) -> 
 
 
 def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
-    session = engine.session(k=3, budget=Budget(tools=9))
+    session = engine.session(k=3, active_tools=9)
     session.turn("list mail messages")
     session.answered("Three.")
     session.check("mail/list_message", {"id": "1"})
-    saved = json.loads(json.dumps(session.to_dict()))
+    saved = json.loads(json.dumps(session.save()))
     assert len(json.dumps(saved)) < 2_000
     again = engine.resume(saved)
-    assert again.to_dict() == saved
+    assert again.save() == saved
     for text in ("and the drafts?", "share a song", "delete a folder"):
         mine, other = session.turn(text), again.turn(text)
         assert (mine.ids, mine.active, mine.left) == (other.ids, other.active, other.left)
@@ -222,20 +228,23 @@ def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        {"version": 2},
+        {"version": 1},
         {"active": [{"id": 3}]},
         {"active": 3},
         {"turn": "x"},
         {"state": {"scope": []}},
-        {"budget": {}},
+        {"settings": 3},
         {"messages": "x"},
-        {"tier": "none"},
-        {"k": 0},
+        {"settings": {"tier": "none"}},
+        {"settings": {"k": 0}},
+        {"passed": [1]},
+        {"format": "none"},
+        {"prompt": 3},
     ],
 )
 def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) -> None:
-    saved = engine.session().to_dict() | damage
-    with pytest.raises(RequestError):
+    saved = engine.session().save() | damage
+    with pytest.raises(ShortlistError):
         engine.resume(saved)
     for key in damage:
         del saved[key]
@@ -244,10 +253,11 @@ def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"tier": "none"}, {"k": 0}, {"k": True}, {"k": "3"}, {"state": 3}]
+    "wrong",
+    [{"tier": "none"}, {"k": 0}, {"k": True}, {"k": "3"}, {"state": 3}, {"format": "x"}, {"kk": 1}],
 )
 def test_wrong_arguments_are_refused(engine: Engine, wrong: dict[str, Any]) -> None:
-    with pytest.raises(RequestError):
+    with pytest.raises(ShortlistError):
         engine.session(**wrong).turn("list mail")
 
 
@@ -256,13 +266,11 @@ def test_a_turn_without_words_is_refused(engine: Engine) -> None:
     for messages in ("", "  ", [], [{"role": "assistant", "content": "hi"}]):
         with pytest.raises(RequestError, match="messages"):
             session.turn(messages)
-    with pytest.raises(RequestError, match="asked"):
-        session.observe("mail/list_message", "x")
     assert session.turn("list mail").number == 1
 
 
 def test_threads_share_a_session(engine: Engine) -> None:
-    session = engine.session(k=4, budget=Budget(tools=200))
+    session = engine.session(k=4, active_tools=200)
     before = engine.catalog.fingerprint
 
     def act(seed: int) -> list[tuple[str, ...]]:
@@ -271,7 +279,7 @@ def test_threads_share_a_session(engine: Engine) -> None:
             seen.append(session.turn(rng.choice(_REQUESTS)).active)
             session.check(rng.choice(["music/share_song", "files/read_folder"]), {"id": "1"})
             session.answered("Done.")
-            json.dumps(session.to_dict())
+            json.dumps(session.save())
         return seen
 
     with ThreadPoolExecutor(4) as pool:
@@ -289,28 +297,38 @@ class _Decision:
         self.reason = "nothing fits" if abstained else None
 
 
-class _Decider:
+class _Decider(DecisionPolicy):
     def __init__(self, keep: int, abstain: bool = False) -> None:
+        super().__init__(None)
         self.keep, self.abstain = keep, abstain
 
-    def decide(self, selection: Any, *, k: int | None = None, vector: Any = None) -> Any:
+    def decide(self, selection: Any, *, k: int | None = None, **_: Any) -> Any:
         return _Decision(() if self.abstain else selection.hits[: self.keep][:k], self.abstain)
 
 
+def _deciding(engine: Engine, policy: DecisionPolicy) -> Engine:
+    """An engine over the same index with another decision."""
+    made = Engine(engine._builder, engine._index)
+    made._policy = policy
+    return made
+
+
 def test_a_decider_cuts_and_gives_every_intent_its_share(engine: Engine) -> None:
-    one = engine.session(k=10, decider=_Decider(2), cut=True).turn("list the mail messages")
+    one = _deciding(engine, _Decider(2)).session(k=10, cut=True).turn("list the mail messages")
     assert (len(one.hits), one.fits, one.cut) == (2, 0.25, "as told")
     assert len(one.ranked) > 2
-    two = engine.session(k=10, decider=_Decider(2), cut=True).turn(
-        "list the mail messages and then share the song playlist"
+    two = (
+        _deciding(engine, _Decider(2))
+        .session(k=10, cut=True)
+        .turn("list the mail messages and then share the song playlist")
     )
     assert len(two.hits) == 4
-    uncut = engine.session(k=10, decider=_Decider(2)).turn("list the mail messages")
+    uncut = _deciding(engine, _Decider(2)).session(k=10).turn("list the mail messages")
     assert len(uncut.hits) == 10
 
 
 def test_a_decider_abstains_and_nothing_becomes_active(engine: Engine) -> None:
-    turn = engine.session(decider=_Decider(3, abstain=True)).turn("list the mail messages")
+    turn = _deciding(engine, _Decider(3, abstain=True)).session().turn("list the mail messages")
     assert (turn.abstained, turn.reason, turn.active) == (True, "nothing fits", ())
 
 
@@ -326,7 +344,7 @@ def test_the_exact_name_wins_whatever_was_said_before(engine: Engine, tools: lis
 class _Strict(_Decider):
     """Abstains on what names none of the tools' words."""
 
-    def decide(self, selection: Any, *, k: int | None = None, vector: Any = None) -> Any:
+    def decide(self, selection: Any, *, k: int | None = None, **_: Any) -> Any:
         decision = _Decision(selection.hits[:k], abstained=not selection.hits)
         decision.fits = 0.01 if decision.abstained else 0.9
         return decision
@@ -342,18 +360,7 @@ class _Strict(_Decider):
 def test_a_turn_apart_from_the_conversation_is_judged_by_itself(
     engine: Engine, asked: str, abstained: bool
 ) -> None:
-    session = engine.session(decider=_Strict(10))
+    session = _deciding(engine, _Strict(10)).session()
     session.turn("What is the weather forecast for Porto?")
     session.answered("18 degrees.")
     assert session.turn(asked).abstained is abstained
-
-
-def test_a_saved_budget_of_tokens_needs_its_cost_again(engine: Engine) -> None:
-    budget = Budget(tools=9, tokens=100, cost=lambda _: 10)
-    session = engine.session(k=4, budget=budget)
-    assert session.turn("list mail messages").tokens == 40
-    saved = session.to_dict()
-    with pytest.raises(RequestError, match="cost"):
-        engine.resume(saved)
-    again = engine.resume(saved, budget=budget)
-    assert again.to_dict() == saved

@@ -1,10 +1,15 @@
+"""Which calls pass without having been offered."""
+
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from shortlist import Engine, demo
 
 FEED = "web/read_feed"
+FITTING = {"url": "https://example.org/feed"}
 
 
 @pytest.fixture(scope="module")
@@ -12,34 +17,68 @@ def engine():
     return Engine.from_tools(demo.load_catalog(), tiers=["lexical"])
 
 
-def test_a_call_of_a_standing_tool_passes_if_it_fits_and_is_told_the_schema_if_not(engine):
-    session = engine.session(standing=[FEED])
+def test_a_tool_whose_arguments_stand_in_the_pool_passes_if_they_fit(engine):
+    session = engine.session(format="openai_call_tool")
+    session.turn("delete the old branch")
+    assert session.level(FEED) == "arguments"
     wrong = session.check(FEED, {"limit": "many"})
     assert wrong.status == "promoted"
     assert "url" in wrong.to_dict()["input_schema"]["properties"]
-    session = engine.session(standing=[FEED])
-    assert session.check(FEED, {"url": "https://example.org/feed"}).passed
+    session = engine.session(format="openai_call_tool")
+    session.turn("delete the old branch")
+    assert session.check(FEED, FITTING).passed
+    session.result(FEED, "Nothing new.")
     assert session.state.called == (FEED,)
-    assert session.active == (FEED,)
+    assert FEED in session.active
 
 
-def test_other_tools_are_promoted_first(engine):
-    session = engine.session(standing=[FEED])
-    assert session.check("web/fetch_page", {"url": "https://example.org"}).status == "promoted"
+def test_a_tool_that_is_only_named_is_promoted_first(engine):
+    session = engine.session(format="openai_call_tool", pool="summaries", pool_tokens=2_000, k=1)
+    session.turn("delete the old branch")
+    assert session.level(FEED) in ("name", "summary")
+    verdict = session.check(FEED, FITTING)
+    assert verdict.status == "promoted"
+    assert FEED in json.dumps(verdict.append)
+    assert session.check(FEED, FITTING).passed
 
 
-def test_what_stands_is_saved_with_the_session(engine):
-    saved = engine.session(standing=[FEED]).to_dict()
-    again = engine.resume(saved)
-    assert again.check(FEED, {"url": "https://example.org/feed"}).passed
-    del saved["standing"]
-    older = engine.resume(saved)
-    assert older.check(FEED, {"url": "https://example.org/feed"}).status == "promoted"
-
-
-def test_what_stands_may_change_with_the_prompt(engine):
+def test_without_a_format_what_was_not_offered_is_promoted_first(engine):
     session = engine.session()
-    assert session.standing == frozenset()
-    session.standing = [FEED]
-    assert session.check(FEED, {"url": "https://example.org/feed"}).passed
-    assert session.to_dict()["standing"] == [FEED]
+    assert session.check(FEED, FITTING).status == "promoted"
+    assert session.check(FEED, FITTING).passed
+
+
+def test_where_nothing_must_be_offered_every_permitted_call_that_fits_passes(engine):
+    session = engine.session(must_offer=False, allowed=["web/*"])
+    assert session.check(FEED, FITTING).passed
+    assert session.check("web/fetch_page", {}).status == "promoted"
+    assert session.check("github/create_issue", {}).status == "denied"
+
+
+def test_it_goes_on_after_saving(engine):
+    session = engine.session(format="openai_call_tool")
+    first = session.turn("delete the old branch")
+    again = engine.resume(json.loads(json.dumps(session.save())))
+    assert again.check(FEED, FITTING).passed
+    turn = again.turn("and now tell me what is new in the feed")
+    assert turn.system == first.system
+
+
+def test_a_call_of_call_tool_is_read_as_the_call_it_carries(engine):
+    session = engine.session(format="openai")
+    turn = session.turn("delete the old branch")
+    assert turn.tools[0]["function"]["name"] == "call_tool"
+    verdict = session.check("call_tool", {"tool": FEED, "arguments": FITTING})
+    assert verdict.passed
+    assert (verdict.tool.id, verdict.arguments) == (FEED, FITTING)
+    assert session.check("call_tool", {"tool": "none", "arguments": {}}).status == "unknown"
+    assert session.check("call_tool", {}).status == "unknown"
+
+
+def test_a_providers_name_is_understood(engine):
+    session = engine.session(format="openai")
+    turn = session.turn("delete the old branch")
+    offered = [tool["function"]["name"] for tool in turn.tools]
+    assert [name.replace("__", "/", 1) for name in offered[1:]] == list(turn.ids)
+    assert session.check(offered[1], {}).tool.id == turn.ids[0]
+    assert session.check("web__read_feed", FITTING).tool.id == FEED

@@ -1,0 +1,61 @@
+"""The tools a request is limited to, by their ids and by globs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import RequestError
+from .compiled import CompiledGate
+from .condition import Mask
+from .pattern import is_wild
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Rows a request is limited to.
+
+    Args:
+        mask: shape (n,); None for no limit.
+        unmatched: entries that match no tool of the catalog, in the order given, each once.
+    """
+
+    mask: Mask | None = None
+    unmatched: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Iterable[str] | None, catalog: CompiledGate) -> Allowed:
+        """The rows that a request's `allowed` matches.
+
+        An entry that is the id of a tool means that tool only, whatever characters it has. Another
+        entry with a wildcard is a glob, see `Pattern`. Both match exactly, for they grant.
+
+        Args:
+            entries: ids and globs; None for no limit.
+            catalog: the catalog version.
+
+        Raises:
+            RequestError: something else than texts.
+        """
+        if entries is None:
+            return cls()
+        if isinstance(entries, str):
+            raise RequestError(f"allowed: a list of ids and globs, not the text {entries[:80]!r}")
+        mask = np.zeros(len(catalog.tools), np.bool_)
+        rows, known, unmatched = catalog.rows, [], []
+        try:
+            for entry in dict.fromkeys(entries):
+                if (row := rows.get(entry)) is not None:
+                    known.append(row)
+                elif not isinstance(entry, str):
+                    raise RequestError(f"allowed: an id or a glob, not {entry!r:.80}")
+                elif is_wild(entry) and len(matched := catalog.granted(entry)):
+                    mask[matched] = True
+                else:
+                    unmatched.append(entry)
+        except TypeError as error:
+            raise RequestError(f"allowed: a list of ids and globs: {error}") from error
+        mask[known] = True
+        return cls(mask, tuple(unmatched))

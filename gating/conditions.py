@@ -1,0 +1,400 @@
+"""The kinds of conditions: what a rule asks of the agent's state and of a tool's annotations.
+
+To add a kind, write one class derived from `Condition` under the decorator `register`, here or in a
+package of your own; nothing else changes. Code makes conditions with the functions of
+`constructors`.
+"""
+# ruff: noqa: ARG003, D102 - `Condition` says what each method of a kind does.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from .. import registry
+from ..errors import ConfigError
+from .condition import (
+    NO,
+    YES,
+    CatalogView,
+    Condition,
+    Mask,
+    Predicates,
+    Read,
+    Request,
+    Truth,
+    Unanswered,
+    register,
+)
+from .hints import DEFAULTS
+from .pattern import Pattern
+from .state import Scalar, State, is_scalar
+
+
+@dataclass(frozen=True, slots=True)
+class _Member(Condition):
+    """The agent's state has a name in one of its sets."""
+
+    name: str
+    held_in: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        _check_name(self.key, self.name)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {self.key: self.name}
+
+    def describe(self) -> str:
+        return f"the {self.key} {self.name!r}"
+
+    def member(self) -> tuple[str, str]:
+        return self.held_in, self.name
+
+    def evaluate(self, request: Request) -> Truth:
+        return YES if self.name in getattr(request.state, self.held_in) else NO
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Scope(_Member):
+    """The agent was granted a scope. JSON: a name, or a list of names that are all needed."""
+
+    key = "scope"
+    refusal = "scope"
+    held_in = "scopes"
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        names = value if isinstance(value, list | tuple) else [value]
+        return joined(AllOf, tuple(Scope(name) for name in names))
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class After(Condition):
+    """A tool that matches the pattern was called. JSON: a glob.
+
+    It holds when a call matches exactly. It fails when no call matches even if letter case and
+    character width are ignored. In between it is unknown, so that it grants nothing.
+    """
+
+    key = "after"
+    pattern: Pattern
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        return After(Pattern(value))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"after": self.pattern.text}
+
+    def describe(self) -> str:
+        return f"a call of {self.pattern.text!r} first"
+
+    def evaluate(self, request: Request) -> Truth:
+        return request.called(self.pattern)
+
+    def unlocked_by(self, catalog: CatalogView) -> Mask | None:
+        return catalog.meant(self.pattern)
+
+    def possible(self, catalog: CatalogView, called: Mask | None) -> Truth:
+        return called is None or bool((catalog.meant(self.pattern) & called).any()), True
+
+    def awaited(self, holding: bool = True) -> Iterator[Pattern]:
+        if holding:
+            yield self.pattern
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Milestone(_Member):
+    """The agent reached a milestone. JSON: a name."""
+
+    key = "milestone"
+    held_in = "milestones"
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        return cls(value)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Fact(Condition):
+    """A fact is known and not false, or it has the value `equals`.
+
+    JSON: a name, or a table of name and equals. Values are compared as JSON compares them: the
+    number 1 is not the truth value `true`.
+    """
+
+    key = "fact"
+    name: str
+    equals: Scalar | None = field(default=None, compare=False)
+    compared: tuple[bool, Scalar] | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_name("fact", self.name)
+        if self.equals is not None:
+            _check_value(f"fact {self.name!r}: equals", self.equals)
+        compared = None if self.equals is None else json_key(self.equals)
+        object.__setattr__(self, "compared", compared)
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        given = _fields("fact", value, ("name", "equals"))
+        if "equals" in given and given["equals"] is None:
+            raise ConfigError("fact: equals: a text, a number or a truth value, not null")
+        return cls(**given)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "fact": self.name if self.equals is None else {"name": self.name, "equals": self.equals}
+        }
+
+    def describe(self) -> str:
+        value = "" if self.equals is None else f" to be {_said(self.equals)}"
+        return f"the fact {self.name!r}{value}"
+
+    def evaluate(self, request: Request) -> Truth:
+        value = request.state.facts.get(self.name)
+        if value is None or self.compared is None:
+            return NO if value is None or value is False else YES
+        return YES if json_key(value) == self.compared else NO
+
+    def provided_by(self) -> tuple[str, str]:
+        return "facts", self.name
+
+    def about(self) -> Hashable:
+        return "fact", self.name
+
+    def consistent(self, held: Collection[Self], failed: Collection[Self]) -> bool:
+        return _one_value({one.compared for one in held}, {one.compared for one in failed})
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Annotation(Condition):
+    """The tool's server annotates it so. JSON: a name, or a table of name and value.
+
+    The hints of MCP (`readOnlyHint`, `destructiveHint`, `idempotentHint` and `openWorldHint`) count
+    at their defaults where a server leaves them out. All annotations are the server's own claims: a
+    condition on them is only as safe as the server is honest.
+    """
+
+    key = "annotation"
+    refusal = "annotation"
+    name: str
+    value: Scalar = field(default=True, compare=False)
+    compared: tuple[bool, Scalar] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_name("annotation", self.name)
+        _check_value(f"annotation {self.name!r}: value", self.value)
+        object.__setattr__(self, "compared", json_key(self.value))
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        return cls(**_fields("annotation", value, ("name", "value")))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"annotation": {"name": self.name, "value": self.value}}
+
+    def describe(self) -> str:
+        return f"the annotation {self.name!r} to be {_said(self.value)}"
+
+    def evaluate(self, request: Request) -> Truth:
+        return self.fixed(request.catalog)
+
+    def fixed(self, catalog: CatalogView) -> Truth:
+        mask = catalog.annotated(self.name, self.value)
+        return mask, ~mask
+
+    def about(self) -> Hashable:
+        return "annotation", self.name
+
+    def consistent(self, held: Collection[Self], failed: Collection[Self]) -> bool:
+        excluded = {one.compared for one in failed}
+        # A hint of MCP always has a value, by default if not by declaration.
+        if self.name in DEFAULTS and {(True, True), (True, False)} <= excluded:
+            return False
+        return _one_value({one.compared for one in held}, excluded)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Predicate(Condition):
+    """A function of the state returns `True`. JSON: its name.
+
+    If it raises, or returns anything but `True` or `False`, the condition is unknown.
+    """
+
+    key = "predicate"
+    name: str
+    function: Callable[[State], bool]
+
+    def __post_init__(self) -> None:
+        _check_name("predicate", self.name)
+        if not callable(self.function):
+            raise ConfigError(f"predicate {self.name!r}: {self.function!r:.80} is no function")
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        if not isinstance(value, str) or not value:
+            raise ConfigError(f"predicate: a name, not {value!r:.80}")
+        known = value in predicates
+        return cls(value, predicates[value] if known else registry.load("predicate", value))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"predicate": self.name}
+
+    def describe(self) -> str:
+        return f"the predicate {self.name!r} to hold"
+
+    def evaluate(self, request: Request) -> Truth:
+        answer = self.function(request.state)
+        if not isinstance(answer, bool | np.bool_):
+            raise Unanswered(f"answered {type(answer).__name__}, not True or False")
+        return YES if answer else NO
+
+
+@dataclass(frozen=True, slots=True)
+class Several(Condition):
+    """Several conditions joined by one word."""
+
+    parts: tuple[Condition, ...]
+    joint: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        _check_parts(self.key, self.parts)
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        if not isinstance(value, list | tuple) or not value:
+            raise ConfigError(f"{cls.key}: a list of conditions, not {value!r:.80}")
+        return joined(cls, tuple(map(read, value)))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {self.key: [part.to_dict() for part in self.parts]}
+
+    def describe(self) -> str:
+        return self.joint.join(part.clause() for part in self.parts)
+
+    def clause(self) -> str:
+        return f"({self.describe()})"
+
+    def composed_of(self) -> tuple[Condition, ...]:
+        return self.parts
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class AllOf(Several):
+    """Every part holds. JSON: a list of conditions."""
+
+    key = "all_of"
+    joint = " and "
+
+    def combine(self, parts: Sequence[Truth]) -> Truth:
+        return _both(parts)
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class AnyOf(Several):
+    """At least one part holds. JSON: a list of conditions."""
+
+    key = "any_of"
+    joint = " or "
+
+    def combine(self, parts: Sequence[Truth]) -> Truth:
+        fails, holds = _both([(fails, holds) for holds, fails in parts])
+        return holds, fails
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Not(Condition):
+    """The part fails. JSON: a condition."""
+
+    key = "not"
+    part: Condition
+
+    def __post_init__(self) -> None:
+        _check_parts("not_", (self.part,))
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        return cls(read(value))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"not": self.part.to_dict()}
+
+    def describe(self) -> str:
+        return f"not {self.part.clause()}"
+
+    def awaited(self, holding: bool = True) -> Iterator[Pattern]:
+        return self.part.awaited(not holding)
+
+    def composed_of(self) -> tuple[Condition, ...]:
+        return (self.part,)
+
+    def combine(self, parts: Sequence[Truth]) -> Truth:
+        holds, fails = parts[0]
+        return fails, holds
+
+
+def json_key(value: Scalar) -> tuple[bool, Scalar]:
+    """Key under which two values compare equal in JSON."""
+    return isinstance(value, bool), value
+
+
+def joined(kind: type[Several], parts: tuple[Condition, ...]) -> Condition:
+    """Several conditions as one; one alone stays as it is."""
+    condition = kind(parts)
+    return parts[0] if len(parts) == 1 else condition
+
+
+def _both(parts: Sequence[Truth]) -> Truth:
+    holds, fails = parts[0]
+    for also_holds, also_fails in parts[1:]:
+        holds, fails = holds & also_holds, fails | also_fails
+    return holds, fails
+
+
+def _one_value(held: Collection[Any], failed: Collection[Any]) -> bool:
+    """Whether one value equals all those held and none that failed; None means "not false"."""
+    values, false = set(held) - {None}, (True, False)
+    if None in failed and values - {false}:
+        return False
+    return len(values) <= 1 and not (None in held and false in values)
+
+
+def _said(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _fields(key: str, value: Any, known: tuple[str, ...]) -> dict[str, Any]:
+    given = {"name": value} if isinstance(value, str) else value
+    if not isinstance(given, Mapping) or "name" not in given or set(given) - set(known):
+        raise ConfigError(f"{key}: a name, or a table of {' and '.join(known)}, not {value!r:.80}")
+    return dict(given)
+
+
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigError(f"{what}: {name!r:.80} is no name")
+
+
+def _check_value(what: str, value: object) -> None:
+    if not is_scalar(value):
+        raise ConfigError(f"{what}: {value!r:.80}; a text, a finite number or a truth value")
+
+
+def _check_parts(what: str, parts: tuple[Condition, ...]) -> None:
+    if not parts:
+        raise ConfigError(f"{what}: holds no condition")
+    if bad := [part for part in parts if not isinstance(part, Condition)]:
+        raise ConfigError(f"{what}: {bad[0]!r:.80} is no condition")

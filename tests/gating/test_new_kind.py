@@ -1,0 +1,112 @@
+"""A new kind of condition is one class: this file adds one and uses it end to end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from shortlist import Config, Engine
+from shortlist.errors import ConfigError
+from shortlist.gating import Condition, State
+from shortlist.gating.condition import KINDS, NO, YES, Predicates, Read, Request, Truth, register
+from shortlist.gating.declaration import read_gate
+
+from .conftest import small_catalog
+
+CLOCK = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Calls(Condition):
+    """At least so many different tools were called. JSON: a number."""
+
+    key = "calls"
+    least: int
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise ConfigError(f"calls: a number of calls, at least 1, not {value!r:.80}")
+        return cls(value)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"calls": self.least}
+
+    def describe(self) -> str:
+        return f"{self.least} calls first"
+
+    def evaluate(self, request: Request) -> Truth:
+        if "broken" in request.state.scopes:
+            raise OSError("no count")
+        return YES if len(request.state.called) >= self.least else NO
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    register(Calls)
+    yield
+    del KINDS["calls"]
+
+
+def declared(needs: Any) -> dict[str, Any]:
+    return {"rules": [{"name": "late", "tools": CLOCK, "needs": needs}]}
+
+
+def engine_with(needs: Any) -> Engine:
+    return Engine.from_tools(small_catalog(), tiers=["lexical"], gate=read_gate(declared(needs)))
+
+
+def test_it_is_declared_decided_explained_and_written() -> None:
+    engine = engine_with({"calls": 2})
+    assert engine.problems == ()
+    refusal = engine.view(State(called=("web/fetch",))).admission.refusal(CLOCK)
+    assert refusal is not None
+    assert (refusal.kind, refusal.reason) == ("precondition", "needs 2 calls first")
+    assert refusal.detail == {"rules": ["late"], "unmet": [{"calls": 2}]}
+    assert engine.view(State(called=("web/fetch", "my-shell"))).admission.admits(CLOCK)
+    form = json.loads(json.dumps(engine.config.gate.to_dict()))
+    assert read_gate(form) == engine.config.gate
+    assert Config(gate=form).gate == engine.config.gate
+
+
+def test_it_is_a_part_of_other_conditions() -> None:
+    engine = engine_with({"any_of": [{"scope": "w"}, {"not": {"calls": 1}}]})
+    assert engine.view().admission.admits(CLOCK)
+    refusal = engine.view(State(called=("web/fetch",))).admission.refusal(CLOCK)
+    assert refusal is not None
+    assert refusal.reason == "needs the scope 'w' or not 1 calls first"
+    with pytest.raises(ConfigError, match="can never hold"):
+        Config(gate=declared({"all_of": [{"calls": 1}, {"not": {"calls": 1}}]}))
+
+
+@pytest.mark.parametrize("needs", [{"calls": 1}, {"not": {"calls": 1}}])
+def test_its_failure_grants_nothing(needs: Any) -> None:
+    state = State(scopes=frozenset({"broken"}), called=("web/fetch",))
+    refusal = engine_with(needs).view(state).admission.refusal(CLOCK)
+    assert refusal is not None
+    assert refusal.kind == "predicate_error"
+    assert refusal.reason.endswith("calls first; '1' gives no answer")
+    assert refusal.detail["unmet"][0]["error"] == "raised OSError: no count"
+
+
+def test_errors_name_it() -> None:
+    with pytest.raises(ConfigError, match=r"gate\.rules\.0 \('late'\): calls: a number of calls"):
+        read_gate(declared({"calls": 0}))
+    with pytest.raises(ConfigError, match=r"there are: scope, .*, not, calls"):
+        read_gate(declared({"call": 1}))
+
+
+def test_a_key_is_taken_once_and_a_refusal_is_of_a_known_kind() -> None:
+    with pytest.raises(TypeError, match="'calls' is taken"):
+        register(Calls)
+
+    class Odd(Calls):
+        key = "odd"
+        refusal = "because"
+
+    with pytest.raises(TypeError, match="'because' unknown"):
+        register(Odd)

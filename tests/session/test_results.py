@@ -1,0 +1,102 @@
+"""What a call came to: only success counts, and what changed is offered again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shortlist import Engine, Tool
+from shortlist.errors import RequestError
+from shortlist.gating import Provides, Rule, State, after, milestone
+from shortlist.session.conversation import as_text
+
+
+def test_a_result_needs_a_call_that_passed(engine: Engine) -> None:
+    session = engine.session(k=3)
+    session.turn("list mail messages")
+    for tool_id in ("mail/list_message", "none", 3):
+        with pytest.raises(RequestError, match="waits for a result"):
+            session.result(tool_id, "x")  # type: ignore[arg-type]
+    assert session.check("mail/list_message", {"id": "1"}).passed
+    session.result("mail/list_message", "x")
+    with pytest.raises(RequestError, match="waits for a result"):
+        session.result("mail/list_message", "x")
+
+
+def test_a_call_that_failed_unlocks_nothing(fresh_engine: Callable[..., Engine]) -> None:
+    confirm = Provides(milestones=("confirmed",))
+    engine = fresh_engine(
+        Rule(milestone("confirmed"), tools="mail/delete_*"),
+        Rule(after("files/read_folder"), tools="files/delete_folder"),
+        Rule(tools="mail/read_draft", provides=confirm),
+    )
+    session = engine.session(must_offer=False)
+    session.turn("delete a mail message")
+    for tool_id in ("mail/read_draft", "files/read_folder"):
+        assert session.check(tool_id, {"id": "1"}).passed
+        # Passing the check is not having called.
+        assert session.state == State()
+        turn = session.result(tool_id, "The user says no.", ok=False)
+        assert (turn.called, turn.ok) == (tool_id, False)
+    assert session.state == State()
+    assert session.check("mail/delete_message", {"id": "1"}).status == "denied"
+    assert session.check("files/delete_folder", {"id": "1"}).status == "denied"
+    assert session.check("mail/read_draft", {"id": "1"}).passed
+    session.result("mail/read_draft", "Yes.")
+    assert session.check("mail/delete_message", {"id": "1"}).passed
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        ("Two reminders", "Two reminders"),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a b"),
+        ({"count": 3}, '{"count": 3}'),
+        (None, "null"),
+        ([object()], "object"),
+    ],
+)
+def test_what_a_tool_answered_may_be_any_json(content: Any, read: str) -> None:
+    assert read in as_text(content)
+
+
+def test_an_entry_of_allowed_that_matches_nothing_is_reported(engine: Engine) -> None:
+    session = engine.session(allowed=["mail/*", "gone/tool", "Files/*"])
+    turn = session.turn("list the mail messages")
+    assert turn.unmatched == ("gone/tool", "Files/*")
+    assert {hit.tool.server for hit in turn.ranked} == {"mail"}
+    session.allowed = None
+    assert session.turn("read a folder").unmatched == ()
+    with pytest.raises(RequestError, match="allowed"):
+        session.allowed = "mail/*"  # type: ignore[assignment]
+
+
+def test_what_was_offered_with_another_definition_is_offered_again_before_it_passes(
+    fresh_engine: Callable[..., Engine], tools: list[Tool]
+) -> None:
+    engine = fresh_engine()
+    session = engine.session(k=3)
+    first = session.turn("list mail messages").ids[0]
+    engine.update(
+        Tool(one.name, one.server, "It does something else now", one.input_schema)
+        if one.id == first
+        else one
+        for one in tools
+    )
+    verdict = session.check(first, {"id": "1"})
+    assert verdict.status == "promoted"
+    assert verdict.to_dict()["description"] == "It does something else now"
+    assert session.check(first, {"id": "1"}).passed
+
+
+def test_event_loops_have_their_own_verbs(engine: Engine) -> None:
+    async def steps() -> None:
+        session = engine.session(must_offer=False)
+        assert (await session.aturn("list mail messages")).number == 1
+        assert (await session.acheck("mail/list_message", {"id": "1"})).passed
+        assert (await session.aresult("mail/list_message", "x")).ok
+
+    asyncio.run(steps())
