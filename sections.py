@@ -21,7 +21,10 @@ from .settings import explain, problem
 
 
 class Section(BaseModel):
-    """A table of settings. An unknown key is an error that lists the section's keys."""
+    """A table of settings. An unknown key is an error that lists the keys of the section.
+
+    To add a section, derive a class and add a field of it to `Config`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
