@@ -19,17 +19,18 @@ from .errors import ConfigError, StoreError
 from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
+from .models.loading import FEATURES
 from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
 from .retrieval.features import FeatureScorer
 from .retrieval.index import Index, build_lexical, rows_of
 from .retrieval.learned import Learned
 from .retrieval.rerank import ModelRerank, TextScorer
+from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.store import Saved, current, read, save
 from .retrieval.vectors import Vectors, encode_tools
+from .sections import RerankerConfig
 
 Progress = Callable[[int, int], None]
-#: Name of the reranker that reads the stages' measurements instead of texts.
-FEATURES = "features"
 
 
 class Builder:
@@ -59,9 +60,9 @@ class Builder:
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
 
-        rerankers = {self._spec(tier.reranker) for tier in config.tiers.values() if tier.reranker}
-        self._rerankers = sorted(rerankers)
-        self._reads_tokens = FEATURES in rerankers
+        chosen = [self._chosen(tier.reranker) for tier in config.tiers.values() if tier.reranker]
+        self._rerankers = {str(one): one for one in sorted(chosen, key=str)}
+        self._reads_tokens = FEATURES in self._rerankers
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
@@ -127,7 +128,7 @@ class Builder:
         tools = rows_of(saved.catalog)
         settings = self._settings()
         if self._lexical is not None and saved.settings.get("lexical") == settings["lexical"]:
-            lexical = self._lexical.load(saved.folder / "lexical", self.config.lexical.boosts)
+            lexical = self._lexical.load(saved.folder / "lexical", **self._lexical_arguments())
         else:
             lexical = self._built_lexical(tools)
         if self._dense is None:
@@ -148,11 +149,11 @@ class Builder:
         save(index, folder, self._settings(), self.screening.to_dict(index.catalog))
 
     def _settings(self) -> dict[str, Any]:
-        lexical, settings = self.config.lexical, {}
+        settings = {}
         if self._lexical is not None:
-            settings["lexical"] = {"backend": lexical.backend, "boosts": lexical.boosts}
+            settings["lexical"] = self.config.lexical.saved()
         if self._dense is not None:
-            settings["dense"] = {"backend": self.config.dense.backend}
+            settings["dense"] = self.config.dense.saved()
         return settings
 
     def _strategy(self, name: str, tier: TierConfig) -> Strategy:
@@ -161,10 +162,11 @@ class Builder:
             strategy: Strategy = factory(
                 retrievers=tier.retrievers,
                 fusion=self._fusion(tier.fusion or self.config.fusion),
-                reranker=self._spec(tier.reranker) if tier.reranker else None,
+                reranker=str(self._chosen(tier.reranker)) if tier.reranker else None,
                 depth=tier.depth,
                 candidates=tier.candidates,
                 fallback=tier.fallback,
+                **tier.arguments(),
             )
         except TypeError as error:
             raise ConfigError(f"tiers.{name}: strategy {tier.strategy!r}: {error}") from error
@@ -178,7 +180,7 @@ class Builder:
             raise ConfigError(f"fusion {settings.method!r}: {error}") from error
         return fusion
 
-    def _spec(self, reranker: str) -> str:
+    def _chosen(self, reranker: str | RerankerConfig) -> str | RerankerConfig:
         return self.config.reranker if reranker == "default" else reranker
 
     def _encoded(
@@ -189,7 +191,11 @@ class Builder:
     def _built_lexical(self, tools: tuple[Tool, ...]) -> LexicalIndex | None:
         if self._lexical is None:
             return None
-        return build_lexical(self._lexical, tools, self.config.lexical.boosts)
+        return build_lexical(self._lexical, tools, **self._lexical_arguments())
+
+    def _lexical_arguments(self) -> dict[str, Any]:
+        # A backend that has no boosts as a setting still gets them: they say which fields to index.
+        return {"boosts": DEFAULT_BOOSTS, **self.config.lexical.arguments()}
 
     def _dense_index(
         self,
@@ -204,7 +210,12 @@ class Builder:
     ) -> Index:
         """An index with a dense stage over the refined vectors, opened from `folder` or built."""
         values = vectors.values if learned is None else learned.vectors(tools, vectors)
-        dense = self._dense.build(values) if folder is None else self._dense.load(folder, values)
+        settings = self.config.dense.arguments()
+        dense = (
+            self._dense.build(values, **settings)
+            if folder is None
+            else self._dense.load(folder, values, **settings)
+        )
         return self._index(
             catalog, tools, lexical, (dense, vectors, self._encoder()), values, encoded, learned
         )
@@ -222,24 +233,24 @@ class Builder:
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
-        def scorer(spec: str) -> CandidateScorer:
-            if spec == FEATURES:
+        def scorer(name: str) -> CandidateScorer:
+            if name == FEATURES:
                 tokens = dense[1].tokens if dense else None
                 return FeatureScorer(tools, values, tokens, lexical)
-            return TextScorer(self._reranker(spec), texts)
+            return TextScorer(self._reranker(name), texts)
 
-        rerankers = {spec: ModelRerank(partial(scorer, spec)) for spec in self._rerankers}
+        rerankers = {name: ModelRerank(partial(scorer, name)) for name in self._rerankers}
         return Index(catalog, tools, lexical, dense, rerankers, encoded, learned)
 
     def _encoder(self) -> Encoder:
-        encoder: Encoder = self._model(
-            "encoder", lambda: load_encoder(self.config.encoder, threads=self.config.threads)
-        )
+        spec, arguments = self.config.encoder_arguments()
+        encoder: Encoder = self._model("encoder", lambda: load_encoder(spec, **arguments))
         return encoder
 
-    def _reranker(self, spec: str) -> Reranker:
+    def _reranker(self, name: str) -> Reranker:
+        spec, arguments = self.config.reranker_arguments(self._rerankers[name])
         reranker: Reranker = self._model(
-            f"reranker {spec}", lambda: load_reranker(spec, threads=self.config.threads)
+            f"reranker {name}", lambda: load_reranker(spec, **arguments)
         )
         return reranker
 

@@ -1,36 +1,112 @@
-"""Named parts: the ones built in, and the ones other packages register.
+"""Every backend, fusion, strategy, reranker, encoder and predicate, found by kind and name.
 
-A package adds a part through an entry point of the group `shortlist.KIND`, for instance::
+To add a part, write one file with a class and add one entry: here, in `BUILT_IN`, or from another
+package through an entry point of the group `shortlist.KIND`. For instance a dense index::
 
+    # my_package/index.py
+    from pydantic import Field
+    from shortlist.settings import PartSettings
+
+    class UsearchSettings(PartSettings):
+        links: int = Field(default=16, ge=2)
+
+    class UsearchIndex:
+        Settings = UsearchSettings
+
+        @classmethod
+        def build(cls, vectors, *, links): ...
+
+    # pyproject.toml of my_package
     [project.entry-points."shortlist.dense"]
     usearch = "my_package.index:UsearchIndex"
+
+    # the user's configuration
+    [dense]
+    backend = "usearch"
+    links = 32
+
+A class without `Settings` takes no settings. Reading a configuration imports the chosen class, so
+its file should import heavy libraries only where it uses them. `PartSettings` says how settings
+reach the class.
+
+Encoders and rerankers are named by a spec:
+
+- a registered name, such as `bundled` or `features`;
+- `NAME:MODEL`, a registered name and its setting `model`, such as `sentence-transformers:NAME`;
+- anything else is a model for ONNX Runtime: the name of a bundled model, a folder, or `org/name` on
+  the Hugging Face hub. It means the part `onnx` with that `model`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
 
 from .errors import ConfigError
+from .settings import NoSettings, joined, read_settings
 
-BUILT_IN: Mapping[str, Mapping[str, str]] = {
-    "lexical": {"tantivy": "shortlist.retrieval.lexical:TantivyIndex"},
+
+class Part(NamedTuple):
+    """A built-in part.
+
+    Attributes:
+        target: `module:name` of the class or factory.
+        settings: `module:name` of its settings model, where importing the class is slow; otherwise
+            the class has an attribute `Settings`.
+    """
+
+    target: str
+    settings: str | None = None
+
+
+_NO_SETTINGS = "shortlist.settings:NoSettings"
+_MODEL_SETTINGS = "shortlist.models.settings:ModelSettings"
+
+BUILT_IN: Mapping[str, Mapping[str, Part]] = {
+    "lexical": {
+        "tantivy": Part(
+            "shortlist.retrieval.lexical:TantivyIndex",
+            "shortlist.retrieval.settings:TantivySettings",
+        )
+    },
     "dense": {
-        "exact": "shortlist.retrieval.exact:ExactIndex",
-        "hnswlib": "shortlist.retrieval.hnsw:HnswIndex",
-        "auto": "shortlist.retrieval.auto:AutoIndex",
+        "exact": Part("shortlist.retrieval.exact:ExactIndex", _NO_SETTINGS),
+        "hnswlib": Part("shortlist.retrieval.hnsw:HnswIndex"),
+        "auto": Part("shortlist.retrieval.auto:AutoIndex", _NO_SETTINGS),
     },
     "fusion": {
-        "linear": "shortlist.retrieval.fusion:LinearFusion",
-        "rrf": "shortlist.retrieval.fusion:ReciprocalRankFusion",
+        "linear": Part("shortlist.retrieval.fusion:LinearFusion"),
+        "rrf": Part("shortlist.retrieval.fusion:ReciprocalRankFusion"),
     },
-    "strategy": {"pipeline": "shortlist.retrieval.strategy:Pipeline"},
+    # The keys that every tier has are fields of TierConfig.
+    "strategy": {"pipeline": Part("shortlist.retrieval.strategy:Pipeline", _NO_SETTINGS)},
+    "reranker": {
+        "features": Part("shortlist.retrieval.features:FeatureScorer", _NO_SETTINGS),
+        "onnx": Part("shortlist.models.loading:onnx_reranker", _MODEL_SETTINGS),
+        "sentence-transformers": Part(
+            "shortlist.models.sentence_transformers:SentenceTransformersReranker", _MODEL_SETTINGS
+        ),
+    },
+    "encoder": {
+        "bundled": Part(
+            "shortlist.models.loading:bundled_encoder", "shortlist.models.settings:ThreadSettings"
+        ),
+        "onnx": Part("shortlist.models.loading:onnx_encoder", _MODEL_SETTINGS),
+        "sentence-transformers": Part(
+            "shortlist.models.sentence_transformers:SentenceTransformersEncoder", _MODEL_SETTINGS
+        ),
+    },
     # Functions of a State that rules of the gate may name; none is built in.
     "predicate": {},
 }
+#: Kinds whose parts are named by a spec.
+MODEL_KINDS = ("encoder", "reranker")
+_ANY_MODEL = "onnx"
 
 
 @cache
@@ -47,7 +123,7 @@ def load(kind: str, name: str) -> Any:
     """The class or factory registered under a name.
 
     Args:
-        kind: `lexical`, `dense`, `fusion`, `strategy` or `predicate`.
+        kind: a key of `BUILT_IN`.
         name: as written in the configuration.
 
     Raises:
@@ -55,8 +131,7 @@ def load(kind: str, name: str) -> Any:
         MissingExtraError: it needs an optional dependency.
     """
     if name in BUILT_IN[kind]:
-        module, _, attribute = BUILT_IN[kind][name].partition(":")
-        return getattr(import_module(module), attribute)
+        return _imported(BUILT_IN[kind][name].target)
     point = _registered(kind).get(name)
     if point is None:
         raise ConfigError(
@@ -70,3 +145,88 @@ def load(kind: str, name: str) -> Any:
             f"{kind} backend {name!r} is registered as {point.value!r} but cannot be loaded: "
             f"{error}"
         ) from error
+
+
+def settings_model(kind: str, name: str) -> type[BaseModel]:
+    """The settings model of a part; `NoSettings` for a part that declares none.
+
+    Raises:
+        ConfigError: as `load`, or the part's `Settings` is no pydantic model.
+    """
+    part = BUILT_IN[kind].get(name)
+    if part is not None and part.settings is not None:
+        model = _imported(part.settings)
+    else:
+        model = getattr(load(kind, name), "Settings", NoSettings)
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        raise ConfigError(f"{kind} backend {name!r}: its Settings is no pydantic model: {model!r}")
+    return model
+
+
+def resolve(kind: str, spec: str) -> tuple[str, dict[str, str]]:
+    """The registered name that a spec means, and the settings that the spec itself gives.
+
+    Of a kind that has no specs, the name itself, which may be unknown.
+    """
+    if kind not in MODEL_KINDS or (spec != _ANY_MODEL and _is_known(kind, spec)):
+        return spec, {}
+    head, colon, model = spec.partition(":")
+    if colon and _is_known(kind, head):
+        return head, {"model": model}
+    return _ANY_MODEL, {"model": spec}
+
+
+def arguments(
+    kind: str, spec: str, values: Mapping[str, Any], *, also: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Validated settings of a part, as keyword arguments, defaults included.
+
+    Args:
+        kind: a key of `BUILT_IN`.
+        spec: name of the part, or the spec of a model.
+        values: the settings that were given; of a spec's own settings these replace.
+        also: further keys that a message about an unknown key lists.
+
+    Raises:
+        ConfigError: there is no such part.
+        ValidationError: a setting is unknown or wrong; its messages are final.
+    """
+    name, own = resolve(kind, spec)
+    return read_settings(settings_model(kind, name), {**own, **values}, part=name, also=also)
+
+
+def load_model(kind: str, spec: str, threads: int | None, values: Mapping[str, Any]) -> Any:
+    """The encoder or reranker of a spec.
+
+    Args:
+        kind: `encoder` or `reranker`.
+        spec: see the module.
+        threads: value of the setting `threads`, where the model has one and `values` gives none.
+        values: settings of the model.
+
+    Raises:
+        ConfigError: a setting is unknown or wrong, or the class does not take its settings.
+        ModelError: there is no such model, or it cannot be run.
+        MissingExtraError: it needs an optional dependency.
+    """
+    name, _ = resolve(kind, spec)
+    try:
+        given = arguments(kind, spec, values)
+    except ValidationError as error:
+        raise ConfigError(f"{kind} {spec!r}: {joined(error)}") from error
+    if "threads" in given and given["threads"] is None:
+        given["threads"] = threads
+    try:
+        return load(kind, name)(**given)
+    except TypeError as error:
+        raise ConfigError(f"{kind} {spec!r}: cannot be made of its settings: {error}") from error
+
+
+def _is_known(kind: str, name: str) -> bool:
+    # Built-in names first: entry points are looked up only when needed.
+    return name in BUILT_IN[kind] or name in _registered(kind)
+
+
+def _imported(target: str) -> Any:
+    module, _, attribute = target.partition(":")
+    return getattr(import_module(module), attribute)

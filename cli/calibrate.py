@@ -116,7 +116,8 @@ def _encoder(engine: Engine) -> Encoder | None:
     settings = engine.config
     if all("dense" not in tier.retrievers for tier in settings.tiers.values()):
         return None
-    return load_encoder(settings.encoder, threads=settings.threads)
+    spec, arguments = settings.encoder_arguments()
+    return load_encoder(spec, **arguments)
 
 
 @contextmanager

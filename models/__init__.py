@@ -8,8 +8,8 @@ from ..lazy import public
 
 if TYPE_CHECKING:
     from .encoder import Encoder
-    from .loading import DEFAULT_ENCODER, load_encoder
-    from .reranker import Reranker, load_reranker
+    from .loading import DEFAULT_ENCODER, load_encoder, load_reranker
+    from .reranker import Reranker
     from .token_vectors import TokenEncoder, TokenVectors, encoded, gives_tokens
     from .tokens import TokenCounter
 
@@ -23,7 +23,7 @@ _HOMES = {
     "encoded": ".token_vectors",
     "gives_tokens": ".token_vectors",
     "load_encoder": ".loading",
-    "load_reranker": ".reranker",
+    "load_reranker": ".loading",
 }
 
 __all__ = [

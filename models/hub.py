@@ -47,17 +47,12 @@ class ModelFiles:
     onnx: Path
 
 
-def is_sentence_transformers(spec: str) -> bool:
-    """Whether a spec asks for the sentence-transformers library."""
-    return spec.startswith(_SENTENCE_TRANSFORMERS)
-
-
 def bundled_names() -> tuple[str, ...]:
     """Names of the models that ship with the package."""
     return tuple(sorted(p.parent.name for p in WEIGHTS.glob("*/model.onnx")))
 
 
-def locate(spec: str) -> ModelFiles:
+def locate(spec: str, registered: Iterable[str] = ()) -> ModelFiles:
     """Find the files of a model; only a hub name touches the network.
 
     A bundled name is looked up first, then a local folder, then the hub. ``org/name`` always means
@@ -65,6 +60,7 @@ def locate(spec: str) -> ModelFiles:
 
     Args:
         spec: a bundled name, a local folder, or ``org/name`` on the hub.
+        registered: names that are looked up before, for the message.
 
     Raises:
         ModelError: nothing answers to that name, or its files cannot be had.
@@ -77,9 +73,11 @@ def locate(spec: str) -> ModelFiles:
         return _in_folder(spec, folder)
     if _HUB_NAME.fullmatch(spec):
         return _on_hub(spec)
+    listed = ", ".join(registered)
     raise ModelError(
         f"no model {spec!r}: it is neither bundled ({', '.join(bundled_names())}), nor a local "
         "folder, nor of the form 'org/name' of a hub model"
+        + (f", nor a registered name ({listed})" if listed else "")
     )
 
 

@@ -1,30 +1,81 @@
-"""How a name becomes an encoder."""
+"""How a name becomes an encoder or a reranker."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from .. import registry
+from ..errors import ConfigError
 from .encoder import Encoder
-from .hub import is_sentence_transformers, locate
+from .hub import locate
+from .reranker import Reranker
 
 DEFAULT_ENCODER = "shortlist-embed"
 """The bundled encoder that ``bundled`` means."""
 
+FEATURES = "features"
+"""Name of the reranker that reads the stages' measurements instead of texts."""
 
-def load_encoder(spec: str = "bundled", *, threads: int | None = None) -> Encoder:
+
+def load_encoder(spec: str = "bundled", *, threads: int | None = None, **settings: Any) -> Encoder:
     """Load an encoder by name.
 
     Args:
         spec: ``bundled``; the name of a bundled model; a local folder; ``org/name`` on the
-            Hugging Face hub; or ``sentence-transformers:NAME`` for any model that library loads.
-        threads: CPU threads for one call; by default two, or one on a single-core machine.
+            Hugging Face hub; ``sentence-transformers:NAME`` for any model that library loads; or
+            the name of an entry point in the group ``shortlist.encoder``.
+        threads: CPU threads for one call, where the encoder has that setting; by default two, or
+            one on a single-core machine.
+        settings: further settings of the encoder.
 
     Raises:
+        ConfigError: a setting is unknown or wrong.
         ModelError: there is no such model, or it cannot be downloaded or run.
         MissingExtraError: the spec needs an optional dependency that is not installed.
     """
-    if is_sentence_transformers(spec):
-        from .sentence_transformers import SentenceTransformersEncoder
+    encoder: Encoder = registry.load_model("encoder", spec, threads, settings)
+    return encoder
 
-        return SentenceTransformersEncoder(spec.partition(":")[2], threads=threads)
+
+def load_reranker(spec: str, *, threads: int | None = None, **settings: Any) -> Reranker:
+    """Load a reranker by name.
+
+    Args:
+        spec: the name of a bundled cross-encoder; a local folder; ``org/name`` on the Hugging Face
+            hub; ``sentence-transformers:NAME`` for any cross-encoder that library loads; or the
+            name of an entry point in the group ``shortlist.reranker``.
+        threads: CPU threads for one call, where the reranker has that setting; by default two, or
+            one on a single-core machine.
+        settings: further settings of the reranker.
+
+    Raises:
+        ConfigError: a setting is unknown or wrong, or the reranker reads an index, not texts.
+        ModelError: there is no such model, or it cannot be downloaded or run.
+        MissingExtraError: the spec needs an optional dependency that is not installed.
+    """
+    if registry.resolve("reranker", spec)[0] == FEATURES:
+        raise ConfigError(
+            f"reranker {spec!r} reads what an engine measures, not texts, so it cannot be loaded "
+            "alone; give it to a Config"
+        )
+    reranker: Reranker = registry.load_model("reranker", spec, threads, settings)
+    return reranker
+
+
+def bundled_encoder(threads: int | None = None) -> Encoder:
+    """The encoder that ships with the package."""
+    return onnx_encoder(DEFAULT_ENCODER, threads)
+
+
+def onnx_encoder(model: str, threads: int | None = None) -> Encoder:
+    """An encoder on ONNX Runtime: a bundled name, a folder, or ``org/name`` on the hub."""
     from .onnx_encoder import OnnxEncoder
 
-    return OnnxEncoder(locate(DEFAULT_ENCODER if spec == "bundled" else spec), threads=threads)
+    return OnnxEncoder(locate(model, registry.names("encoder")), threads=threads)
+
+
+def onnx_reranker(model: str, threads: int | None = None) -> Reranker:
+    """A reranker on ONNX Runtime: a bundled name, a folder, or ``org/name`` on the hub."""
+    from .onnx_reranker import OnnxReranker
+
+    return OnnxReranker(locate(model, registry.names("reranker")), threads=threads)

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from ..errors import ConfigError
+from ..settings import PartSettings
 from .query import Ranking
+
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class LinearSettings(PartSettings):
+    """Settings of `LinearFusion`."""
+
+    weights: dict[str, _Amount] | None = None
+
+
+class RrfSettings(PartSettings):
+    """Settings of `ReciprocalRankFusion`."""
+
+    k: _Amount = 60
+    weights: dict[str, _Amount] | None = None
 
 
 class ReciprocalRankFusion:
@@ -20,6 +38,8 @@ class ReciprocalRankFusion:
         k: how slowly the credit falls with rank; larger lets deep agreement count more.
         weights: stage name to its weight, 1 where absent.
     """
+
+    Settings = RrfSettings
 
     def __init__(self, k: float = 60, weights: Mapping[str, float] | None = None) -> None:
         self._k = k
@@ -55,6 +75,8 @@ class LinearFusion:
         weights: stage name to its weight, 1 where absent. By default a point of BM25 counts as
             much as 0.006 of cosine, chosen on a development set of requests to real servers.
     """
+
+    Settings = LinearSettings
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         self._given = dict(weights or {})

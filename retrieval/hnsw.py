@@ -3,50 +3,88 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from ..errors import MissingExtraError, StoreError
+from ..settings import PartSettings
 from .exact import ExactIndex
 from .query import Ranking
 
-_LINKS = 16
-_BUILD_EF = 200
-_SEARCH_EF = 200
 _FILE = "hnsw.bin"
 # Masks admitting fewer than this share of the rows are searched exactly: a graph walk would spend
 # its time on rows it may not return.
 _EXACT_SHARE = 8
 
 
+class HnswSettings(PartSettings):
+    """Settings of the graph.
+
+    Args:
+        links: links of a row in the graph (M); more find more and take more memory.
+        build_ef: candidates weighed while a row is linked; more find more and build slower.
+        search_ef: candidates weighed in a search; more find more and search slower.
+    """
+
+    search_time: ClassVar[frozenset[str]] = frozenset({"search_ef"})
+
+    links: int = Field(default=16, ge=2, le=1_000)
+    build_ef: int = Field(default=200, ge=1, le=100_000)
+    search_ef: int = Field(default=200, ge=1, le=100_000)
+
+
+_DEFAULTS = HnswSettings()
+
+
 class HnswIndex:
-    """A navigable small-world graph (Malkov and Yashunin 2016; M = 16, ef = 200).
+    """A navigable small-world graph (Malkov and Yashunin 2016).
 
     A mask is honoured by reading on past rows that are not admitted; where that would take most
     of the graph, by an exact search of the admitted rows.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], graph: Any) -> None:
+    Settings = HnswSettings
+
+    def __init__(
+        self, vectors: NDArray[np.float32], graph: Any, search_ef: int = _DEFAULTS.search_ef
+    ) -> None:
         self._vectors = vectors
+        self._search_ef = search_ef
         self._graph = graph
         self._exact = ExactIndex(vectors)
 
     @classmethod
-    def build(cls, vectors: NDArray[np.float32]) -> Self:
-        """Index L2-normalised vectors, shape (n, dim)."""
+    def build(
+        cls,
+        vectors: NDArray[np.float32],
+        *,
+        links: int = _DEFAULTS.links,
+        build_ef: int = _DEFAULTS.build_ef,
+        search_ef: int = _DEFAULTS.search_ef,
+    ) -> Self:
+        """Index L2-normalised vectors, shape (n, dim); for the settings see `HnswSettings`."""
         graph = _new_graph(vectors.shape[1])
         graph.init_index(
-            max_elements=max(1, len(vectors)), M=_LINKS, ef_construction=_BUILD_EF, random_seed=0
+            max_elements=max(1, len(vectors)), M=links, ef_construction=build_ef, random_seed=0
         )
         if len(vectors):
             # One thread: the graph, and so every answer, is the same for the same vectors.
             graph.add_items(vectors, np.arange(len(vectors)), num_threads=1)
-        return cls(vectors, graph)
+        return cls(vectors, graph, search_ef)
 
     @classmethod
-    def load(cls, folder: Path, vectors: NDArray[np.float32]) -> Self:
+    def load(
+        cls,
+        folder: Path,
+        vectors: NDArray[np.float32],
+        *,
+        links: int = _DEFAULTS.links,  # noqa: ARG003
+        build_ef: int = _DEFAULTS.build_ef,  # noqa: ARG003
+        search_ef: int = _DEFAULTS.search_ef,
+    ) -> Self:
         """Read a saved graph over the saved vectors."""
         graph = _new_graph(vectors.shape[1])
         try:
@@ -57,7 +95,7 @@ class HnswIndex:
             raise StoreError(
                 f"{folder / _FILE}: holds {graph.get_current_count()} rows, {len(vectors)} expected"
             )
-        return cls(vectors, graph)
+        return cls(vectors, graph, search_ef)
 
     def save(self, folder: Path) -> None:
         """Write the graph into an existing folder."""
@@ -87,8 +125,8 @@ class HnswIndex:
 
     def _nearest(self, vector: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
         # ef is state of the graph: only ever raised, so that concurrent searches cannot harm.
-        if self._graph.ef < max(_SEARCH_EF, limit + 1):
-            self._graph.set_ef(max(_SEARCH_EF, 2 * limit))
+        if self._graph.ef < max(self._search_ef, limit + 1):
+            self._graph.set_ef(max(self._search_ef, 2 * limit))
         labels, _ = self._graph.knn_query(vector, k=limit, num_threads=1)
         rows: NDArray[np.int64] = labels[0].astype(np.int64)
         return rows

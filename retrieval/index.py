@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..catalog.document import lexical_document
@@ -84,8 +85,13 @@ def rows_of(catalog: Catalog) -> tuple[Tool, ...]:
 
 
 def build_lexical(
-    backend: type[LexicalIndex], tools: Sequence[Tool], boosts: Mapping[str, float]
+    backend: Any,
+    tools: Sequence[Tool],
+    boosts: Mapping[str, float],
+    **settings: Any,
 ) -> LexicalIndex:
-    """Index the tools' fields that have a boost."""
+    """Index the tools' fields that have a boost; `settings` are further ones of the backend."""
     fields = tuple(field for field, boost in boosts.items() if boost > 0)
-    return backend.build([lexical_document(tool, fields) for tool in tools], boosts)
+    documents = [lexical_document(tool, fields) for tool in tools]
+    index: LexicalIndex = backend.build(documents, boosts, **settings)
+    return index

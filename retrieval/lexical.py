@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..errors import ConfigError, StoreError
 from ..text import ANALYZER, analyzer, terms, words
 from .query import Ranking
+from .settings import TantivySettings
 
 #: Distinct terms of a query that are looked up; a longer query keeps its first ones.
 MAX_TERMS = 96
@@ -38,6 +39,8 @@ class TantivyIndex:
     documents and queries go through one analysis (`analysis.words`), and a query is a disjunction
     of terms: nothing a user types is ever parsed.
     """
+
+    Settings = TantivySettings
 
     def __init__(self, folder: Path, boosts: Mapping[str, float]) -> None:
         self._folder = folder

@@ -1,4 +1,8 @@
-"""What a backend, a retriever or a fusion of your own must offer."""
+"""What a backend, a retriever or a fusion of your own must offer.
+
+A part may have settings, see `shortlist.settings.PartSettings`. An index takes them as keyword
+arguments of `build` and `load` beside those listed here, a fusion in its constructor.
+"""
 
 from __future__ import annotations
 

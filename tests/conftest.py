@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+
+from shortlist import registry
+
+
+@pytest.fixture
+def packages(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str, str], None]]:
+    """Registers entry points as if other packages were installed: kind, name, `module:name`."""
+    points: dict[str, list[EntryPoint]] = {}
+    monkeypatch.setattr(registry, "entry_points", lambda *, group: points.get(group, []))
+    registry._registered.cache_clear()
+
+    def register(kind: str, name: str, value: str) -> None:
+        group = f"shortlist.{kind}"
+        points.setdefault(group, []).append(EntryPoint(name, value, group))
+        registry._registered.cache_clear()
+
+    yield register
+    monkeypatch.undo()
+    registry._registered.cache_clear()
 
 
 @pytest.fixture(scope="session")

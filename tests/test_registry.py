@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
@@ -11,23 +10,6 @@ from shortlist import registry
 from shortlist.errors import ConfigError, MissingExtraError
 
 KINDS = tuple(registry.BUILT_IN)
-
-
-@pytest.fixture
-def packages(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Entry points as if other packages were installed."""
-    points: dict[str, list[EntryPoint]] = {}
-    monkeypatch.setattr(registry, "entry_points", lambda *, group: points.get(group, []))
-    registry._registered.cache_clear()
-
-    def register(kind: str, name: str, value: str) -> None:
-        group = f"shortlist.{kind}"
-        points.setdefault(group, []).append(EntryPoint(name, value, group))
-        registry._registered.cache_clear()
-
-    yield register
-    monkeypatch.undo()
-    registry._registered.cache_clear()
 
 
 @pytest.mark.parametrize(

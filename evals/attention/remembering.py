@@ -82,22 +82,25 @@ class Encoders:
     """Encoders by name, each loaded once, when it is first asked for."""
 
     def __init__(self) -> None:
-        self._loaded: dict[tuple[str, int | None], RememberingEncoder] = {}
+        self._loaded: dict[tuple[str, int | None, str], RememberingEncoder] = {}
 
-    def load(self, spec: str = "bundled", threads: int | None = None) -> RememberingEncoder:
+    def load(
+        self, spec: str = "bundled", threads: int | None = None, **settings: Any
+    ) -> RememberingEncoder:
         """The encoder of a name, see `load_encoder`.
 
         Args:
             spec: its name.
             threads: CPU threads for one call.
+            settings: further settings of the encoder.
 
         Raises:
             ModelError: there is no such model, or it cannot be run.
             MissingExtraError: it needs an optional dependency that is not installed.
         """
-        key = spec, threads
+        key = spec, threads, repr(sorted(settings.items()))
         if key not in self._loaded:
-            self._loaded[key] = RememberingEncoder(load_encoder(spec, threads=threads))
+            self._loaded[key] = RememberingEncoder(load_encoder(spec, threads=threads, **settings))
         return self._loaded[key]
 
 
@@ -109,7 +112,8 @@ class _SharingBuilder(Builder):
         self._encoders = encoders
 
     def _encoder(self) -> Encoder:
-        return self._encoders.load(self.config.encoder, self.config.threads)
+        spec, arguments = self.config.encoder_arguments()
+        return self._encoders.load(spec, **arguments)
 
 
 class RememberingEngine(Engine):

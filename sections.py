@@ -1,0 +1,134 @@
+"""Sections of a configuration: tables of settings, with errors that list what exists."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
+
+from . import registry
+from .errors import ConfigError
+from .settings import explain, problem
+
+
+class Section(BaseModel):
+    """A table of settings. An unknown key is an error that lists the keys of the section.
+
+    To add a section, derive a class and add a field of it to `Config`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explained(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        values, problems = cls._prepared(values)
+        made = None
+        try:
+            made = handler(values)
+        except ValidationError as error:
+            problems += explain(error, cls.model_fields)
+        if made is None or problems:
+            raise ValidationError.from_exception_data(cls.__name__, problems)
+        return made
+
+    @classmethod
+    def _prepared(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:
+        return values, []
+
+
+class PartSection(Section):
+    """A section that chooses a registered part; its other keys are the settings of that part.
+
+    Every setting of the part is an attribute of the section, defaults included.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    #: Kind of the part in the registry, and the field that names it.
+    kind: ClassVar[str]
+    chooser: ClassVar[str]
+
+    def arguments(self) -> dict[str, Any]:
+        """Settings of the part, as keyword arguments."""
+        return dict(self.model_extra or {})
+
+    def saved(self) -> dict[str, Any]:
+        """JSON form of what a saved index depends on: the part and its settings."""
+        model = registry.settings_model(self.kind, getattr(self, self.chooser))
+        search_time: frozenset[str] = getattr(model, "search_time", frozenset())
+        return self.model_dump(mode="json", exclude=set(search_time))
+
+    @classmethod
+    def _prepared(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:
+        if not isinstance(values, Mapping):
+            return values, []
+        own = {key: value for key, value in values.items() if key in cls.model_fields}
+        given = {str(key): value for key, value in values.items() if key not in own}
+        spec = own.get(cls.chooser, cls.model_fields[cls.chooser].default)
+        if not isinstance(spec, str):
+            return own, []
+        try:
+            settings = registry.arguments(cls.kind, spec, given, also=cls.model_fields)
+        except ConfigError as error:
+            return own, [problem((cls.chooser,), str(error))]
+        except ValidationError as error:
+            return own, explain(error, ())
+        if clash := set(settings) & set(cls.model_fields):
+            message = f"{cls.kind} {spec!r}: every section has the keys {', '.join(sorted(clash))}"
+            return own, [problem((cls.chooser,), f"{message}; its settings need other names")]
+        _, implied = registry.resolve(cls.kind, spec)
+        return {
+            **own,
+            **{key: settings[key] for key in settings if key in given or key not in implied},
+        }, []
+
+
+class ModelSection(PartSection):
+    """An encoder or a reranker with settings.
+
+    Args:
+        name: spec of the model, see `registry`; every other key is a setting of it.
+    """
+
+    chooser = "name"
+    name: str
+
+    def __str__(self) -> str:
+        settings = self.model_dump(mode="json", exclude={"name"}, exclude_none=True)
+        return f"{self.name} {json.dumps(settings, sort_keys=True)}" if settings else self.name
+
+
+class EncoderConfig(ModelSection):
+    """An encoder with settings, see `ModelSection`."""
+
+    kind = "encoder"
+
+
+class RerankerConfig(ModelSection):
+    """A reranker with settings, see `ModelSection`."""
+
+    kind = "reranker"
+
+
+def checked_model(section: type[ModelSection], value: Any) -> Any:
+    """A spec as it is, a table of a spec and settings as a section.
+
+    Raises:
+        ValidationError: there is no such setting, or its value is wrong.
+        ValueError: `value` is neither text nor a table.
+    """
+    if isinstance(value, str):
+        section.model_validate({"name": value})
+        return value
+    if isinstance(value, Mapping | section):
+        return section.model_validate(value)
+    raise ValueError(f"a name, or a table of `name` and settings, not {type(value).__name__}")

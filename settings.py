@@ -1,0 +1,130 @@
+"""Settings of registered parts: pydantic models, and errors that list what exists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from reprlib import Repr
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+# Type of an error whose message is already in its final form.
+_EXPLAINED = "explained"
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
+class PartSettings(BaseModel):
+    """Base class for the settings of a backend, fusion, strategy, encoder or reranker.
+
+    A registered class names its settings in a class attribute `Settings`. The settings reach the
+    class as keyword arguments: a lexical or dense index gets them in `build` and in `load`, every
+    other part in its constructor.
+
+    Example::
+
+        class UsearchSettings(PartSettings):
+            links: int = Field(default=16, ge=2)
+
+        class UsearchIndex:
+            Settings = UsearchSettings
+
+            @classmethod
+            def build(cls, vectors, *, links): ...
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    #: Settings that only a search reads. Changing one does not rebuild a saved index.
+    search_time: ClassVar[frozenset[str]] = frozenset()
+
+
+class NoSettings(PartSettings):
+    """The settings of a part that has none."""
+
+
+def read_settings(
+    model: type[BaseModel],
+    values: Mapping[str, Any],
+    *,
+    part: str,
+    also: Iterable[str] = (),
+) -> dict[str, Any]:
+    """The validated value of every setting, defaults included.
+
+    Args:
+        model: the part's settings model.
+        values: the settings that were given.
+        part: registered name of the part, for messages.
+        also: further keys that are allowed beside the settings, for messages.
+
+    Raises:
+        ValidationError: a key is unknown or a value is wrong; its messages are final.
+    """
+    fields = list(model.model_fields)
+    unknown = set(values) - set(fields) if model.model_config.get("extra") != "allow" else set()
+    problems = [
+        problem((key,), _unknown([*fields, *also], part)) for key in values if key in unknown
+    ]
+    try:
+        made = model.model_validate(
+            {key: value for key, value in values.items() if key not in unknown}
+        )
+    except ValidationError as error:
+        problems += explain(error, [*fields, *also], part)
+    if problems:
+        raise ValidationError.from_exception_data(model.__name__, problems)
+    return {**{field: getattr(made, field) for field in fields}, **(made.model_extra or {})}
+
+
+def explain(
+    error: ValidationError, known: Iterable[str], part: str | None = None
+) -> list[InitErrorDetails]:
+    """The problems of a validation with final messages.
+
+    Args:
+        error: the failed validation.
+        known: keys that exist.
+        part: registered name of the part whose settings were validated, if any.
+    """
+    return [
+        problem(found["loc"], _message(found, known, part))
+        for found in error.errors(include_url=False, include_context=False)
+    ]
+
+
+def problem(location: tuple[int | str, ...], message: str) -> InitErrorDetails:
+    """A problem at a location, with a final message."""
+    return InitErrorDetails(
+        type=PydanticCustomError(_EXPLAINED, message), loc=tuple(location), input=None
+    )
+
+
+def joined(error: ValidationError) -> str:
+    """All problems in one line: `place: message; place: message`."""
+    lines = []
+    for found in explain(error, ()):
+        place, message = ".".join(map(str, found["loc"])), str(found["type"])
+        lines.append(f"{place}: {message}" if place else message)
+    return "; ".join(lines)
+
+
+def _message(found: Any, known: Iterable[str], part: str | None) -> str:
+    kind, text = found["type"], str(found["msg"])
+    if kind == _EXPLAINED:
+        return text
+    if kind == "extra_forbidden":
+        return _unknown(known if len(found["loc"]) == 1 else (), part)
+    if kind == "value_error":
+        text = text.removeprefix("Value error, ")
+    elif kind == "missing":
+        text = "this setting is required"
+    else:
+        text = f"{text[:1].lower()}{text[1:]}, not {_SHORT.repr(found['input'])}"
+    return text if part is None else f"for {part}, {text}"
+
+
+def _unknown(known: Iterable[str], part: str | None) -> str:
+    listed = ", ".join(known)
+    what = "unknown setting" if part is None else f"unknown setting of {part}"
+    return f"{what}; there are: {listed}" if listed else what
