@@ -15,25 +15,32 @@ _TEXTS = (
     "C012345678",
     "U012345678",
     "bkp_0123456789ab",
-    "1" * 10 + ".000001",
+    "1700000000.000001",
 )
 
 
 def example_arguments(schema: Mapping[str, Any]) -> Any:
     """A small value of a schema: required properties, the first of every choice.
 
-    Reads what the testbed's schemas hold: types, choices, patterns, lengths and bounds.
+    Reads what the testbed's schemas hold: types, choices, patterns, lengths, bounds and references
+    to `$defs`.
 
     Args:
-        schema: JSON Schema of the arguments, or of one of them.
+        schema: JSON Schema of the arguments.
     """
+    return _example(schema, schema.get("$defs", {}))
+
+
+def _example(schema: Mapping[str, Any], shared: Mapping[str, Any]) -> Any:
+    if "$ref" in schema:
+        return _example(shared[schema["$ref"].rpartition("/")[2]], shared)
     if "const" in schema:
         return schema["const"]
     if schema.get("enum"):
         return schema["enum"][0]
     if choices := schema.get("anyOf") or schema.get("oneOf"):
         rest = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
-        return example_arguments({**rest, **choices[0]})
+        return _example({**rest, **choices[0]}, shared)
     kind = schema.get("type", "object" if "properties" in schema else "string")
     match kind[0] if isinstance(kind, list) else kind:
         case "object":
@@ -41,9 +48,10 @@ def example_arguments(schema: Mapping[str, Any]) -> Any:
             least = schema.get("minProperties", 0)
             names = list(dict.fromkeys((*schema.get("required", ()), *known)))
             names = names[: max(least, len(schema.get("required", ())))]
-            return {name: example_arguments(known.get(name, {})) for name in names}
+            return {name: _example(known.get(name, {}), shared) for name in names}
         case "array":
-            return [example_arguments(schema.get("items", {}))] * max(1, schema.get("minItems", 1))
+            one = _example(schema.get("items", {}), shared)
+            return [one] * max(1, schema.get("minItems", 1))
         case "integer" | "number":
             return max(1, schema.get("minimum", 1))
         case "boolean":

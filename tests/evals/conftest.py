@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +23,10 @@ class OverlapEngine:
     asked: list[tuple[str, str]] = field(default_factory=list)
     ran: Mapping[str, str] = field(default_factory=dict)
 
-    def search(self, query: str, *, tier: str, k: int, allowed: Iterable[str] | None = None) -> Any:
+    def view(self, *, allowed: Iterable[str] | None = None) -> Any:
+        return SimpleNamespace(search=partial(self._search, allowed=allowed))
+
+    def _search(self, query: str, *, tier: str, k: int, allowed: Iterable[str] | None) -> Any:
         self.asked.append((tier, query))
         if query == "refuse me":
             raise RequestError("query: refused")

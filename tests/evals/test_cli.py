@@ -157,14 +157,14 @@ def test_records_and_the_tables_made_of_them(files: Path) -> None:
 def test_a_run_whose_tiers_did_not_run_as_asked_is_not_recorded(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shortlist import Engine, Selection
+    from shortlist import Selection, View
 
-    search = Engine.search
+    search = View.search
 
-    def downgraded(engine: Engine, *args: Any, **options: Any) -> Selection:
-        return replace(search(engine, *args, **options), tier="cheaper", tier_reason="too slow")
+    def downgraded(view: View, *args: Any, **options: Any) -> Selection:
+        return replace(search(view, *args, **options), tier="cheaper", tier_reason="too slow")
 
-    monkeypatch.setattr(Engine, "search", downgraded)
+    monkeypatch.setattr(View, "search", downgraded)
     result = run(*COMMON, "--record", "mine.json")
     assert result.exit_code == 1
     assert "lexical: cheaper: too slow" in result.stderr

@@ -92,13 +92,13 @@ def test_discovery_asks_for_what_it_needs_once(catalog):
 
 
 def test_two_phases_promote_what_a_model_names_and_append_it(bench):
-    arm = bench.two_phase(Settings(k=1, schema_budget=4_000))
+    arm = bench.two_phase(Settings({"k": 1, "pool": "summaries", "schema_tokens": 4_000}))
     outcomes = bench.outcomes(arm)
     assert all(one.visible == one.asked for one in outcomes)
     assert all(one.typed <= one.offered for one in outcomes)
     again = Script("again", "session", (*TALK.turns, TALK.turns[0]))
     assert bench.outcomes(arm, [again])[-1].typed == 1
-    deaf = bench.two_phase(Settings(k=1, schema_budget=0, check=False))
+    deaf = bench.two_phase(Settings({"k": 1, "pool": "summaries", "schema_tokens": 0}, check=False))
     assert not any(one.typed for one in bench.outcomes(deaf))
 
 
@@ -118,8 +118,8 @@ def test_a_remembering_engine_answers_as_an_engine_does(catalog, shared):
     for _ in range(2):
         for allowed in (None, ["web/read_feed", "web/fetch_page"]):
             queries = ["read a feed", "merge", "read a feed"]
-            expected = plain.search_many(queries, k=5, allowed=allowed)
-            found = fast.search_many(queries, k=5, allowed=allowed)
+            expected = plain.view(allowed=allowed).search_many(queries, k=5)
+            found = fast.view(allowed=allowed).search_many(queries, k=5)
             assert [one.hits for one in found] == [one.hits for one in expected]
 
 
@@ -173,10 +173,10 @@ def test_rules_of_the_testbed_let_every_session_do_its_work(catalog):
     for script in load_scripts(catalog):
         if script.kind != "session":
             continue
-        state = engine.admission().state.granted(*script.scopes)
+        state = engine.view().state.granted(*script.scopes)
         for turn in script.turns:
             for tool_id in turn.needed:
-                assert engine.admission(state).admits(tool_id), (script.id, turn.user)
+                assert engine.view(state).permits(tool_id), (script.id, turn.user)
                 state = engine.after_call(state, tool_id)
 
 
@@ -207,7 +207,8 @@ def test_poison_is_seen_where_nothing_holds_it_back(catalog, shared):
     bench = Workbench(with_poison(catalog), [TALK], shared, engine=engine)
     everything = exposure(bench.full(), [TALK], poisoned, shared.count, bench.prices)
     assert (everything["named"], everything["tools_offered"]) == (1.0, 12)
-    trusted = bench.trusted(Settings(k=10))
+    trusted = bench.trusted(Settings())
     held = exposure(trusted, [TALK], poisoned, shared.count, bench.prices)
-    assert held["tools_named"] == 12 - len(trusted.withheld & {tool.id for tool in poisoned})
-    assert not {tool.id for tool in catalog} & trusted.withheld
+    withheld = set(engine.quarantined)
+    assert held["tools_named"] == 12 - len(withheld & {tool.id for tool in poisoned})
+    assert not {tool.id for tool in catalog} & withheld

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from shortlist import demo
 from shortlist.evals.attention import growth, remembering
-from shortlist.evals.attention.growth import Plan, settings_for
+from shortlist.evals.attention.growth import Plan
 from shortlist.evals.attention.replay import replay
-from shortlist.evals.attention.settings import OURS, WORKING
+from shortlist.evals.attention.settings import WORKING
 from shortlist.evals.attention.sizes import padded
 from shortlist.evals.attention.tasks import Script, Turn
 from shortlist.evals.attention.workbench import Shared, Workbench
@@ -51,7 +49,7 @@ def watched(bench, settings):
 
 
 def test_a_server_in_use_stands_in_the_prefix_from_the_next_turn_on(bench):
-    first, thanks, again, _ = watched(bench, replace(WORKING, k=10, promoted=1))
+    first, thanks, again, _ = watched(bench, WORKING.changed(k=1))
     of_github = {tool.id for tool in CATALOG if tool.server == "github"}
     assert "github/get_job_logs" in first.offered
     assert not of_github <= first.offered
@@ -62,28 +60,29 @@ def test_a_server_in_use_stands_in_the_prefix_from_the_next_turn_on(bench):
 
 
 def test_what_cannot_be_called_puts_no_server_in_use(bench):
-    *_, last = watched(bench, replace(WORKING, k=1, working=100, in_use=0))
+    *_, last = watched(bench, WORKING.changed(k=1, pool_tokens=100, in_use_tokens=0))
     assert "jira/link_issues" not in last.offered
     assert "jira/create_issue" not in last.offered
 
 
 def test_what_is_found_is_told_in_the_room_that_servers_leave(bench):
     count = bench.shared.count
-    for shown in watched(bench, replace(WORKING, working=1_000, in_use=600)):
+    for shown in watched(bench, WORKING.changed(pool_tokens=1_000, in_use_tokens=600)):
         in_use = shown.head[2:]
         assert sum(map(count, (*in_use, *shown.tail))) <= 1_000
         assert sum(map(count, in_use)) <= 600
 
 
 def test_without_lines_nothing_but_the_prompt_offers(bench):
-    for shown in watched(bench, replace(WORKING, working=0, in_use=0)):
+    for shown in watched(bench, WORKING.changed(pool_tokens=0, in_use_tokens=0)):
         assert not shown.tail
         assert shown.offered == shown.typed
 
 
-def test_a_catalog_is_shown_whole_as_long_as_its_arguments_have_room(shared, larger):
-    assert settings_for(CATALOG, shared) is OURS
-    assert settings_for(larger, shared) is WORKING
+def test_a_catalog_is_shown_whole_as_long_as_its_arguments_have_room(bench, shared):
+    small = Workbench(CATALOG, [TALK], shared, engine=shared.engine(CATALOG, tiers=["lexical"]))
+    assert set(small.two_phase(WORKING).levels) == {"arguments"}
+    assert set(bench.two_phase(WORKING).levels) == {"search"}
 
 
 class Letters:
@@ -99,7 +98,7 @@ class Letters:
 
 def test_every_size_is_measured_and_at_the_largest_a_curve(monkeypatch):
     monkeypatch.setattr(remembering, "load_encoder", lambda spec, *, threads: Letters())
-    curve = {"working set": WORKING, "nothing": replace(WORKING, working=0, in_use=0)}
+    curve = {"working set": WORKING, "nothing": WORKING.changed(pool_tokens=0, in_use_tokens=0)}
     monkeypatch.setattr(growth, "CURVE", curve)
     steps, shared = [], Shared()
     plan = Plan(sizes=(50, 130))

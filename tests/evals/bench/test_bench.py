@@ -94,7 +94,7 @@ def test_the_rules_are_of_every_kind_and_leave_most_tools() -> None:
     gate, state = mixed_rules(demo.load_catalog())
     assert len(gate.rules) == RULES
     engine = Engine.from_tools(demo.load_catalog(), tiers=["lexical"], gate=gate)
-    kinds = {refusal.kind for refusal in engine.admission(state).refusals}
+    kinds = {refusal.kind for refusal in engine.view(state).admission.refusals}
     assert {"scope", "precondition"} <= kinds
     assert not [one for one in engine.problems if one.kind in ("never_holds", "conflict")]
 

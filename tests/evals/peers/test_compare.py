@@ -131,7 +131,7 @@ def test_one_failure_costs_one_row(catalog: Catalog) -> None:
 
 def test_a_failure_of_a_tier_is_raised(catalog: Catalog) -> None:
     class Broken:
-        def search(self, *_args: Any, **_kwargs: Any) -> None:
+        def view(self, *_args: Any, **_kwargs: Any) -> None:
             raise RuntimeError("a defect")
 
     with pytest.raises(RuntimeError, match="a defect"):
