@@ -41,7 +41,7 @@ class Decides(Protocol):
 # Logistic regression of "a follow-up, not a turn apart from the conversation" on conversations and
 # on requests that no tool serves put after others' conversations; a fiftieth of the follow-ups it
 # was fitted on is below the threshold.
-_TERMS, _LETTERS, _FITS, _INTERCEPT, _FOLLOWS = -2.2, -0.71, 0.6, 8.0, 0.2
+_TERMS, _LETTERS, _FITS, _INTERCEPT, _FOLLOWS = -2.2, -0.71, 0.6, 8.0, 0.08
 
 
 @dataclass(frozen=True, slots=True)

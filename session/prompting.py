@@ -182,9 +182,12 @@ class SessionPrompt:
 
     def to_dict(self, view: View) -> dict[str, Any]:
         """JSON form of what `saved` takes."""
-        late = np.flatnonzero(_mask(view) & ~self._permitted)
-        tools = view.admission.index.tools
-        return {"prompt": self._prompt.to_dict(), "late": [tools[row].id for row in late.tolist()]}
+        late: list[str] = []
+        if view.catalog is self._prompt.catalog:
+            tools = view.admission.index.tools
+            rows = np.flatnonzero(_mask(view) & ~self._permitted)
+            late = [tools[row].id for row in rows.tolist()]
+        return {"prompt": self._prompt.to_dict(), "late": late}
 
 
 def check_format(name: str) -> None:
