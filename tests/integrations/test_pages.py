@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from langchain.agents import create_agent
 from langchain_core.messages import ToolMessage
 
 import shortlist
 from shortlist import Engine
 from shortlist.demo import load_catalog
 from shortlist.gating.verdict import Status
+from shortlist.session import read_events
 
 from .conftest import ScriptedModel, call, say
 
@@ -31,7 +33,8 @@ def lines_of(code: str) -> int:
     return sum(bool(line.strip()) for line in code.splitlines())
 
 
-def test_langchain_in_twenty_lines(tools, calls):
+def test_langchain_in_twenty_lines(tools, calls, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     wanted = {"owner": "acme", "repo": "shop"}
     issue = {**wanted, "title": "Prices are wrong"}
     model = ScriptedModel(
@@ -40,7 +43,7 @@ def test_langchain_in_twenty_lines(tools, calls):
             say("Two are open."),
         ]
     )
-    (code,) = blocks_of("langchain.md")
+    code, settings = blocks_of("langchain.md")
     assert lines_of(code) <= 20
     names: dict[str, Any] = {"tools": tools, "model": model}
     exec(compile(code, "langchain.md", "exec"), names)
@@ -50,6 +53,11 @@ def test_langchain_in_twenty_lines(tools, calls):
     assert done.status == "success"
     assert json.loads(refused.content)["status"] == "denied"
     assert names["result"]["messages"][-1].text == "Two are open."
+    exec(compile(settings, "langchain.md", "exec"), names)
+    model.script = [say("Hello.")]
+    create_agent(model, middleware=[names["middleware"]]).invoke({"messages": [("user", "hi")]})
+    assert "search_code" in model.offered[-1]
+    assert [event["kind"] for event in read_events("decisions.jsonl")] == ["turn", "prompt"]
 
 
 class Provider:
