@@ -26,7 +26,7 @@ class Problem:
 
     Args:
         kind: `unknown_scope`, `never_holds`, `conflict`, `cycle`, `after_nothing` or
-            `concerns_nothing`; `docs/gate.md` says what each means.
+            `concerns_nothing`; `docs/views.md` says what each means.
         rule: the rule, as reports name it.
         reason: a sentence.
         severity: `error` where tools are held back for ever, `warning` where a rule has no effect

@@ -21,7 +21,7 @@ class Refusal:
     Args:
         tool_id: the tool.
         kind: `scope`, `precondition`, `annotation`, `predicate_error`, `excluded`, `quarantined` or
-            `not_allowed`; `docs/gate.md` says what each means.
+            `not_allowed`; `docs/views.md` says what each means.
         reason: a sentence for people and models.
         unlocked_by: ids of admitted tools a call of which leads to this one, at most a few;
             empty where no call does.

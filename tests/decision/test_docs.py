@@ -3,15 +3,40 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import shortlist
+from shortlist.decision import Decider
+from shortlist.decision.measurements import DEPTH
+from shortlist.decision.policy import MIN_TOOLS
+
+PAGE = (Path(shortlist.__file__).parent / "docs" / "deciding.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs(capsys):
-    page = (Path(shortlist.__file__).parent / "docs" / "deciding.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    exec(compile(program, "docs/deciding.md", "exec"), {})
-    cut, reason = capsys.readouterr().out.strip().splitlines()
-    assert "keeps 95% of right tools" in cut
+def test_the_examples_run(capsys):
+    names = {}
+    for program in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        exec(compile(program, "docs/deciding.md", "exec"), names)
+    reason, unjudged, cut, judged = capsys.readouterr().out.strip().splitlines()
     assert re.search(r"no tool fits: the probability that any does is 0\.\d+", reason)
+    assert unjudged.startswith("only 2 tools are permitted")
+    assert "keeps 95% of right tools" in cut
+    assert "github/create_issue" in judged
+
+
+def test_the_numbers_are_those_of_the_code():
+    assert f"fewer than {MIN_TOOLS} tools are permitted" in PAGE
+    assert f"at least {DEPTH} hits" in PAGE
+    assert f"first {DEPTH} hits" in PAGE
+
+
+def test_another_encoder_is_not_judged_and_told():
+    decider = Decider.bundled().for_encoder("another")
+    assert set(decider.gates) == {"lexical"}
+    assert "was fitted to another encoder" in decider.unfit["hybrid"]
+
+
+def test_the_setting_is_read():
+    (declared,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    assert shortlist.Config(**tomllib.loads(declared)).decision == "gates.json"

@@ -1,4 +1,4 @@
-"""The page on the gate: its examples run, and each reason in it comes from a real refusal."""
+"""The pages on permissions: their examples run, and each reason comes from a real refusal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shortlist import Config, Engine
+from shortlist import Config, Engine, View
 from shortlist.errors import ConfigError
 from shortlist.gating import (
     Admission,
@@ -30,17 +30,20 @@ from shortlist.gating.problem import rule_problems
 
 from .conftest import make_engine
 
-PAGE = (Path(__file__).parents[2] / "docs" / "gate.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+GATE, VIEWS, VOTES = (
+    (DOCS / name).read_text(encoding="utf-8") for name in ("gate.md", "views.md", "votes.md")
+)
 
 
 def table(title: str) -> list[str]:
-    """The first column of the table under a heading."""
-    section = PAGE.split(f"## {title}\n")[1].split("\n## ")[0]
+    """The first column of a table in the page on views."""
+    section = VIEWS.split(f"## {title}\n")[1].split("\n## ")[0]
     return re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 def boom(state: State) -> bool:
@@ -92,7 +95,7 @@ def test_every_problem_is_found() -> None:
     assert found == [[kind] for kind in table("What is wrong with rules")]
 
 
-FORMS = [form for form in re.findall(r"\| `(\{ \w+ = .*? \})` \|", PAGE) if "..." not in form]
+FORMS = [form for form in re.findall(r"\| `(\{ \w+ = .*? \})` \|", GATE) if "..." not in form]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -104,17 +107,28 @@ def test_the_conditions_of_the_table_are_there() -> None:
     assert len(FORMS) == 7
 
 
-def test_the_examples_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", [GATE, VIEWS, VOTES], ids=["gate", "views", "votes"])
+def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     build = Engine.from_tools
     monkeypatch.setattr(
         Engine, "from_tools", lambda tools, **settings: build(tools, tiers=["lexical"], **settings)
     )
     names: dict[str, Any] = {}
-    for block in blocks("python"):
-        exec(compile(block, "gate.md", "exec"), names)
-    declared, trusting = blocks("toml")
+    for block in blocks(page, "python"):
+        exec(compile(block, "docs", "exec"), names)
+
+
+def test_the_configurations_are_read() -> None:
+    (declared,), (trusting,) = blocks(GATE, "toml"), blocks(VOTES, "toml")
     assert Config(**tomllib.loads(trusting)).trust.approved == ("files/read",)
     config = Config(**tomllib.loads(declared))
     assert len(config.gate.rules) == 3
     with pytest.raises(ConfigError, match="no scope"):
         Config(**tomllib.loads(declared.replace('scope = "github:write"', 'scope = "oops"')))
+
+
+def test_every_verb_of_a_view_is_on_the_page() -> None:
+    public = {name for name in vars(View) if not name.startswith("_")}
+    listed = set(re.findall(r"`(\w+)(?:\(.*?\))?`", VIEWS))
+    # What an example shows, and what only other modules of the package use.
+    assert public - listed <= {"catalog", "state", "decision"}

@@ -1,24 +1,44 @@
-"""What docs/loading.md says, run."""
+"""What docs/loading.md and docs/loaders.md say, run."""
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import shortlist
+from shortlist import Config
+from shortlist.config import SessionConfig
+from shortlist.loaders import SchemaLoader
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.schemas import TIMEOUT
 
-PAGE = Path(shortlist.__file__).parent / "docs" / "loading.md"
+DOCS = Path(shortlist.__file__).parent / "docs"
+LOADING = (DOCS / "loading.md").read_text(encoding="utf-8")
 
 
-def test_the_examples_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 7
-    names: dict[str, object] = {}
+def run(page: str, count: int) -> dict[str, Any]:
+    """The names that a page's examples define."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == count
+    names: dict[str, Any] = {}
     for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), names)  # the project's own page
+        exec(compile(block, page, "exec"), names)  # the project's own page
+    return names
+
+
+def test_the_examples_on_loading_run():
+    run("loading.md", 2)
+
+
+def test_the_examples_on_the_classes_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run("loaders.md", 4)
     definition = names["load_catalog"]().get("web/fetch_page")
 
     class Client:
@@ -26,13 +46,34 @@ def test_the_examples_run(tmp_path, monkeypatch):
             assert tool_id == definition.id
             return definition
 
-    from shortlist.loaders import SchemaLoader
-
     loaded = SchemaLoader(names["Registry"](Client()), timeout=TIMEOUT).load([definition])
     assert list(loaded.tools.values()) == [definition]
 
 
 def test_every_format_is_on_the_page():
-    text = PAGE.read_text(encoding="utf-8")
     for style in FORMATS:
-        assert f"`{style}`" in text
+        assert f"`{style}`" in LOADING
+
+
+SETTINGS = dict(
+    re.findall(r"^\| `(\w+)` \| (.+?) \| ", LOADING.split("## Settings")[1], re.MULTILINE)
+)
+
+
+def test_every_setting_is_on_the_page():
+    assert list(SETTINGS) == list(SessionConfig.model_fields)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_defaults_are_those_of_the_code(name):
+    default = SessionConfig.model_fields[name].default
+    said = SETTINGS[name].strip("`")
+    if default in (None, (), ""):
+        assert said.startswith(("none", "empty", "the engine's", "3, or the engine's"))
+    else:
+        assert said == (default if isinstance(default, str) else json.dumps(default))
+
+
+def test_the_configuration_is_read():
+    (declared,) = re.findall(r"```toml\n(.*?)```", LOADING, re.DOTALL)
+    assert Config(**tomllib.loads(declared)).session.active_tools == 30

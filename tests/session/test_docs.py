@@ -1,4 +1,4 @@
-"""What docs/session.md says, run."""
+"""What docs/session.md and docs/searching.md say, run."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import shortlist
+from shortlist.session import Turn
 
-PAGE = Path(shortlist.__file__).parent / "docs" / "session.md"
+DOCS = Path(shortlist.__file__).parent / "docs"
 
 
-def test_the_examples_do_what_the_page_says() -> None:
+@pytest.mark.parametrize(("page", "count"), [("session.md", 5), ("searching.md", 1)])
+def test_the_examples_do_what_the_page_says(page: str, count: int) -> None:
     names: dict[str, Any] = {}
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == count
     for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), names)
+        exec(compile(block, page, "exec"), names)
+
+
+def test_what_the_pages_say_of_a_turn_is_there() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")))
+    named = set(re.findall(r"`turn\.(\w+)`", text))
+    assert named
+    for name in named - {"passing", "details", "missing", "changed_bytes", "working_tokens"}:
+        assert name in Turn.__dataclass_fields__ or hasattr(Turn, name), name

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import shortlist
-from shortlist.loaders import Prompt
 from shortlist.session import read_events
 
 _PAGE = Path(shortlist.__file__).parent / "docs" / "events.md"
@@ -22,12 +21,12 @@ def test_the_page_runs_and_names_every_field(engine, tmp_path, monkeypatch):
         exec(compile(block, "events.md", "exec"), names)
     recorder = names["recorder"]
     assert recorder.failures == (0, 0)
-    turn, call = read_events("decisions.jsonl")
-    assert turn["turn_id"] == "42/1"
-    assert call["status"] in ("promoted", "passed")
-    shown = Prompt(engine.catalog).turn(names["turn"].active)
-    recorder.prompt(names["session"].id, 1, shown)
     rows = list(read_events("decisions.jsonl"))
+    assert [row["kind"] for row in rows] == ["turn", "prompt", "call"]
+    assert rows[0]["turn_id"] == "42/1"
+    assert rows[-1]["status"] in ("promoted", "passed")
+    recorder.prompt(names["session"].id, 1, names["turn"].shown)
+    assert [*read_events("decisions.jsonl")][-1]["kind"] == "prompt"
     head = {"kind", "turn_id", "session", "turn", "at"}
     for row in rows:
         (line,) = re.findall(rf"^\| `{row['kind']}` \| (.*) \|$", page, re.MULTILINE)

@@ -1,0 +1,34 @@
+"""The README's Python runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import shortlist
+from shortlist import Catalog, Tool
+
+_README = Path(shortlist.__file__).parent / "README.md"
+_STATUS = {"type": "object", "properties": {"status": {"type": "string"}}}
+_TOOLS = (
+    Tool("list_invoices", "billing", "List invoices, such as those that are overdue", _STATUS),
+    Tool("list_customers", "billing", "List the customers that get invoices"),
+    Tool("delete_draft", "billing", "Delete the draft of an invoice"),
+    Tool("get_forecast", "weather", "The weather forecast for a city"),
+)
+
+
+def test_the_readme_runs(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    listed = json.dumps([tool.to_dict() for tool in _TOOLS])
+    Path("tools.json").write_text(listed, encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", _README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 2
+    names: dict[str, Any] = {"fresh_catalog": Catalog(_TOOLS)}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), names)
+    assert "billing/list_invoices" in capsys.readouterr().out
+    assert names["verdict"].passed
+    assert names["session"].state.called == ("billing/list_invoices",)
