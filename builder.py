@@ -19,13 +19,16 @@ from .errors import ConfigError, StoreError
 from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
-from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
-from .retrieval.features import FeatureScorer
-from .retrieval.index import Index, build_lexical, rows_of
+from .retrieval import CandidateScorer, Fusion, LexicalIndex, Strategy
+from .retrieval.change import Change, patched
+from .retrieval.features import FeatureScorer, reader
+from .retrieval.index import Dense, Documents, Index, rows_of
 from .retrieval.learned import Learned
+from .retrieval.names import Names
+from .retrieval.protocols import Updatable
 from .retrieval.rerank import ModelRerank, TextScorer
 from .retrieval.store import Saved, current, read, save
-from .retrieval.vectors import Vectors, encode_tools
+from .retrieval.vectors import Vectors, encode_tools, patch_vectors
 
 Progress = Callable[[int, int], None]
 #: Name of the reranker that reads the stages' measurements instead of texts.
@@ -62,6 +65,7 @@ class Builder:
         rerankers = {self._spec(tier.reranker) for tier in config.tiers.values() if tier.reranker}
         self._rerankers = sorted(rerankers)
         self._reads_tokens = FEATURES in rerankers
+        self._read = reader()
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
@@ -88,16 +92,56 @@ class Builder:
         learned = learned.fitting(tools, vectors) if learned else None
         return self._dense_index(catalog, tools, lexical, vectors, encoded, learned)
 
+    def updated(self, index: Index, catalog: Catalog, *, progress: Progress | None = None) -> Index:
+        """The index of the next catalog version, made from the last one and the difference.
+
+        Where more than half of the tools differ it is built anew, from the vectors there are. The
+        last index goes on to serve its requests.
+        """
+        catalog = without_voting_tools(catalog)
+        change = Change.between(index.tools, index.rows, catalog)
+        touched = max(len(change.rows), len(change.gone()))
+        if touched * 2 > len(catalog):
+            return self.build(
+                catalog, known=index.vectors, learned=index.learned, progress=progress
+            )
+        dense, lexical, learned, encoded = index.dense, index.lexical, index.learned, 0
+        if dense is not None and touched:
+            vectors, encoded = patch_vectors(dense.encoder, dense.vectors, change, progress)
+            learned = learned.fitting(change.tools, vectors) if learned else None
+            values = vectors.values
+            if learned is not None:
+                fresh = learned.vectors(change.changed(), values[change.rows])
+                values = patched(dense.values, len(values), change.rows, fresh)
+            searched = _updated(dense.index, values, change.rows)
+            if searched is None:
+                searched = self._dense.build(values)
+            dense = Dense(searched, vectors, values, dense.encoder)
+        if lexical is not None and touched:
+            lexical = _updated(lexical, self._documents(change.tools), change.rows)
+            if lexical is None:
+                lexical = self._built_lexical(change.tools)
+        names = index.names.patched(change)
+        return self._index(
+            catalog, change.tools, lexical, dense, encoded, learned, names=names, change=change
+        )
+
     def taught(self, index: Index, learned: Learned | None) -> Index:
         """An index over the same tools with what usage taught, or without any.
 
         Raises:
             ConfigError: no tier uses vectors.
         """
-        if self._dense is None or index.vectors is None:
+        if self._dense is None or index.dense is None:
             raise ConfigError("usage changes vectors, and no tier uses any")
         return self._dense_index(
-            index.catalog, index.tools, index.lexical, index.vectors, index.encoded, learned
+            index.catalog,
+            index.tools,
+            index.lexical,
+            index.dense.vectors,
+            index.encoded,
+            learned,
+            names=index.names,
         )
 
     def open(
@@ -144,7 +188,9 @@ class Builder:
         )
 
     def save(self, index: Index, folder: Path) -> None:
-        """Write an index as the new current version of a folder."""
+        """Write an index as the new current version of a folder, as if built as a whole."""
+        if not index.fresh:
+            index = self.build(index.catalog, known=index.vectors, learned=index.learned)
         save(index, folder, self._settings(), self.screening.to_dict(index.catalog))
 
     def _settings(self) -> dict[str, Any]:
@@ -189,7 +235,13 @@ class Builder:
     def _built_lexical(self, tools: tuple[Tool, ...]) -> LexicalIndex | None:
         if self._lexical is None:
             return None
-        return build_lexical(self._lexical, tools, self.config.lexical.boosts)
+        boosts = self.config.lexical.boosts
+        built: LexicalIndex = self._lexical.build(self._documents(tools), boosts)
+        return built
+
+    def _documents(self, tools: tuple[Tool, ...]) -> Documents:
+        boosts = self.config.lexical.boosts
+        return Documents(tools, tuple(name for name, boost in boosts.items() if boost > 0))
 
     def _dense_index(
         self,
@@ -201,35 +253,38 @@ class Builder:
         learned: Learned | None,
         *,
         folder: Path | None = None,
+        names: Names | None = None,
     ) -> Index:
         """An index with a dense stage over the refined vectors, opened from `folder` or built."""
-        values = vectors.values if learned is None else learned.vectors(tools, vectors)
-        dense = self._dense.build(values) if folder is None else self._dense.load(folder, values)
-        return self._index(
-            catalog, tools, lexical, (dense, vectors, self._encoder()), values, encoded, learned
-        )
+        values = vectors.values if learned is None else learned.vectors(tools, vectors.values)
+        built = self._dense.build(values) if folder is None else self._dense.load(folder, values)
+        dense = Dense(built, vectors, values, self._encoder())
+        return self._index(catalog, tools, lexical, dense, encoded, learned, names=names)
 
     def _index(
         self,
         catalog: Catalog,
         tools: tuple[Tool, ...],
         lexical: LexicalIndex | None,
-        dense: tuple[DenseIndex, Vectors, Encoder] | None,
-        values: NDArray[np.float32] | None = None,
+        dense: Dense | None,
         encoded: int = 0,
         learned: Learned | None = None,
+        *,
+        names: Names | None = None,
+        change: Change | None = None,
     ) -> Index:
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
         def scorer(spec: str) -> CandidateScorer:
             if spec == FEATURES:
-                tokens = dense[1].tokens if dense else None
-                return FeatureScorer(tools, values, tokens, lexical)
+                values = dense.values if dense else None
+                tokens = dense.vectors.tokens if dense else None
+                return FeatureScorer(tools, values, tokens, lexical, self._read)
             return TextScorer(self._reranker(spec), texts)
 
         rerankers = {spec: ModelRerank(partial(scorer, spec)) for spec in self._rerankers}
-        return Index(catalog, tools, lexical, dense, rerankers, encoded, learned)
+        return Index(catalog, tools, lexical, dense, rerankers, encoded, learned, names, change)
 
     def _encoder(self) -> Encoder:
         encoder: Encoder = self._model(
@@ -248,3 +303,8 @@ class Builder:
             if key not in self._models:
                 self._models[key] = load()
             return self._models[key]
+
+
+def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:
+    """The next version of a backend's index, or None where it is to be built anew."""
+    return index.updated(content, rows) if isinstance(index, Updatable) else None

@@ -142,32 +142,35 @@ class Engine:
         self,
         tools: Iterable[Tool],
         *,
+        server: str | None = None,
         quarantined: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Replace the catalog; only tools whose text changed are encoded.
+        """Replace the catalog, or one server's tools; the work is that of what differs.
 
-        Requests already under way are answered from the old version, later ones from the new.
+        Only texts that no tool had are encoded. Requests already under way are answered from the
+        old version, later ones from the new.
 
         Args:
-            tools: the catalog as it is now.
+            tools: the catalog as it is now, or with `server` all tools of that server.
+            server: the server whose tools these are, in the place of its first one; with no tools
+                it is removed.
             quarantined: in place of what `quarantine` was told, from the moment these tools are
                 offered; as it was when absent. What trust says of them is found anew.
             progress: called with (tools encoded, tools to encode).
 
         Raises:
             RequestError: `quarantined` is no mapping of ids to reasons.
+            CatalogError: a tool belongs to another server than `server`.
             PinsError: the file of pins cannot be read; nothing has changed then.
         """
-        catalog = _catalog(tools)
         told = None if quarantined is None else Quarantine(quarantined).reasons
         with self._updating:
-            index = self._builder.build(
-                catalog,
-                known=self._index.vectors,
-                learned=self._index.learned,
-                progress=progress,
+            index = self._index
+            catalog = (
+                _catalog(tools) if server is None else index.catalog.replace_server(server, tools)
             )
+            index = self._builder.updated(index, catalog, progress=progress)
             judged = self._builder.screening.held(index.catalog)
             self._offer(index, told, judged)
 

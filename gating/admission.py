@@ -108,7 +108,7 @@ class Admission:
             ]
             admitted = [one for one in rows if self.mask is None or self.mask[one]]
             if len(admitted) == 1 or (rows and not admitted):
-                row = (admitted or sorted(rows))[0]
+                row = min(admitted or rows, key=lambda one: self.index.tools[one].id)
         if row is None:
             return self.unknown(name)
         tool = self.index.tools[row]
@@ -118,11 +118,9 @@ class Admission:
         """The error for an id or name that is not there; names nothing that is not admitted."""
         text = asked if isinstance(asked, str) else repr(asked)
         text = text[:ID_LIMIT]
-        mask = self.mask
-        tools = (
-            tool for row, tool in enumerate(self.index.tools) if mask is None or bool(mask[row])
-        )
-        return UnknownToolError(text, nearest_ids(text, tools))
+        everything = np.ones(len(self.index.tools), np.bool_)
+        rows = self.index.by_id(everything if self.mask is None else self.mask)
+        return UnknownToolError(text, nearest_ids(text, map(self.index.tools.__getitem__, rows)))
 
     @property
     def refusals(self) -> Denials:
@@ -133,7 +131,7 @@ class Admission:
         """The refusals, with what finds those nearest to a request."""
         if self.mask is None:
             return Denials()
-        return Denials(np.flatnonzero(~self.mask), self._refused, nearest)
+        return Denials(self.index.by_id(~self.mask), self._refused, nearest)
 
     @cached_property
     def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:

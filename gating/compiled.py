@@ -24,7 +24,7 @@ from .condition import (
     json_key,
 )
 from .gate import Gate
-from .matcher import Mask, Matcher
+from .matcher import Mask, Matcher, Matching
 from .pattern import Pattern
 from .rule import Rule
 from .state import State
@@ -49,13 +49,20 @@ class CompiledGate:
         gate: the rules.
         tools: of the version, in order of row.
         rows: tool id to row.
+        matcher: says which rows rules mean; one over all tools when absent.
     """
 
-    def __init__(self, gate: Gate, tools: Sequence[Tool], rows: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        tools: Sequence[Tool],
+        rows: Mapping[str, int],
+        matcher: Matching | None = None,
+    ) -> None:
         self.gate = gate
         self.tools = tools
         self.rows = rows
-        matcher = Matcher(tools)
+        matcher = Matcher(tools) if matcher is None else matcher
         #: Every condition and where its parts are in this list, parts first.
         self.nodes: list[tuple[Condition, tuple[int, ...]]] = []
         self.places: dict[Condition, int] = {}

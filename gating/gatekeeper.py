@@ -12,6 +12,7 @@ from ..retrieval.index import Index
 from .admission import Admission
 from .compiled import CompiledGate
 from .gate import Gate
+from .patched import PatchedMatcher
 from .problem import Problem, catalog_problems, rule_problems
 from .quarantine import Quarantine
 from .state import State
@@ -40,7 +41,7 @@ class Gatekeeper:
             compiled = self._compiled.get(index)
         if compiled is None:
             # Not under the lock: requests to the version before must not wait for this one.
-            compiled = CompiledGate(self.gate, index.tools, index.rows)
+            compiled = self._compile(index)
             problems = rule_problems(self.gate) + catalog_problems(compiled)
             for problem in problems:
                 _LOG.warning("gate: %s", problem)
@@ -48,6 +49,15 @@ class Gatekeeper:
                 compiled = self._compiled.setdefault(index, compiled)
                 self._problems[index] = problems
         return compiled
+
+    def _compile(self, index: Index) -> CompiledGate:
+        """The gate over a version, made from that of the version before where there is one."""
+        change = index.change
+        with self._lock:
+            known = list(self._compiled.values())
+        before = next((one for one in known if change and one.tools is change.before), None)
+        matcher = PatchedMatcher(before, change) if before and change else None
+        return CompiledGate(self.gate, index.tools, index.rows, matcher)
 
     def problems(self, index: Index) -> tuple[Problem, ...]:
         """What is wrong with the rules over a catalog version."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,14 @@ from .pattern import Pattern
 from .rule import Rule
 
 Mask = NDArray[np.bool_]
+
+
+class Matching(Protocol):
+    """What a `Matcher` says."""
+
+    def meant(self, pattern: Pattern) -> Mask: ...  # noqa: D102
+    def annotated(self, condition: Annotation) -> Mask: ...  # noqa: D102
+    def concerned(self, rule: Rule) -> Mask: ...  # noqa: D102
 
 
 class Matcher:

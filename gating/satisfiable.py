@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from .condition import AllOf, Annotation, AnyOf, Condition, Fact, Not
 from .hints import DEFAULTS
@@ -11,6 +12,8 @@ from .hints import DEFAULTS
 CASES = 2_000
 
 
+# Remembered: rules stay as they are while the catalog changes.
+@lru_cache(maxsize=16_384)
 def satisfiable(condition: Condition) -> bool:
     """Whether some state and some tool make it hold.
 

@@ -19,6 +19,8 @@ _FILE = "hnsw.bin"
 # Masks admitting fewer than this share of the rows are searched exactly: a graph walk would spend
 # its time on rows it may not return.
 _EXACT_SHARE = 8
+# Share of the graph's rows that may change before it is built anew.
+_CHANGED_SHARE = 10
 
 
 class HnswIndex:
@@ -26,12 +28,27 @@ class HnswIndex:
 
     A mask is honoured by reading on past rows that are not admitted; where that would take most
     of the graph, by an exact search of the admitted rows.
+
+    A small change leaves the graph as it is: rows that it holds with an old vector are passed over,
+    and the changed rows are compared one by one.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], graph: Any) -> None:
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        graph: Any,
+        exact: ExactIndex | None = None,
+        changed: NDArray[np.int64] | None = None,
+    ) -> None:
         self._vectors = vectors
         self._graph = graph
-        self._exact = ExactIndex(vectors)
+        self._exact = ExactIndex(vectors) if exact is None else exact
+        #: Rows of which the graph holds no vector or an old one, ascending.
+        self._changed = np.empty(0, np.int64) if changed is None else changed
+        self._nodes = int(graph.get_current_count())
+        #: Whether the graph's vector of a node is that of the row of the same number.
+        self._valid = np.arange(self._nodes) < len(vectors)
+        self._valid[self._changed[self._changed < self._nodes]] = False
 
     @classmethod
     def build(cls, vectors: NDArray[np.float32]) -> Self:
@@ -59,9 +76,25 @@ class HnswIndex:
             )
         return cls(vectors, graph)
 
+    def updated(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Self | None:
+        """An index of other vectors, of which only some rows differ; see `Updatable`.
+
+        None where so much has changed since the graph was built that searches would suffer.
+        """
+        changed = np.union1d(self._changed, rows)
+        changed = changed[changed < len(vectors)]
+        lost = self._nodes - min(self._nodes, len(vectors))
+        if (len(changed) + lost) * _CHANGED_SHARE > self._nodes:
+            return None
+        exact = self._exact.updated(vectors, rows)
+        return type(self)(vectors, self._graph, exact, changed)
+
     def save(self, folder: Path) -> None:
-        """Write the graph into an existing folder."""
-        self._graph.save_index(str(folder / _FILE))
+        """Write the graph into an existing folder, built anew if rows have changed since."""
+        if not self._valid.all() or len(self._changed):
+            type(self).build(self._vectors).save(folder)
+        else:
+            self._graph.save_index(str(folder / _FILE))
 
     def search(
         self, vector: NDArray[np.float32], depth: int, allowed: NDArray[np.bool_] | None = None
@@ -75,11 +108,16 @@ class HnswIndex:
         if admitted * _EXACT_SHARE < total or wanted * 2 > total:
             return self._exact.search(vector, depth, allowed)
         limit = min(total, wanted * total // admitted + (0 if admitted == total else wanted))
-        while limit * 2 <= total:
+        # Nodes with an old vector take places of the answer from others.
+        limit += int(limit * np.count_nonzero(~self._valid) / max(1, self._nodes))
+        while limit * 2 <= self._nodes:
             rows = self._nearest(vector, limit)
+            rows = rows[self._valid[rows]]
+            complete = len(rows) if allowed is None else int(np.count_nonzero(allowed[rows]))
+            rows = np.concatenate([rows, self._changed])
             if allowed is not None:
                 rows = rows[allowed[rows]]
-            if len(rows) >= wanted:
+            if complete >= wanted:
                 scores = np.einsum("ij,j->i", self._vectors[rows], vector)
                 return Ranking.best(rows, scores, depth)
             limit *= 2

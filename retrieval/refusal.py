@@ -48,7 +48,7 @@ class Denials(Sequence[Refusal]):
     """The refusals of a request in order of id, each made when it is looked at.
 
     Args:
-        rows: rows of the tools, ascending.
+        rows: rows of the tools, in order of id.
         refuse: gives the refusal of a row.
         nearest: gives at most so many of the rows, those that answer the request best first.
     """
