@@ -25,7 +25,6 @@ from .retrieval.features import FeatureScorer, reader
 from .retrieval.index import Dense, Documents, Index, rows_of
 from .retrieval.learned import Learned
 from .retrieval.names import Names
-from .retrieval.protocols import Updatable
 from .retrieval.rerank import ModelRerank, TextScorer
 from .retrieval.store import Saved, current, read, save
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
@@ -306,5 +305,6 @@ class Builder:
 
 
 def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:
-    """The next version of a backend's index, or None where it is to be built anew."""
-    return index.updated(content, rows) if isinstance(index, Updatable) else None
+    """The next version of an index, see `protocols.Updatable`, or None to build it anew."""
+    update: Callable[[Any, NDArray[np.int64]], Any] | None = getattr(index, "updated", None)
+    return None if update is None else update(content, rows)

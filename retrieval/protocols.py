@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, Self, TypeVar, runtime_checkable
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,6 @@ class DenseIndex(Protocol):
     ) -> Ranking: ...
 
 
-@runtime_checkable
 class Updatable(Protocol[Content]):
     """A lexical or dense index that makes the next version's index without building it anew."""
 
