@@ -148,8 +148,7 @@ class Engine:
     ) -> None:
         """Replace the catalog, or one server's tools; the work is that of what differs.
 
-        Only texts that no tool had are encoded. Requests already under way are answered from the
-        old version, later ones from the new.
+        Requests already under way are answered from the old version, later ones from the new.
 
         Args:
             tools: the catalog as it is now, or with `server` all tools of that server.
