@@ -20,14 +20,16 @@ from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
 from .models.loading import FEATURES
-from .retrieval import CandidateScorer, DenseIndex, Fusion, LexicalIndex, Strategy
-from .retrieval.features import FeatureScorer
-from .retrieval.index import Index, build_lexical, rows_of
+from .retrieval import CandidateScorer, Fusion, LexicalIndex, Strategy
+from .retrieval.change import Change, patched
+from .retrieval.features import FeatureScorer, reader
+from .retrieval.index import Dense, Documents, Index, rows_of
 from .retrieval.learned import Learned
+from .retrieval.names import Names
 from .retrieval.rerank import ModelRerank, TextScorer
 from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.store import Saved, current, read, save
-from .retrieval.vectors import Vectors, encode_tools
+from .retrieval.vectors import Vectors, encode_tools, patch_vectors
 from .sections import RerankerConfig
 
 Progress = Callable[[int, int], None]
@@ -63,6 +65,7 @@ class Builder:
         chosen = [self._chosen(tier.reranker) for tier in config.tiers.values() if tier.reranker]
         self._rerankers = {str(one): one for one in sorted(chosen, key=str)}
         self._reads_tokens = FEATURES in self._rerankers
+        self._read = reader()
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
@@ -89,16 +92,56 @@ class Builder:
         learned = learned.fitting(tools, vectors) if learned else None
         return self._dense_index(catalog, tools, lexical, vectors, encoded, learned)
 
+    def updated(self, index: Index, catalog: Catalog, *, progress: Progress | None = None) -> Index:
+        """The index of the next catalog version, made from the last one and the difference.
+
+        Where more than half of the tools differ it is built anew, from the vectors there are. The
+        last index goes on to serve its requests.
+        """
+        catalog = without_voting_tools(catalog)
+        change = Change.between(index.tools, index.rows, catalog)
+        touched = max(len(change.rows), len(change.gone()))
+        if touched * 2 > len(catalog):
+            return self.build(
+                catalog, known=index.vectors, learned=index.learned, progress=progress
+            )
+        dense, lexical, learned, encoded = index.dense, index.lexical, index.learned, 0
+        if dense is not None and touched:
+            vectors, encoded = patch_vectors(dense.encoder, dense.vectors, change, progress)
+            learned = learned.fitting(change.tools, vectors) if learned else None
+            values = vectors.values
+            if learned is not None:
+                fresh = learned.vectors(change.changed(), values[change.rows])
+                values = patched(dense.values, len(values), change.rows, fresh)
+            searched = _updated(dense.index, values, change.rows)
+            if searched is None:
+                searched = self._dense.build(values, **self.config.dense.arguments())
+            dense = Dense(searched, vectors, values, dense.encoder)
+        if lexical is not None and touched:
+            lexical = _updated(lexical, self._documents(change.tools), change.rows)
+            if lexical is None:
+                lexical = self._built_lexical(change.tools)
+        names = index.names.patched(change)
+        return self._index(
+            catalog, change.tools, lexical, dense, encoded, learned, names=names, change=change
+        )
+
     def taught(self, index: Index, learned: Learned | None) -> Index:
         """An index over the same tools with what usage taught, or without any.
 
         Raises:
             ConfigError: no tier uses vectors.
         """
-        if self._dense is None or index.vectors is None:
+        if self._dense is None or index.dense is None:
             raise ConfigError("usage changes vectors, and no tier uses any")
         return self._dense_index(
-            index.catalog, index.tools, index.lexical, index.vectors, index.encoded, learned
+            index.catalog,
+            index.tools,
+            index.lexical,
+            index.dense.vectors,
+            index.encoded,
+            learned,
+            names=index.names,
         )
 
     def open(
@@ -145,7 +188,9 @@ class Builder:
         )
 
     def save(self, index: Index, folder: Path) -> None:
-        """Write an index as the new current version of a folder."""
+        """Write an index as the new current version of a folder, as if built as a whole."""
+        if not index.fresh:
+            index = self.build(index.catalog, known=index.vectors, learned=index.learned)
         save(index, folder, self._settings(), self.screening.to_dict(index.catalog))
 
     def _settings(self) -> dict[str, Any]:
@@ -191,7 +236,14 @@ class Builder:
     def _built_lexical(self, tools: tuple[Tool, ...]) -> LexicalIndex | None:
         if self._lexical is None:
             return None
-        return build_lexical(self._lexical, tools, **self._lexical_arguments())
+        built: LexicalIndex = self._lexical.build(
+            self._documents(tools), **self._lexical_arguments()
+        )
+        return built
+
+    def _documents(self, tools: tuple[Tool, ...]) -> Documents:
+        boosts = self._lexical_arguments()["boosts"]
+        return Documents(tools, tuple(name for name, boost in boosts.items() if boost > 0))
 
     def _lexical_arguments(self) -> dict[str, Any]:
         # A backend that has no boosts as a setting still gets them: they say which fields to index.
@@ -207,40 +259,43 @@ class Builder:
         learned: Learned | None,
         *,
         folder: Path | None = None,
+        names: Names | None = None,
     ) -> Index:
         """An index with a dense stage over the refined vectors, opened from `folder` or built."""
-        values = vectors.values if learned is None else learned.vectors(tools, vectors)
+        values = vectors.values if learned is None else learned.vectors(tools, vectors.values)
         settings = self.config.dense.arguments()
-        dense = (
+        built = (
             self._dense.build(values, **settings)
             if folder is None
             else self._dense.load(folder, values, **settings)
         )
-        return self._index(
-            catalog, tools, lexical, (dense, vectors, self._encoder()), values, encoded, learned
-        )
+        dense = Dense(built, vectors, values, self._encoder())
+        return self._index(catalog, tools, lexical, dense, encoded, learned, names=names)
 
     def _index(
         self,
         catalog: Catalog,
         tools: tuple[Tool, ...],
         lexical: LexicalIndex | None,
-        dense: tuple[DenseIndex, Vectors, Encoder] | None,
-        values: NDArray[np.float32] | None = None,
+        dense: Dense | None,
         encoded: int = 0,
         learned: Learned | None = None,
+        *,
+        names: Names | None = None,
+        change: Change | None = None,
     ) -> Index:
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
         def scorer(name: str) -> CandidateScorer:
             if name == FEATURES:
-                tokens = dense[1].tokens if dense else None
-                return FeatureScorer(tools, values, tokens, lexical)
+                values = dense.values if dense else None
+                tokens = dense.vectors.tokens if dense else None
+                return FeatureScorer(tools, values, tokens, lexical, self._read)
             return TextScorer(self._reranker(name), texts)
 
         rerankers = {name: ModelRerank(partial(scorer, name)) for name in self._rerankers}
-        return Index(catalog, tools, lexical, dense, rerankers, encoded, learned)
+        return Index(catalog, tools, lexical, dense, rerankers, encoded, learned, names, change)
 
     def _encoder(self) -> Encoder:
         spec, arguments = self.config.encoder_arguments()
@@ -259,3 +314,9 @@ class Builder:
             if key not in self._models:
                 self._models[key] = load()
             return self._models[key]
+
+
+def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:
+    """The next version of an index, see `protocols.Updatable`, or None to build it anew."""
+    update: Callable[[Any, NDArray[np.int64]], Any] | None = getattr(index, "updated", None)
+    return None if update is None else update(content, rows)

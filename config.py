@@ -182,6 +182,8 @@ class SessionConfig(Section):
 
     @model_validator(mode="after")
     def _in_use_within_pool(self) -> Self:
+        if self.summaries is not None and self.pool != "summaries":
+            raise ValueError(f"summaries: only pool = 'summaries' shows them, not {self.pool!r}")
         if self.in_use_tokens > self.pool_tokens:
             raise ValueError(
                 f"in_use_tokens ({self.in_use_tokens}) must not exceed pool_tokens "

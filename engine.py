@@ -146,32 +146,34 @@ class Engine:
         self,
         tools: Iterable[Tool],
         *,
+        server: str | None = None,
         quarantined: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Replace the catalog; only tools whose text changed are encoded.
+        """Replace the catalog, or one server's tools; the work is that of what differs.
 
         Requests already under way are answered from the old version, later ones from the new.
 
         Args:
-            tools: the catalog as it is now.
+            tools: the catalog as it is now, or with `server` all tools of that server.
+            server: the server whose tools these are, in the place of its first one; with no tools
+                it is removed.
             quarantined: in place of what `quarantine` was told, from the moment these tools are
                 offered; as it was when absent. What trust says of them is found anew.
             progress: called with (tools encoded, tools to encode).
 
         Raises:
             RequestError: `quarantined` is no mapping of ids to reasons.
+            CatalogError: a tool belongs to another server than `server`.
             PinsError: the file of pins cannot be read; nothing has changed then.
         """
-        catalog = _catalog(tools)
         told = None if quarantined is None else Quarantine(quarantined).reasons
         with self._updating:
-            index = self._builder.build(
-                catalog,
-                known=self._index.vectors,
-                learned=self._index.learned,
-                progress=progress,
+            index = self._index
+            catalog = (
+                _catalog(tools) if server is None else index.catalog.replace_server(server, tools)
             )
+            index = self._builder.updated(index, catalog, progress=progress)
             judged = self._builder.screening.held(index.catalog)
             self._offer(index, told, judged)
 
@@ -255,9 +257,8 @@ class Engine:
         """A new conversation.
 
         Args:
-            format: what the model reads, in a provider's shape: `openai`, `anthropic`,
-                `anthropic_search`, `openai_call_tool`, `anthropic_call_tool` or `text`; nothing is
-                rendered when absent.
+            format: shape of what the model reads: `openai`, `anthropic`, `anthropic_search`,
+                `openai_call_tool`, `anthropic_call_tool` or `text`; nothing is rendered if absent.
             state: what the agent holds; empty when absent.
             allowed: ids or globs the session is limited to; all tools when absent.
             schemas: loads definitions that the catalog lacks.
@@ -289,34 +290,27 @@ class Engine:
             session_id=session_id,
         )
 
-    def resume(self, saved: Mapping[str, Any], **settings: Any) -> Session:
+    def resume(
+        self,
+        saved: Mapping[str, Any],
+        *,
+        schemas: SchemaLoader | None = None,
+        **settings: Any,
+    ) -> Session:
         """A conversation that `Session.save` saved, also over a newer catalog.
 
         Args:
             saved: what `save` gave.
-            settings: single settings of `SessionConfig` that replace the saved ones; `events` is
-                not saved.
+            schemas: as for `session`.
+            settings: as for `session`; the others are as saved, but `events` is not saved.
 
         Raises:
             RequestError: it is damaged or of another version.
             ConfigError: an unknown setting, or a wrong value.
         """
-        from .session import Session
-        from .session.saved import read_saved
+        from .session.resuming import resumed
 
-        held = read_saved(saved)
-        base = self.config.session.changed({**held.settings, **settings})
-        # A pinned tool that is gone since is left out.
-        pinned = tuple(tool_id for tool_id in base.pinned if tool_id in self.catalog)
-        return Session(
-            self,
-            base.changed({"pinned": pinned}),
-            format=held.format,
-            state=held.state,
-            allowed=held.allowed,
-            session_id=held.id,
-            saved=held,
-        )
+        return resumed(self, saved, settings, schemas)
 
     def search(
         self,

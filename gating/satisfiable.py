@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from .condition import NO, UNKNOWN, YES, Condition, Truth
 
@@ -10,6 +11,8 @@ from .condition import NO, UNKNOWN, YES, Condition, Truth
 CASES = 2_000
 
 
+# Remembered: rules stay as they are while the catalog changes.
+@lru_cache(maxsize=16_384)
 def satisfiable(condition: Condition) -> bool:
     """Whether some state and some tool make it hold.
 

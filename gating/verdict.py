@@ -33,6 +33,7 @@ class Verdict:
         arguments: of the tool meant, as the model gave them.
         append: messages to add to the conversation, behind the tools' answers: the definition of a
             promoted tool, in a session with a format.
+        rebuilt: whether `append` replaces all messages about tools that were added before.
     """
 
     status: Status
@@ -43,6 +44,7 @@ class Verdict:
     problems: tuple[ArgumentProblem, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
     append: tuple[dict[str, Any], ...] = ()
+    rebuilt: bool = False
 
     @property
     def passed(self) -> bool:

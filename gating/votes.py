@@ -161,7 +161,7 @@ class Voters:
 
 def without_voting_tools(catalog: Catalog) -> Catalog:
     """The catalog without the tools that servers vote with; the same one if there is none."""
-    votes = [catalog[ordinal].id for ordinal in catalog.named(VOTING_TOOL)]
+    votes = [tool.id for tool in catalog if tool.name == VOTING_TOOL]
     return catalog.remove(votes) if votes else catalog
 
 

@@ -137,10 +137,10 @@ def remainder(hidden: list[ServerBlock], servers: int) -> str:
     if not hidden:
         return ""
     if len(hidden) == servers:
-        return "None is listed here: search for what you need.\n"
+        return "None is listed here; those that a request needs are added.\n"
     tools = sum(len(block.tools) for block in hidden)
     counts = f"{_number(tools, 'tool')} on {_number(len(hidden), 'server')}"
-    return f"Not listed: {counts}. Search for them.\n"
+    return f"Not listed: {counts}. Those that a request needs are added.\n"
 
 
 def _number(count: int, noun: str) -> str:

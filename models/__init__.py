@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .encoder import Encoder
     from .loading import DEFAULT_ENCODER, load_encoder, load_reranker
     from .reranker import Reranker
-    from .token_vectors import TokenEncoder, TokenVectors, encoded, gives_tokens
+    from .token_vectors import TokenEncoder, TokenTable, TokenVectors, encoded, gives_tokens
     from .tokens import TokenCounter
 
 _HOMES = {
@@ -19,6 +19,7 @@ _HOMES = {
     "Reranker": ".reranker",
     "TokenCounter": ".tokens",
     "TokenEncoder": ".token_vectors",
+    "TokenTable": ".token_vectors",
     "TokenVectors": ".token_vectors",
     "encoded": ".token_vectors",
     "gives_tokens": ".token_vectors",
@@ -32,6 +33,7 @@ __all__ = [
     "Reranker",
     "TokenCounter",
     "TokenEncoder",
+    "TokenTable",
     "TokenVectors",
     "encoded",
     "gives_tokens",

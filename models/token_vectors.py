@@ -91,6 +91,88 @@ class TokenVectors:
         return made
 
 
+#: Share of the texts that may be replaced before all are copied into one piece.
+_LOOSE_SHARE = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenTable:
+    """Tokens of n rows, each row's being a text of one of two parts.
+
+    A change of few rows thus copies neither part, and the large one is shared by the versions of an
+    index. Texts that no row needs any more stay in the large part for a while.
+
+    Args:
+        base: the large part.
+        patch: texts that came later.
+        places: shape (n,); each row's place in `base`, or len(base) plus its place in `patch`.
+    """
+
+    base: TokenVectors
+    patch: TokenVectors
+    places: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: TokenVectors | TokenTable) -> TokenTable:
+        """A table of the texts as they are."""
+        if isinstance(texts, TokenTable):
+            return texts
+        return cls(texts, texts.take([]), np.arange(len(texts)))
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @property
+    def count(self) -> int:
+        """Texts of both parts, whether a row needs them or not."""
+        return len(self.base) + len(self.patch)
+
+    def take(self, rows: Sequence[int] | NDArray[np.int64]) -> TokenVectors:
+        """The texts of some rows, in the given order."""
+        places = self.places[np.asarray(rows, np.int64)]
+        late = places >= len(self.base)
+        if not late.any():
+            return self.base.take(places)
+        parts = self.base.take(places[~late]), self.patch.take(places[late] - len(self.base))
+        # Where each text is once the two are joined.
+        order = np.empty(len(places), np.int64)
+        order[~late] = np.arange(len(places) - np.count_nonzero(late))
+        order[late] = len(parts[0]) + np.arange(len(parts[1]))
+        return TokenVectors.joined(parts, order)
+
+    def whole(self) -> TokenVectors:
+        """The texts of all rows in one piece; the base itself where that is what they are."""
+        if len(self) == len(self.base) and np.array_equal(self.places, np.arange(len(self))):
+            return self.base
+        return TokenVectors.joined((self.base, self.patch), self.places)
+
+    def patched(
+        self, size: int, rows: NDArray[np.int64], sources: NDArray[np.int64], texts: TokenVectors
+    ) -> TokenTable:
+        """A table in which some rows are others.
+
+        Args:
+            size: its number of rows.
+            rows: the other rows, shape (m,); rows this table lacks must be among them.
+            sources: for each of `rows` the row of this table to take, or -1 - i for text i of
+                `texts`.
+            texts: tokens this table lacks.
+        """
+        places = np.empty(size, np.int64)
+        shared = min(size, len(self))
+        places[:shared] = self.places[:shared]
+        stayed = sources >= 0
+        places[rows] = self.count - 1 - sources
+        places[rows[stayed]] = self.places[sources[stayed]]
+        used, position = np.unique(places[places >= len(self.base)], return_inverse=True)
+        patch = TokenVectors.joined((self.patch, texts), used - len(self.base))
+        places[places >= len(self.base)] = len(self.base) + position
+        table = TokenTable(self.base, patch, places)
+        if len(patch) * _LOOSE_SHARE > len(self.base):
+            return TokenTable.of(table.whole())
+        return table
+
+
 def _starts(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     """Where texts of such lengths begin, and where the last one ends, shape (n + 1,)."""
     starts = np.zeros(len(lengths) + 1, np.int64)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import RequestError
 from .index import Index
-from .query import Query, Ranking
+from .query import Query, Ranking, by_id
 from .run import Run
 from .selection import Hit, Placement
 
@@ -77,7 +77,7 @@ def promoted(
     if not named and not claimed:
         return ranking, First()
     places = {row: place for place, row in enumerate(ranking.rows.tolist())}
-    named.sort(key=lambda row: (places.get(row, len(places)), row))
+    named.sort(key=lambda row: (places.get(row, len(places)), index.tools[row].id))
     first = list(dict.fromkeys([*named, *claimed]))
     rest = ~np.isin(ranking.rows, first)
     top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)
@@ -90,24 +90,26 @@ def promoted(
     )
 
 
-def outside(run: Run, allowed: NDArray[np.bool_] | None, count: int) -> list[int]:
+def outside(index: Index, run: Run, allowed: NDArray[np.bool_] | None, count: int) -> list[int]:
     """Rows outside a mask that would have answered the request best, at most `count`.
 
     Found by the vector the request was encoded to, else among the best by its terms; what is
-    lacking is filled up in order of row.
+    lacking is filled up in order of id.
     """
     if allowed is None:
         return []
     found: list[int] = []
     dense, lexical = run.retrievers.get("dense"), run.retrievers.get("lexical")
     if run.query.vector is not None and dense is not None:
-        found = dense.search(replace(run.query, allowed=~allowed), count).rows.tolist()
+        nearest = dense.search(replace(run.query, allowed=~allowed), count)
+        found = by_id(nearest, index.tools).rows.tolist()
     elif lexical is not None:
         # A mask that few of the best pass would have most of the catalog read.
-        rows = lexical.search(replace(run.query, allowed=None), count + _READ).rows
+        ranking = lexical.search(replace(run.query, allowed=None), count + _READ)
+        rows = by_id(ranking, index.tools).rows
         found = rows[~allowed[rows]][:count].tolist()
     if len(found) < count:
-        first = np.flatnonzero(~allowed)[: count + len(found)].tolist()
+        first = index.by_id(~allowed)[: count + len(found)].tolist()
         found = list(dict.fromkeys([*found, *first]))
     return found[:count]
 

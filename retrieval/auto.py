@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,22 @@ from .protocols import DenseIndex
 EXACT_ROWS = 100_000
 
 
+class _SmallIndex(ExactIndex):
+    """An exact index that is given up once another one suits the size."""
+
+    def updated(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Self | None:
+        """An index of other vectors; None where they are too many."""
+        suits = AutoIndex.suiting(len(vectors)) is type(self)
+        return super().updated(vectors, rows) if suits else None
+
+
 class AutoIndex:
     """Exact search up to `EXACT_ROWS` vectors; beyond, hnswlib where it is installed."""
 
     @classmethod
     def build(cls, vectors: NDArray[np.float32]) -> DenseIndex:
         """Index L2-normalised vectors, shape (n, dim)."""
-        return cls._backend(len(vectors)).build(vectors)
+        return cls.suiting(len(vectors)).build(vectors)
 
     @classmethod
     def load(cls, folder: Path, vectors: NDArray[np.float32]) -> DenseIndex:
@@ -30,12 +40,13 @@ class AutoIndex:
             from .hnsw import HnswIndex
 
             return HnswIndex.load(folder, vectors)
-        return ExactIndex.load(folder, vectors)
+        return _SmallIndex.load(folder, vectors)
 
     @staticmethod
-    def _backend(rows: int) -> type[DenseIndex]:
+    def suiting(rows: int) -> type[DenseIndex]:
+        """The backend for so many rows."""
         if rows > EXACT_ROWS and find_spec("hnswlib"):
             from .hnsw import HnswIndex
 
             return HnswIndex
-        return ExactIndex
+        return _SmallIndex

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .index import Index
-from .query import Ranking
+from .query import Ranking, by_id
 from .refusal import Refusal
 from .run import Run
 from .selection import Placement
@@ -88,7 +88,7 @@ def explain(
     if refusal is None:
         for stage, retriever in run.retrievers.items():
             if stage in run.rankings and stage not in stages:
-                full = retriever.search(run.query, len(index.tools))
+                full = by_id(retriever.search(run.query, len(index.tools)), index.tools)
                 place = np.flatnonzero(full.rows == row)
                 stages[stage] = (
                     Placement(int(place[0]) + 1, float(full.scores[place[0]]))

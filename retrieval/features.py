@@ -5,7 +5,7 @@ It costs about a millisecond, needs no model of its own, and can be read: seven 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..catalog.document import LEXICAL_FIELDS
-from ..models import TokenVectors
+from ..models import TokenTable, TokenVectors
 from ..text import terms
 from .arguments import Slots, Values
 from .late import late_interaction
@@ -40,7 +40,7 @@ _CACHED_TOOLS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class Reading:
     """What is read off a tool once: its terms, those of its server, what its parameters take."""
 
     terms: frozenset[str]
@@ -56,20 +56,22 @@ class FeatureScorer:
         vectors: of the tools, shape (n, dim), or None where no dense stage runs.
         tokens: of the tools, or None where the encoder gives none.
         lexical: gives the weight of a term, or None where no lexical stage runs.
+        read: reads a tool; a `reader` shared by the versions of an index, or one's own when absent.
     """
 
     def __init__(
         self,
         tools: Sequence[Tool],
         vectors: NDArray[np.float32] | None,
-        tokens: TokenVectors | None,
+        tokens: TokenVectors | TokenTable | None,
         lexical: LexicalIndex | None,
+        read: Callable[[Tool], Reading] | None = None,
     ) -> None:
         self._tools = tools
         self._vectors = vectors
         self._tokens = tokens
         self._lexical = lexical
-        self._read = lru_cache(_CACHED_TOOLS)(self._reading)
+        self._read = reader() if read is None else read
 
     def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The weighted sum of each row's measurements, shape (n,)."""
@@ -104,7 +106,7 @@ class FeatureScorer:
             name: np.zeros(len(rows)) for name in ("coverage", "server", "left_over", "missing")
         }
         for place, row in enumerate(rows.tolist()):
-            tool = self._read(row)
+            tool = self._read(self._tools[row])
             mass = sum(weight for term, weight in weights.items() if term in tool.terms)
             named = sum(term in weights for term in tool.server)
             found["coverage"][place] = mass / total
@@ -113,13 +115,18 @@ class FeatureScorer:
             found["missing"][place] = tool.slots.missing(values)
         return found
 
-    def _reading(self, row: int) -> _Read:
-        tool = self._tools[row]
-        return _Read(
-            frozenset(terms(LEXICAL_FIELDS["all"](tool))),
-            frozenset(terms(tool.server or "")),
-            Slots.of(tool),
-        )
+
+def reader() -> Callable[[Tool], Reading]:
+    """A function that reads a tool and remembers what it read of the last 16,384 tools."""
+    return lru_cache(_CACHED_TOOLS)(_reading)
+
+
+def _reading(tool: Tool) -> Reading:
+    return Reading(
+        frozenset(terms(LEXICAL_FIELDS["all"](tool))),
+        frozenset(terms(tool.server or "")),
+        Slots.of(tool),
+    )
 
 
 def _scores_in(run: Run, stage: str, rows: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -18,6 +18,8 @@ _FILE = "hnsw.bin"
 # Masks admitting fewer than this share of the rows are searched exactly: a graph walk would spend
 # its time on rows it may not return.
 _EXACT_SHARE = 8
+# Share of the graph's rows that may change before it is built anew.
+_CHANGED_SHARE = 10
 
 
 class HnswSettings(PartSettings):
@@ -44,17 +46,31 @@ class HnswIndex:
 
     A mask is honoured by reading on past rows that are not admitted; where that would take most
     of the graph, by an exact search of the admitted rows.
+
+    A small change leaves the graph as it is: rows that it holds with an old vector are passed over,
+    and the changed rows are compared one by one.
     """
 
     Settings = HnswSettings
 
     def __init__(
-        self, vectors: NDArray[np.float32], graph: Any, search_ef: int = _DEFAULTS.search_ef
+        self,
+        vectors: NDArray[np.float32],
+        graph: Any,
+        settings: HnswSettings = _DEFAULTS,
+        exact: ExactIndex | None = None,
+        changed: NDArray[np.int64] | None = None,
     ) -> None:
         self._vectors = vectors
-        self._search_ef = search_ef
+        self._settings = settings
         self._graph = graph
-        self._exact = ExactIndex(vectors)
+        self._exact = ExactIndex(vectors) if exact is None else exact
+        #: Rows of which the graph holds no vector or an old one, ascending.
+        self._changed = np.empty(0, np.int64) if changed is None else changed
+        self._nodes = int(graph.get_current_count())
+        #: Whether the graph's vector of a node is that of the row of the same number.
+        self._valid = np.arange(self._nodes) < len(vectors)
+        self._valid[self._changed[self._changed < self._nodes]] = False
 
     @classmethod
     def build(
@@ -73,7 +89,8 @@ class HnswIndex:
         if len(vectors):
             # One thread: the graph, and so every answer, is the same for the same vectors.
             graph.add_items(vectors, np.arange(len(vectors)), num_threads=1)
-        return cls(vectors, graph, search_ef)
+        settings = HnswSettings(links=links, build_ef=build_ef, search_ef=search_ef)
+        return cls(vectors, graph, settings)
 
     @classmethod
     def load(
@@ -81,8 +98,8 @@ class HnswIndex:
         folder: Path,
         vectors: NDArray[np.float32],
         *,
-        links: int = _DEFAULTS.links,  # noqa: ARG003
-        build_ef: int = _DEFAULTS.build_ef,  # noqa: ARG003
+        links: int = _DEFAULTS.links,
+        build_ef: int = _DEFAULTS.build_ef,
         search_ef: int = _DEFAULTS.search_ef,
     ) -> Self:
         """Read a saved graph over the saved vectors."""
@@ -95,11 +112,28 @@ class HnswIndex:
             raise StoreError(
                 f"{folder / _FILE}: holds {graph.get_current_count()} rows, {len(vectors)} expected"
             )
-        return cls(vectors, graph, search_ef)
+        settings = HnswSettings(links=links, build_ef=build_ef, search_ef=search_ef)
+        return cls(vectors, graph, settings)
+
+    def updated(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Self | None:
+        """An index of other vectors, of which only some rows differ; see `Updatable`.
+
+        None where so much has changed since the graph was built that searches would suffer.
+        """
+        changed = np.union1d(self._changed, rows)
+        changed = changed[changed < len(vectors)]
+        lost = self._nodes - min(self._nodes, len(vectors))
+        if (len(changed) + lost) * _CHANGED_SHARE > self._nodes:
+            return None
+        exact = self._exact.updated(vectors, rows)
+        return type(self)(vectors, self._graph, self._settings, exact, changed)
 
     def save(self, folder: Path) -> None:
-        """Write the graph into an existing folder."""
-        self._graph.save_index(str(folder / _FILE))
+        """Write the graph into an existing folder, built anew if rows have changed since."""
+        if not self._valid.all() or len(self._changed):
+            type(self).build(self._vectors, **dict(self._settings)).save(folder)
+        else:
+            self._graph.save_index(str(folder / _FILE))
 
     def search(
         self, vector: NDArray[np.float32], depth: int, allowed: NDArray[np.bool_] | None = None
@@ -113,11 +147,16 @@ class HnswIndex:
         if admitted * _EXACT_SHARE < total or wanted * 2 > total:
             return self._exact.search(vector, depth, allowed)
         limit = min(total, wanted * total // admitted + (0 if admitted == total else wanted))
-        while limit * 2 <= total:
+        # Nodes with an old vector take places of the answer from others.
+        limit += int(limit * np.count_nonzero(~self._valid) / max(1, self._nodes))
+        while limit * 2 <= self._nodes:
             rows = self._nearest(vector, limit)
+            rows = rows[self._valid[rows]]
+            complete = len(rows) if allowed is None else int(np.count_nonzero(allowed[rows]))
+            rows = np.concatenate([rows, self._changed])
             if allowed is not None:
                 rows = rows[allowed[rows]]
-            if len(rows) >= wanted:
+            if complete >= wanted:
                 scores = np.einsum("ij,j->i", self._vectors[rows], vector)
                 return Ranking.best(rows, scores, depth)
             limit *= 2
@@ -125,8 +164,8 @@ class HnswIndex:
 
     def _nearest(self, vector: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
         # ef is state of the graph: only ever raised, so that concurrent searches cannot harm.
-        if self._graph.ef < max(self._search_ef, limit + 1):
-            self._graph.set_ef(max(self._search_ef, 2 * limit))
+        if self._graph.ef < max(self._settings.search_ef, limit + 1):
+            self._graph.set_ef(max(self._settings.search_ef, 2 * limit))
         labels, _ = self._graph.knn_query(vector, k=limit, num_threads=1)
         rows: NDArray[np.int64] = labels[0].astype(np.int64)
         return rows

@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
 from ..catalog.document import lexical_document
 from ..models import Encoder
+from .change import Change
 from .learned import Learned
+from .names import Names
 from .protocols import DenseIndex, LexicalIndex, Retriever
 from .retrievers import DenseRetriever, LexicalRetriever
 from .run import RerankStage
 from .vectors import Vectors
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Dense:
+    """The dense stage of an index.
+
+    Args:
+        index: searches `values`.
+        vectors: what the encoder made of the tools.
+        values: the same with what usage taught, shape (n, dim).
+        encoder: of the requests.
+    """
+
+    index: DenseIndex
+    vectors: Vectors
+    values: NDArray[np.float32]
+    encoder: Encoder
+
+
 class Index:
     """The tools of a catalog version with the stages built over them; never changed once made.
 
-    Rows are numbered in order of tool id, so that ordering by row breaks ties by id.
+    A fresh index numbers its rows in order of tool id. In one that was made from another by a
+    change, tools that stayed have kept their rows.
 
     Args:
         catalog: the version.
         tools: its tools in order of row, see `rows_of`.
         lexical: the lexical index, or None when no tier needs it.
-        dense: the dense index with the encoder's vectors and the encoder, or None when no tier
-            needs them.
+        dense: the dense stage, or None when no tier needs it.
         rerankers: the rerank stages by name.
         encoded: how many tools had to be encoded to make this index.
         learned: what usage taught, which the dense index was built with; or None.
+        names: of the tools; made here for a fresh index, when absent.
+        change: from the version this one was made from, or None.
     """
 
     def __init__(
@@ -37,19 +61,19 @@ class Index:
         catalog: Catalog,
         tools: tuple[Tool, ...],
         lexical: LexicalIndex | None,
-        dense: tuple[DenseIndex, Vectors, Encoder] | None,
+        dense: Dense | None,
         rerankers: Mapping[str, RerankStage],
         encoded: int = 0,
         learned: Learned | None = None,
+        names: Names | None = None,
+        change: Change | None = None,
     ) -> None:
         self.catalog = catalog
+        self.change = change
         self.tools = tools
-        self.rows: Mapping[str, int] = {tool.id: row for row, tool in enumerate(tools)}
         self.rerankers = rerankers
         self.lexical = lexical
-        self.dense = dense[0] if dense else None
-        self.vectors = dense[1] if dense else None
-        self.encoder = dense[2] if dense else None
+        self.dense = dense
         self.encoded = encoded
         self.learned = learned
         #: Stage name to the factor of its scores in a fusion, where usage taught one.
@@ -61,37 +85,61 @@ class Index:
             retrievers["lexical"] = LexicalRetriever(lexical)
         if dense is not None:
             retrievers["dense"] = DenseRetriever(
-                dense[2], dense[0], tokens=dense[1].tokens is not None
+                dense.encoder, dense.index, tokens=dense.vectors.tokens is not None
             )
         self.retrievers: Mapping[str, Retriever] = retrievers
-        self._named: dict[str, list[int]] = {}
-        self._folded: dict[str, list[int]] = {}
-        for row, tool in enumerate(self.tools):
-            for name in {tool.id, tool.name}:
-                self._named.setdefault(name, []).append(row)
-            for name in {tool.id.casefold(), tool.name.casefold()}:
-                self._folded.setdefault(name, []).append(row)
+        self.names = Names.of(tools) if names is None else names
+        self.rows: Mapping[str, int] = self.names.rows
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it was built as a whole, with rows in order of tool id."""
+        return self.names.order is None
+
+    @property
+    def vectors(self) -> Vectors | None:
+        """What the encoder made of the tools, or None without a dense stage."""
+        return None if self.dense is None else self.dense.vectors
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder of the requests, or None without a dense stage."""
+        return None if self.dense is None else self.dense.encoder
+
+    def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The rows of a mask in order of tool id, shape (m,)."""
+        return self.names.by_id(mask)
 
     def named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`; failing that, but for letter case."""
-        # Names and ids are held in NFC, see `Tool`.
-        name = unicodedata.normalize("NFC", text).strip().strip("`'\"")
-        return self._named.get(name) or self._folded.get(name.casefold()) or ()
+        return self.names.named(text)
+
+
+class Documents(Sequence[Mapping[str, str]]):
+    """Field name to raw text for each tool, read from the tool each time it is asked for.
+
+    Args:
+        tools: in order of row.
+        fields: names of the fields.
+    """
+
+    def __init__(self, tools: Sequence[Tool], fields: tuple[str, ...]) -> None:
+        self._tools = tools
+        self._fields = fields
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, str]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Documents: ...
+    def __getitem__(self, index: int | slice) -> Mapping[str, str] | Documents:
+        if isinstance(index, slice):
+            return Documents(self._tools[index], self._fields)
+        return lexical_document(self._tools[index], self._fields)
 
 
 def rows_of(catalog: Catalog) -> tuple[Tool, ...]:
-    """The tools of a catalog in the order of an index's rows."""
+    """The tools of a catalog in the order of a fresh index's rows."""
     return tuple(sorted(catalog, key=lambda tool: tool.id))
-
-
-def build_lexical(
-    backend: Any,
-    tools: Sequence[Tool],
-    boosts: Mapping[str, float],
-    **settings: Any,
-) -> LexicalIndex:
-    """Index the tools' fields that have a boost; `settings` are further ones of the backend."""
-    fields = tuple(field for field, boost in boosts.items() if boost > 0)
-    documents = [lexical_document(tool, fields) for tool in tools]
-    index: LexicalIndex = backend.build(documents, boosts, **settings)
-    return index

@@ -68,16 +68,17 @@ class Learned:
     lexical: float
     events: int
 
-    def vectors(self, tools: Sequence[Tool], base: Vectors) -> NDArray[np.float32]:
-        """The tools' vectors with what was learned, shape (n, dim), L2-normalised.
+    def vectors(self, tools: Sequence[Tool], values: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The vectors of some tools with what was learned, shape (n, dim), L2-normalised.
 
         Args:
-            tools: in order of row.
-            base: what the encoder made of them.
+            tools: any of the catalog.
+            values: what the encoder made of them, shape (n, dim).
         """
         row = {tool.id: number for number, tool in enumerate(tools)}
-        rows = np.array([row[tool_id] for tool_id in self.ids], np.int64)
-        return moved(mapped(base.values, self.map), rows, self.targets, self.pulls)
+        here = [place for place, tool_id in enumerate(self.ids) if tool_id in row]
+        rows = np.array([row[self.ids[place]] for place in here], np.int64)
+        return moved(mapped(values, self.map), rows, self.targets[here], self.pulls[here])
 
     def fitting(self, tools: Sequence[Tool], base: Vectors) -> Learned | None:
         """What still holds of it: tools that went or whose text changed are no longer moved.

@@ -7,9 +7,10 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Lock
 from typing import Self
 
 import numpy as np
@@ -30,81 +31,113 @@ _MASK_CLAUSE_ROWS = 512
 _RESERVE = 8
 _ROW = "row"
 _WRITER_BYTES = 128_000_000
+_SMALL_WRITER_BYTES = 15_000_000
+# Share of the documents that may change before all are indexed anew.
+_CHANGED_SHARE = 10
 
 
 class TantivyIndex:
     """BM25 (k1 = 1.2, b = 0.75) summed over fields, each with its own boost.
 
-    Built once for a catalog version and never changed. Fields hold already analysed text, so that
-    documents and queries go through one analysis (`analysis.words`), and a query is a disjunction
-    of terms: nothing a user types is ever parsed.
+    Fields hold already analysed text, so that documents and queries go through one analysis
+    (`analysis.words`), and a query is a disjunction of terms: nothing a user types is ever parsed.
+
+    A built index lies in memory. `updated` writes into that memory what the next version holds
+    otherwise, while this version goes on to search its own snapshot. The documents that changed
+    since the index was built always form one segment beside the first one: tantivy's background
+    merges, whose time and order would show in the scores, never have anything to merge.
     """
 
     Settings = TantivySettings
 
-    def __init__(self, folder: Path, boosts: Mapping[str, float]) -> None:
-        self._folder = folder
-        self._boosts = {field: boost for field, boost in boosts.items() if boost > 0}
-        if not self._boosts:
-            raise ConfigError("lexical.boosts: at least one field needs a boost above 0")
-        try:
-            self._index = tantivy.Index.open(str(folder))
-        except ValueError as error:
-            raise StoreError(f"{folder}: not a readable lexical index ({error})") from error
-        self._index.register_tokenizer(ANALYZER, analyzer())
-        self._schema = self._index.schema
-        self._index.reload()
-        self._searcher = self._index.searcher()
+    def __init__(self, shared: _Shared, boosts: Mapping[str, float], delta: _Delta) -> None:
+        self._shared = shared
+        self._boosts = boosts
+        self._delta = delta
+        self._schema = shared.index.schema
+        self._searcher = shared.index.searcher()
+        self._segments: int = self._searcher.num_segments
 
     @classmethod
     def build(cls, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]) -> Self:
-        """Index documents, row by row.
+        """Index documents, row by row, in memory.
 
         Args:
-            documents: for each row, field name to raw text.
+            documents: for each row, field name to raw text; kept, to be read again by `save`.
             boosts: field name to its weight in the sum; fields at 0 are left out.
         """
-        builder = tantivy.SchemaBuilder()
-        for field in boosts:
-            builder.add_text_field(field, tokenizer_name=ANALYZER, index_option="freq")
-        builder.add_unsigned_field(_ROW, indexed=True, fast=True)
-        folder = _scratch()
-        index = tantivy.Index(builder.build(), path=str(folder))
-        index.register_tokenizer(ANALYZER, analyzer())
-        writer = index.writer(heap_size=_WRITER_BYTES, num_threads=1)
-        for row, document in enumerate(documents):
-            entry = tantivy.Document()
-            entry.add_unsigned(_ROW, row)
-            for field, text in document.items():
-                if text and field in boosts:
-                    entry.add_text(field, " ".join(words(text)))
-            writer.add_document(entry)
-        writer.commit()
-        writer.wait_merging_threads()
-        return cls._owning(folder, boosts)
+        boosts = _positive(boosts)
+        index = tantivy.Index(_schema(boosts))
+        _fill(index, documents, boosts)
+        return cls._over(_Shared(index, None), boosts, _Delta(documents, len(documents)))
 
     @classmethod
     def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self:
-        """Open a saved index in place; its files are mapped, not read.
+        """Open a saved index in place; its files are mapped, not read, and never written.
 
         Tantivy writes a lock file even to read, so a folder that cannot be written is copied.
         """
-        if os.access(folder, os.W_OK) or not folder.is_dir():
-            return cls(folder, boosts)
-        copy = _scratch()
-        shutil.copytree(folder, copy, dirs_exist_ok=True, copy_function=shutil.copyfile)
-        return cls._owning(copy, boosts)
+        boosts = _positive(boosts)
+        copied = folder.is_dir() and not os.access(folder, os.W_OK)
+        if copied:
+            copy = Path(tempfile.mkdtemp(prefix="shortlist-lexical-"))
+            shutil.copytree(folder, copy, dirs_exist_ok=True, copy_function=shutil.copyfile)
+            folder = copy
+        try:
+            index = tantivy.Index.open(str(folder))
+        except ValueError as error:
+            raise StoreError(f"{folder}: not a readable lexical index ({error})") from error
+        loaded = cls._over(_Shared(index, folder), boosts, None)
+        if copied:
+            weakref.finalize(loaded, shutil.rmtree, folder, ignore_errors=True)
+        return loaded
 
     @classmethod
-    def _owning(cls, folder: Path, boosts: Mapping[str, float]) -> Self:
-        """Open an index in a folder that goes when the index does."""
-        index = cls(folder, boosts)
-        weakref.finalize(index, shutil.rmtree, folder, ignore_errors=True)
-        return index
+    def _over(cls, shared: _Shared, boosts: Mapping[str, float], delta: _Delta | None) -> Self:
+        shared.index.register_tokenizer(ANALYZER, analyzer())
+        # By hand: a reader that follows commits would show one version the documents of the next.
+        shared.index.config_reader("manual", 0)
+        shared.index.reload()
+        made = cls(shared, boosts, _Delta((), 0) if delta is None else delta)
+        if delta is None:
+            made._delta = _Delta((), made._searcher.num_docs)
+        shared.newest = made._delta
+        return made
+
+    def updated(
+        self, documents: Sequence[Mapping[str, str]], rows: NDArray[np.int64]
+    ) -> Self | None:
+        """An index of other documents, of which only some rows differ; see `Updatable`.
+
+        None for an index opened from disk, for one that another was made from already, and where
+        more than a tenth of the documents has changed since all were indexed.
+        """
+        delta = self._delta.updated(documents, rows)
+        with self._shared.lock:
+            if (
+                self._shared.folder is not None
+                or self._shared.newest is not self._delta
+                or len(delta.late) * _CHANGED_SHARE > delta.built
+                or len(delta.stale) * _CHANGED_SHARE > delta.built
+            ):
+                return None
+            # Whatever goes wrong from here on, nothing else may be made from this one.
+            self._shared.newest = None
+            _write_delta(self._shared.index, self._boosts, self._delta, delta)
+            self._shared.newest = delta
+            return type(self)(self._shared, self._boosts, delta)
 
     def save(self, folder: Path) -> None:
-        """Write the index into a new folder."""
-        shutil.copytree(self._folder, folder, ignore=shutil.ignore_patterns(".*", "*.lock"))
+        """Write the index into a new folder, as if built anew."""
+        if self._shared.folder is not None:
+            ignored = shutil.ignore_patterns(".*", "*.lock")
+            shutil.copytree(self._shared.folder, folder, ignore=ignored)
+            return
+        folder.mkdir(parents=True)
+        index = tantivy.Index(self._schema, path=str(folder))
+        _fill(index, self._delta.documents, self._boosts)
+        for lock in folder.glob("*.lock"):
+            lock.unlink()
 
     def search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
         """Rows sharing a term with `text`, best first, at most `depth`, all inside the mask.
@@ -143,7 +176,7 @@ class TantivyIndex:
 
     def weight(self, term: str) -> float:
         """BM25's inverse document frequency of an analysed term, over the widest field."""
-        total = self._searcher.num_docs
+        total = self._delta.total
         found = max(self._searcher.doc_freq(field, term) for field in self._boosts)
         return math.log(1 + (total - found + 0.5) / (found + 0.5))
 
@@ -161,6 +194,18 @@ class TantivyIndex:
         return tantivy.Query.boolean_query(clauses) if clauses else None
 
     def _collect(self, query: tantivy.Query, limit: int) -> Ranking:
+        """The best rows, ties by row, also at the end of the ranking."""
+        if self._segments < 2:
+            # The rows of one segment are in order, so that the first of equals are found first.
+            return self._hits(query, limit)
+        reading = limit + 1
+        while True:
+            found = self._hits(query, reading)
+            if len(found) < reading or found.scores[limit - 1] != found.scores[-1]:
+                return found.head(limit)
+            reading *= 2
+
+    def _hits(self, query: tantivy.Query, limit: int) -> Ranking:
         hits = self._searcher.search(query, limit, count=False).hits
         rows = np.array(
             self._searcher.fast_field_values(_ROW, [address for _, address in hits]), np.int64
@@ -170,5 +215,105 @@ class TantivyIndex:
         return Ranking(rows[order], scores[order])
 
 
-def _scratch() -> Path:
-    return Path(tempfile.mkdtemp(prefix="shortlist-lexical-"))
+class _Shared:
+    """What all versions of one built index have in common.
+
+    Args:
+        index: tantivy's.
+        folder: where it lies on disk, or None in memory.
+
+    Attributes:
+        newest: the state that is written there.
+        lock: held to write.
+    """
+
+    def __init__(self, index: tantivy.Index, folder: Path | None) -> None:
+        self.index = index
+        self.folder = folder
+        self.newest: _Delta | None = None
+        self.lock = Lock()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Delta:
+    """What a version holds otherwise than the build did.
+
+    Args:
+        documents: of the version, by row.
+        built: how many rows were indexed by the build.
+        late: row to analysed fields, of the rows that have another document now.
+        stale: rows of the build whose document is another one or gone.
+    """
+
+    documents: Sequence[Mapping[str, str]]
+    built: int
+    late: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    stale: frozenset[int] = frozenset()
+
+    def updated(self, documents: Sequence[Mapping[str, str]], rows: NDArray[np.int64]) -> _Delta:
+        """The next version's."""
+        late = {row: fields for row, fields in self.late.items() if row < len(documents)}
+        late |= {row: _analysed(documents[row]) for row in rows.tolist()}
+        stale = {row for row in late if row < self.built}
+        stale.update(self.stale, range(len(documents), self.built))
+        return _Delta(documents, self.built, late, frozenset(stale))
+
+    @property
+    def total(self) -> int:
+        """Documents that the statistics count."""
+        return self.built + len(self.late)
+
+
+def _positive(boosts: Mapping[str, float]) -> Mapping[str, float]:
+    kept = {field: boost for field, boost in boosts.items() if boost > 0}
+    if not kept:
+        raise ConfigError("lexical.boosts: at least one field needs a boost above 0")
+    return kept
+
+
+def _schema(fields: Iterable[str]) -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    for name in fields:
+        builder.add_text_field(name, tokenizer_name=ANALYZER, index_option="freq")
+    builder.add_unsigned_field(_ROW, indexed=True, fast=True)
+    return builder.build()
+
+
+def _analysed(document: Mapping[str, str]) -> dict[str, str]:
+    return {name: " ".join(words(text)) for name, text in document.items() if text}
+
+
+def _fill(
+    index: tantivy.Index, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]
+) -> None:
+    """Write all documents as one segment."""
+    index.register_tokenizer(ANALYZER, analyzer())
+    writer = index.writer(heap_size=_WRITER_BYTES, num_threads=1)
+    for row in range(len(documents)):
+        writer.add_document(_entry(row, _analysed(documents[row]), boosts))
+    writer.commit()
+    writer.wait_merging_threads()
+
+
+def _write_delta(
+    index: tantivy.Index, boosts: Mapping[str, float], before: _Delta, after: _Delta
+) -> None:
+    """Make of one state the next; all late documents are written again, as one segment."""
+    writer = index.writer(heap_size=_SMALL_WRITER_BYTES, num_threads=1)
+    outdated = sorted(before.late.keys() | (after.stale - before.stale))
+    if outdated:
+        writer.delete_documents_by_query(tantivy.Query.term_set_query(index.schema, _ROW, outdated))
+    for row, fields in sorted(after.late.items()):
+        writer.add_document(_entry(row, fields, boosts))
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+
+
+def _entry(row: int, fields: Mapping[str, str], wanted: Container[str]) -> tantivy.Document:
+    entry = tantivy.Document()
+    entry.add_unsigned(_ROW, row)
+    for name, text in fields.items():
+        if text and name in wanted:
+            entry.add_text(name, text)
+    return entry

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .query import Query, Ranking
+
+Content = TypeVar("Content", contravariant=True)
 
 
 class LexicalIndex(Protocol):
@@ -22,6 +24,8 @@ class LexicalIndex(Protocol):
     `build` takes field name to raw text for each row and writes nothing outside a folder of its
     own; `save` and `load` write and open a folder; `search` stays inside the mask, shape (n,);
     `weight` is the inverse document frequency of an analysed term.
+
+    A backend may also offer `updated(documents, rows) -> Self | None`, see `Updatable`.
     """
 
     @classmethod
@@ -39,6 +43,8 @@ class DenseIndex(Protocol):
     """Ranks L2-normalised vectors, shape (n, dim), by their inner product with a query vector.
 
     The vectors themselves are saved by the store; `save` and `load` are for what is beside them.
+
+    A backend may also offer `updated(vectors, rows) -> Self | None`, see `Updatable`.
     """
 
     @classmethod
@@ -49,6 +55,26 @@ class DenseIndex(Protocol):
     def search(
         self, vector: NDArray[np.float32], depth: int, allowed: NDArray[np.bool_] | None = None
     ) -> Ranking: ...
+
+
+class Updatable(Protocol[Content]):
+    """A lexical or dense index that makes the next version's index without building it anew."""
+
+    def updated(self, content: Content, rows: NDArray[np.int64]) -> Self | None:
+        """An index of other content, of which only some rows differ; this one stays as it is.
+
+        Searches of this index may run meanwhile and later. The vectors of the other rows are equal;
+        scores of a lexical index may count documents that are gone, until it is built anew.
+
+        Args:
+            content: all documents or vectors by row, as for `build`.
+            rows: rows that differ, ascending, shape (m,); all that this index lacks are among them.
+                Rows that this index has and the content lacks are gone.
+
+        Returns:
+            The index; or None to have it built anew, as where too much has changed.
+        """
+        ...
 
 
 class Retriever(Protocol):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..catalog import Tool
 from ..errors import RequestError
 from ..models import TokenVectors
 
@@ -50,7 +52,7 @@ class Ranking:
     """Rows of the index, best first.
 
     Args:
-        rows: shape (m,). Rows are numbered by tool id, so that a lower row wins a tie.
+        rows: shape (m,). Stages break ties by row; `by_id` then puts them in order of tool id.
         scores: shape (m,), descending.
         rest: score of the rows that are not here, at most; None where it is only known to be no
             more than the lowest score here.
@@ -86,3 +88,23 @@ class Ranking:
         """The same rows, all scores times a factor above 0."""
         rest = None if self.rest is None else self.rest * factor
         return Ranking(self.rows, self.scores * np.float32(factor), rest)
+
+
+def by_id(ranking: Ranking, tools: Sequence[Tool]) -> Ranking:
+    """The ranking with neighbours of equal score in order of tool id, all else as it was.
+
+    Args:
+        ranking: any; the scores need not fall all the way.
+        tools: by row.
+    """
+    equal = ranking.scores[1:] == ranking.scores[:-1]
+    if not equal.any():
+        return ranking
+    edges = np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8))
+    rows = ranking.rows.copy()
+    for first, last in zip(
+        np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True
+    ):
+        tied = rows[first : last + 1].tolist()
+        rows[first : last + 1] = sorted(tied, key=lambda row: tools[row].id)
+    return replace(ranking, rows=rows)

@@ -11,9 +11,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..catalog import Tool
 from ..errors import ConfigError, RequestError
 from .protocols import Fusion, Retriever
-from .query import Query, Ranking
+from .query import Query, Ranking, by_id
 from .selection import Placement
 
 
@@ -53,6 +54,7 @@ class Run:
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
         scales: stage name to the factor of its scores in a fusion, 1 where absent.
+        tools: by row, where rows are not numbered by tool id; else None.
     """
 
     query: Query
@@ -61,6 +63,7 @@ class Run:
     rerankers: Mapping[str, RerankStage]
     deadline: float | None = None
     scales: Mapping[str, float] = field(default_factory=dict)
+    tools: Sequence[Tool] | None = None
     rankings: dict[str, Ranking] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
     _depths: dict[str, int] = field(default_factory=dict)
@@ -83,7 +86,7 @@ class Run:
             self.query = prepared
             self.timings["encode"] = (perf_counter() - start) * 1e3
         with self._recorded(stage):
-            self.rankings[stage] = retriever.search(self.query, max(depth, self.k))
+            self.rankings[stage] = self._search(retriever, max(depth, self.k))
         self._depths[stage] = depth
         return self.rankings[stage]
 
@@ -94,7 +97,7 @@ class Run:
                 stage: ranking.scaled(self.scales[stage]) if stage in self.scales else ranking
                 for stage, ranking in rankings.items()
             }
-            self.rankings["fusion"] = fusion.fuse(scaled)
+            self.rankings["fusion"] = self._ordered(fusion.fuse(scaled))
         return self.rankings["fusion"]
 
     def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:
@@ -114,7 +117,7 @@ class Run:
         if count < min(2, len(rows)):
             raise BudgetExceeded(f"reranker {reranker!r} needs more than the time left")
         with self._recorded("rerank"):
-            scored = stage.rank(self, rows[:count])
+            scored = self._ordered(stage.rank(self, rows[:count]))
         self.rankings["rerank"] = scored
         return Ranking(
             np.concatenate([scored.rows, ranking.rows[count:]]),
@@ -132,6 +135,21 @@ class Run:
                 if (place := places.get(row)) is not None:
                     stages[stage] = Placement(place + 1, scores[place])
         return found
+
+    def _search(self, retriever: Retriever, depth: int) -> Ranking:
+        """The best rows, ties by tool id, also at the end of the ranking."""
+        if self.tools is None:
+            return retriever.search(self.query, depth)
+        reading = depth + 1
+        while True:
+            found = retriever.search(self.query, reading)
+            if len(found) < reading or found.scores[depth - 1] != found.scores[-1]:
+                found = self._ordered(found)
+                return found if len(found) < depth else found.head(depth)
+            reading *= 2
+
+    def _ordered(self, ranking: Ranking) -> Ranking:
+        return ranking if self.tools is None else by_id(ranking, self.tools)
 
     @contextmanager
     def _recorded(self, stage: str) -> Iterator[None]:

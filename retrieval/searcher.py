@@ -15,7 +15,7 @@ from ..models import TokenVectors, encoded
 from .answer import hits_of, outside, permitted, promoted
 from .explain import Explanation, explain
 from .index import Index
-from .query import Query, bounded
+from .query import Query, Ranking, bounded, by_id
 from .refusal import Denials, Refusal
 from .run import Run, Strategy, deadline
 from .selection import Selection, VoterFailure
@@ -82,9 +82,8 @@ class Searcher:
         name, strategy = self._tiers.asked(tier)
         asked = Query(bounded(query), admitted.mask, vector, tokens, _reads_tokens(strategy))
         run = self._run(admitted, asked, k, deadline(start, budget_ms))
-        ranking, ran, reason = self._tiers.rank(run, name, strategy)
         index = admitted.index
-        ranking = permitted(ranking, admitted.mask, len(index.tools))
+        ranking, ran, reason = self._ranked(admitted, run, name, strategy)
         ranking, first = promoted(index, asked, ranking, admitted.claimed)
         hits = hits_of(index, run, ranking.head(run.k), first)
         return Selection(
@@ -96,7 +95,7 @@ class Searcher:
             timings=run.timings,
             total_ms=(perf_counter() - start) * 1e3,
             catalog=index.catalog.fingerprint,
-            denied=admitted.denied(partial(outside, run, admitted.mask)),
+            denied=admitted.denied(partial(outside, index, run, admitted.mask)),
             voter_failures=admitted.failures,
             unmatched=admitted.unmatched,
             vector=run.query.vector,
@@ -159,14 +158,30 @@ class Searcher:
         name, strategy = self._tiers.asked(tier)
         asked = Query(bounded(query), admitted.mask, with_tokens=_reads_tokens(strategy))
         run = self._run(admitted, asked, k, None)
-        ranking, ran, reason = self._tiers.rank(run, name, strategy)
-        ranking = permitted(ranking, admitted.mask, len(index.tools))
+        ranking, ran, reason = self._ranked(admitted, run, name, strategy)
         ranking, _ = promoted(index, asked, ranking, admitted.claimed)
         return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
 
     def _run(self, admitted: Admitted, asked: Query, k: int | None, due: float | None) -> Run:
         index = admitted.index
-        return Run(asked, self.count(k), index.retrievers, index.rerankers, due, index.scales)
+        return Run(
+            asked,
+            self.count(k),
+            index.retrievers,
+            index.rerankers,
+            due,
+            index.scales,
+            tools=None if index.fresh else index.tools,
+        )
+
+    def _ranked(
+        self, admitted: Admitted, run: Run, name: str, strategy: Strategy
+    ) -> tuple[Ranking, str, str | None]:
+        """What a tier ranks of what is permitted, ties by tool id; the tier that ran, and why."""
+        ranking, ran, reason = self._tiers.rank(run, name, strategy)
+        index = admitted.index
+        ranking = permitted(ranking, admitted.mask, len(index.tools))
+        return by_id(ranking, index.tools), ran, reason
 
     def count(self, k: int | None) -> int:
         """The number of hits that a request gets which asks for `k`.

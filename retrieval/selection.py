@@ -141,6 +141,7 @@ class Selection:
             "denied": self.denied.to_dict(),
             "abstained": self.abstained,
             "reason": self.reason,
+            "fits": self.fits,
             "unmatched": list(self.unmatched),
             "voter_failures": [failure.to_dict() for failure in self.voter_failures],
         }

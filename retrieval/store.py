@@ -34,7 +34,7 @@ from filelock import FileLock, Timeout
 
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
-from ..models import TokenVectors
+from ..models import TokenTable, TokenVectors
 from .index import Index
 from .learned import Learned
 from .vectors import Vectors
@@ -77,7 +77,7 @@ def save(
     """Write an index as the new current version.
 
     Args:
-        index: what to write.
+        index: what to write, fresh.
         folder: of all versions.
         settings: what the backends were built with.
         screening: JSON form of what a scan of the tools found.
@@ -146,17 +146,18 @@ def _save_locked(
         )
     if index.lexical is not None:
         index.lexical.save(version / "lexical")
-    if index.dense is not None and index.vectors is not None:
-        np.save(version / "vectors.npy", index.vectors.values)
-        keys = np.frombuffer(b"".join(index.vectors.keys), np.uint8).reshape(-1, 16)
+    if index.dense is not None:
+        vectors = index.dense.vectors
+        np.save(version / "vectors.npy", vectors.values)
+        keys = np.frombuffer(b"".join(vectors.keys), np.uint8).reshape(-1, 16)
         np.save(version / "keys.npy", keys)
-        if index.vectors.tokens is not None:
+        if vectors.tokens is not None:
+            tokens = TokenTable.of(vectors.tokens).whole()
             (version / "tokens").mkdir()
             for name in _TOKEN_ARRAYS:
-                array = getattr(index.vectors.tokens, name)
-                np.save(version / "tokens" / f"{name}.npy", array)
+                np.save(version / "tokens" / f"{name}.npy", getattr(tokens, name))
         (version / "dense").mkdir()
-        index.dense.save(version / "dense")
+        index.dense.index.save(version / "dense")
     if screening is not None:
         text = json.dumps(screening, ensure_ascii=False)
         (version / _SCREENING).write_text(text, encoding="utf-8")

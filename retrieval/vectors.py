@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..catalog.document import embedding_text
-from ..models import Encoder, TokenVectors, encoded, gives_tokens
+from ..models import Encoder, TokenTable, TokenVectors, encoded, gives_tokens
+from .change import NEW, Change, patched
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Vectors:
     """The encoded tools of an index.
 
     Args:
-        values: shape (n, dim), L2-normalised, a row for each tool in order of id.
+        values: shape (n, dim), L2-normalised, by row.
         keys: hash of the text each row was encoded from.
         model: fingerprint of the encoder.
         tokens: those of each row's text, where the encoder gives them.
@@ -28,7 +29,7 @@ class Vectors:
     values: NDArray[np.float32]
     keys: tuple[bytes, ...]
     model: str
-    tokens: TokenVectors | None = None
+    tokens: TokenVectors | TokenTable | None = None
 
     def fits(self, encoder: Encoder, *, tokens: bool) -> bool:
         """Whether an encoder made them, with those of the tokens where these are wanted."""
@@ -57,7 +58,7 @@ def encode_tools(
         The vectors and how many were encoded.
     """
     texts = [embedding_text(tool) for tool in tools]
-    keys = tuple(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16] for text in texts)
+    keys = tuple(map(_key, texts))
     if known is not None and not known.fits(encoder, tokens=tokens):
         known = None
     # Place of each key among the vectors there are: the known ones, and the fresh behind them.
@@ -68,33 +69,105 @@ def encode_tools(
             fresh.setdefault(key, text)
     count = len(known.keys) if known else 0
     places.update({key: count + place for place, key in enumerate(fresh)})
+    values: list[NDArray[np.float32]] = []
+    held: list[TokenVectors] = []
+    rows = np.array([places[key] for key in keys], np.int64)
+    token_rows = rows
+    if known is not None:
+        values.append(known.values)
+        if tokens and known.tokens is not None:
+            table = TokenTable.of(known.tokens)
+            held += [table.base, table.patch]
+            token_rows = np.concatenate([table.places, table.count + np.arange(len(fresh))])[rows]
+    if fresh or known is None:
+        made = _encoded(encoder, fresh, tokens, progress)
+        values.append(made[0])
+        if made[1] is not None:
+            held.append(made[1])
+        del made
+    if len(values) == 1 and np.array_equal(rows, np.arange(len(values[0]))):
+        whole = held[0] if held else None
+        if known is None or not isinstance(known.tokens, TokenTable):
+            return Vectors(values[0], keys, encoder.fingerprint, whole), len(fresh)
+    chosen = _rows_of_parts(values, rows)
+    # Let go of before the tokens, the larger half, are copied in turn.
+    values.clear()
+    chosen_tokens = TokenVectors.joined(held, token_rows) if held else None
+    return Vectors(chosen, keys, encoder.fingerprint, chosen_tokens), len(fresh)
+
+
+def patch_vectors(
+    encoder: Encoder,
+    known: Vectors,
+    change: Change,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[Vectors, int]:
+    """Vectors of the next version's tools; only texts that no tool had are encoded.
+
+    Args:
+        encoder: the one that made the known vectors.
+        known: vectors of the version before.
+        change: from that version to the next.
+        progress: called with (tools encoded, tools to encode).
+
+    Returns:
+        The vectors and how many were encoded.
+    """
+    size, rows = len(change.tools), change.rows
+    sources = change.sources.copy()
+    keys = [*known.keys[:size], *[b""] * (size - len(known.keys))]
+    fresh: dict[bytes, str] = {}
+    if (sources == NEW).any():
+        places = {key: row for row, key in enumerate(known.keys)}
+        for position in np.flatnonzero(sources == NEW).tolist():
+            row = int(rows[position])
+            text = embedding_text(change.tools[row])
+            keys[row] = _key(text)
+            if keys[row] not in places:
+                fresh[keys[row]] = text
+                # Texts to encode are numbered downwards from -1.
+                places[keys[row]] = -len(fresh)
+            sources[position] = places[keys[row]]
+    for row, source in zip(rows.tolist(), sources.tolist(), strict=True):
+        if source >= 0:
+            keys[row] = known.keys[source]
+    if fresh:
+        made, tokens = _encoded(encoder, fresh, known.tokens is not None, progress)
+    else:
+        made, tokens = known.values[:0], None
+    new = sources < 0
+    values = np.empty((len(rows), known.values.shape[1]), np.float32)
+    values[new] = made[-1 - sources[new]]
+    values[~new] = known.values[sources[~new]]
+    table = known.tokens
+    if table is not None:
+        table = TokenTable.of(table)
+        table = table.patched(size, rows, sources, tokens or table.patch.take([]))
+    return (
+        Vectors(patched(known.values, size, rows, values), tuple(keys), known.model, table),
+        len(fresh),
+    )
+
+
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
+
+
+def _encoded(
+    encoder: Encoder,
+    texts: Mapping[bytes, str],
+    tokens: bool,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[NDArray[np.float32], TokenVectors | None]:
     done = 0
 
     def advance(further: int) -> None:
         nonlocal done
         done += further
         if progress:
-            progress(done, len(fresh))
+            progress(done, len(texts))
 
-    values: list[NDArray[np.float32]] = []
-    parts: list[TokenVectors | None] = []
-    if known is not None:
-        values.append(known.values)
-        parts.append(known.tokens if tokens else None)
-    if fresh or known is None:
-        made = encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance)
-        values.append(made[0])
-        parts.append(made[1])
-        del made
-    rows = np.array([places[key] for key in keys], np.int64)
-    if len(values) == 1 and np.array_equal(rows, np.arange(len(values[0]))):
-        return Vectors(values[0], keys, encoder.fingerprint, parts[0]), len(fresh)
-    chosen = _rows_of_parts(values, rows)
-    # Let go of before the tokens, the larger half, are copied in turn.
-    values.clear()
-    held = [part for part in parts if part is not None]
-    chosen_tokens = TokenVectors.joined(held, rows) if len(held) == len(parts) else None
-    return Vectors(chosen, keys, encoder.fingerprint, chosen_tokens), len(fresh)
+    return encoded(encoder, list(texts.values()), tokens=tokens, progress=advance)
 
 
 def _rows_of_parts(

@@ -89,11 +89,14 @@ class Active:
                 self._held[tool.id] = Held(tool.fingerprint, turn, held.pinned or pinned)
         return tuple(added)
 
-    def settle(self, view: View) -> tuple[tuple[Departure, ...], tuple[str, ...]]:
+    def settle(
+        self, view: View, *, offering: bool = True
+    ) -> tuple[tuple[Departure, ...], tuple[str, ...]]:
         """Follow the catalog and the permission.
 
         Args:
             view: what may be used now.
+            offering: whether the model is now offered the present definitions.
 
         Returns:
             The tools that left because they are gone or denied, and the ids of those that stay
@@ -109,7 +112,8 @@ class Active:
                 del self._held[tool_id]
             elif (fingerprint := view.catalog.get(tool_id).fingerprint) != held.fingerprint:
                 changed.append(tool_id)
-                self._held[tool_id] = replace(held, fingerprint=fingerprint)
+                if offering:
+                    self._held[tool_id] = replace(held, fingerprint=fingerprint)
         return tuple(left), tuple(changed)
 
     def make_room(

@@ -32,7 +32,8 @@ _ASSENT = frozenset(
 )
 _FILLING = frozenset(
     """
-    a all an and but cool dear for got help i im is it its just know lot much my needed now of
+    a all an and but cool dear for got help i im is it its just know lot much my needed night now
+    of
     really so for that thats the then there to today too very wanted was well wonderful yet you
     your youre
     schon bien mille muchas mucho molte tante vielen sehr beaucoup bonne soiree journee
@@ -57,13 +58,13 @@ _MOST_WORDS = 14
 
 
 def asks_nothing(request: str, before: str) -> bool:
-    """Whether a turn only closes what went before it.
+    """Whether a turn only closes what went before it; ask only where something did.
 
     Args:
         request: what the user says.
-        before: what the assistant had said before; empty when nothing.
+        before: what the assistant said right before; empty when nothing.
     """
-    if not before or len(request) > 120:
+    if len(request) > 120:
         return False
     bare = fold(request.replace("\u2019", "").replace("'", "")).casefold()
     said = _WORD.findall(bare)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,9 @@ class SessionPrompt:
             else None,
         )
         self._scores: dict[str, float] = {}
+        self._kept_back: PromptTurn | None = None
+        # Since the user spoke: id to fingerprint of what the model was shown well enough to call.
+        self._seen: dict[str, str] = {}
         self.shown: PromptTurn | None = None
         if saved is not None:
             self._prompt.resume(saved["prompt"])
@@ -98,12 +102,15 @@ class SessionPrompt:
         return FOUND if self._prompt.shows_found else 0
 
     def offered_as(self, tool_id: str) -> str | None:
-        """Fingerprint of the definition whose arguments the prompt shows; None if it shows none."""
+        """Fingerprint of the definition whose arguments the model was shown; None for none.
+
+        Shown now, or since the user spoke.
+        """
         prompt = self._prompt
         if tool_id in prompt.standing:
             return prompt.catalog.get(tool_id).fingerprint
         if prompt.promoted.get(tool_id, Detail.NAME) < Detail.SIGNATURE:
-            return None
+            return self._seen.get(tool_id)
         return prompt.shown_as.get(tool_id)
 
     def level(self, tool_id: str) -> str | None:
@@ -163,17 +170,30 @@ class SessionPrompt:
             scores: id to score for what the turn found.
         """
         self._scores = dict(scores)
-        self.shown = self._prompt.turn(active, scores)
-        return self.shown
+        shown = self._prompt.turn(active, scores)
+        kept, self._kept_back = self._kept_back, None
+        if kept is not None and not shown.rebuilt:
+            # Messages of a rendering between the steps, which nobody was handed yet.
+            appended = (*kept.appended, *shown.appended)
+            shown = replace(shown, appended=appended, rebuilt=kept.rebuilt)
+        self.shown = shown
+        for tool_id in shown.callable:
+            self._seen[tool_id] = self._prompt.catalog.get(tool_id).fingerprint
+        return shown
+
+    def begin_turn(self) -> None:
+        """The user speaks: lines of tools found before are gone from what the model reads."""
+        self._seen.clear()
 
     def render(self, active: tuple[str, ...]) -> PromptTurn:
-        """Render again, without anything new."""
-        return self.turn(active, self._scores)
+        """Render between two steps; the next step hands out the messages."""
+        self._kept_back = self.turn(active, self._scores)
+        return self._kept_back
 
     def promote(self, tool: Tool, active: tuple[str, ...]) -> PromptTurn:
         """Render the turn again with a tool that the model asked for by name."""
         first = max(self._scores.values(), default=0.0) + 1.0
-        return self.turn(active, {tool.id: first} | self._scores)
+        return self.turn(active, {**self._scores, tool.id: first})
 
     def called(self, tool_id: str) -> None:
         """A tool was called: its server is in use from the next turn on."""

@@ -79,6 +79,7 @@ class Session:
         lines = format is not None and settings.pool != "summaries"
         self._k = settings.k or (_OFFERED if lines else engine.config.k)
         self._events = recorder_for(settings.events)
+        self._lock = RLock()
         self._state = State()
         self._allowed: tuple[str, ...] | None = None
         self.state = State() if state is None else state
@@ -88,7 +89,6 @@ class Session:
         self._called: tuple[str, ...] = () if saved is None else saved.called
         self._passed: Counter[str] = Counter({} if saved is None else saved.passed)
         self._tools = Toolset(settings, format, self._k, schemas=schemas, saved=saved)
-        self._lock = RLock()
         for tool_id in settings.pinned:
             engine.catalog.get(tool_id)
         if format is not None:
@@ -105,7 +105,8 @@ class Session:
     def state(self, state: State) -> None:
         if not isinstance(state, State):
             raise RequestError(f"state: a State, not {type(state).__name__}")
-        self._state = state
+        with self._lock:
+            self._state = state
 
     @property
     def allowed(self) -> tuple[str, ...] | None:
@@ -336,6 +337,8 @@ class Session:
         start = perf_counter()
         view = self.view(votes)
         prompt = self._tools.follow(view)
+        if prompt is not None and outcome is None:
+            prompt.begin_turn()
         called = None if outcome is None else outcome[0]
         found, offered = look(
             view,

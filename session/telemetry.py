@@ -165,6 +165,7 @@ class OpenTelemetry:
             "shortlist.tier.reason": event.tier_reason,
             "shortlist.catalog": event.catalog,
             "shortlist.called": event.called,
+            "shortlist.ok": event.ok,
             "shortlist.reason": event.reason,
             "shortlist.fits": event.fits,
             "shortlist.cut": event.cut,

@@ -59,6 +59,8 @@ class Toolset:
             self.prompt = SessionPrompt(
                 view, self._format, self._settings, self._k, self._schemas, saved
             )
+            if saved is not None:
+                self.prompt.render(self.active.ids)
         self.prompt.follow(view)
         return self.prompt
 
@@ -116,7 +118,7 @@ class Toolset:
 
     def refresh(self, view: View) -> None:
         """Render again what changed since the last step."""
-        left, changed = self.active.settle(view)
+        left, changed = self.active.settle(view, offering=False)
         if self.prompt is not None and (self.prompt.follow(view) or left or changed):
             self.prompt.render(self.active.ids)
 
@@ -129,7 +131,9 @@ class Toolset:
         prompt = self.follow(view)
         self.active.append([tool], number)
         append: tuple[dict[str, Any], ...] = ()
+        rebuilt = False
         if prompt is not None:
             active = tuple(tool_id for tool_id in self.active.ids if view.permits(tool_id))
-            append = prompt.promote(tool, active).appended
-        return replace(verdict, status="promoted", append=append)
+            shown = prompt.promote(tool, active)
+            append, rebuilt = shown.appended, shown.rebuilt
+        return replace(verdict, status="promoted", append=append, rebuilt=rebuilt)

@@ -75,7 +75,7 @@ class Scan:
     @property
     def flagged(self) -> bool:
         """Whether the tool is to be held back until someone approves it."""
-        return self.score >= HELD_FROM
+        return bool(self.findings) and self.score >= HELD_FROM
 
     @property
     def reasons(self) -> tuple[str, ...]:

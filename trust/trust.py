@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Self, TypeAlias
 
 from ..catalog import Catalog, Tool
 from .pins import Pins
 from .scan import Scan, scan
 
-_Key: TypeAlias = "tuple[str, tuple[str, ...], frozenset[str]]"
+_Key: TypeAlias = "str | tuple[str, ...]"
+_Known: TypeAlias = "dict[frozenset[str], _Family]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """What was found in the tools of one server, or of several with the same names.
+
+    Kept whole, so that a catalog that changes little makes few objects for the garbage collector.
+
+    Args:
+        scans: fingerprint of a definition to what was found.
+        flagged: those that read like orders.
+    """
+
+    scans: dict[_Key, Scan]
+    flagged: frozenset[_Key]
+
+    @classmethod
+    def of(cls, scans: dict[_Key, Scan]) -> Self:
+        """Of scans by fingerprint."""
+        return cls(scans, frozenset(key for key, found in scans.items() if found.flagged))
 
 
 class Trust:
@@ -31,7 +53,7 @@ class Trust:
         self._scans = scans
         self._pins = pins or Pins()
         self._approved = frozenset(approved)
-        self._known: dict[_Key, Scan] = {}
+        self._known: _Known = {}
 
     @property
     def pins(self) -> Pins:
@@ -54,13 +76,25 @@ class Trust:
         """Tool id to what was found, for each that reads like orders and was not approved."""
         if not self._scans:
             return {}
-        known: dict[_Key, Scan] = {}
+        known: _Known = {}
         found: dict[str, Scan] = {}
-        for tool, siblings in _families(catalog):
-            key = (tool.fingerprint, tool.cleaned, siblings)
-            known[key] = self._known.get(key) or scan(tool, siblings)
-            if known[key].flagged and not self._approves(tool):
-                found[tool.id] = known[key]
+        for siblings, tools in _families(catalog).items():
+            family = self._known.get(siblings) or _Family.of({})
+            keys = [_key(tool) for tool in tools]
+            if not (len(keys) == len(family.scans) and all(key in family.scans for key in keys)):
+                family = _Family.of(
+                    {
+                        key: family.scans.get(key) or scan(tool, siblings)
+                        for key, tool in zip(keys, tools, strict=True)
+                    }
+                )
+            known[siblings] = family
+            if family.flagged:
+                found |= {
+                    tool.id: family.scans[key]
+                    for key, tool in zip(keys, tools, strict=True)
+                    if key in family.flagged and not self._approves(tool)
+                }
         self._known = known
         return found
 
@@ -72,20 +106,25 @@ class Trust:
             scans: tool id to what was found, for each that was flagged.
         """
         self._known = {
-            (tool.fingerprint, tool.cleaned, siblings): scans.get(tool.id, Scan())
-            for tool, siblings in _families(catalog)
+            siblings: _Family.of({_key(tool): scans.get(tool.id, Scan()) for tool in tools})
+            for siblings, tools in _families(catalog).items()
         }
 
     def _approves(self, tool: Tool) -> bool:
         return tool.id in self._approved or self._pins.approves(tool)
 
 
-def _families(catalog: Catalog) -> Iterator[tuple[Tool, frozenset[str]]]:
-    """Each tool with the names its server has; a tool of no server stands alone."""
-    names: dict[str, set[str]] = {}
+def _key(tool: Tool) -> _Key:
+    return (tool.fingerprint, *tool.cleaned) if tool.cleaned else tool.fingerprint
+
+
+def _families(catalog: Catalog) -> dict[frozenset[str], list[Tool]]:
+    """The tools by the names their server has; a tool of no server stands alone."""
+    servers: dict[str | None, list[Tool]] = {}
     for tool in catalog:
-        if tool.server is not None:
-            names.setdefault(tool.server, set()).add(tool.name)
-    families = {server: frozenset(held) for server, held in names.items()}
-    for tool in catalog:
-        yield tool, frozenset() if tool.server is None else families[tool.server]
+        servers.setdefault(tool.server, []).append(tool)
+    families: dict[frozenset[str], list[Tool]] = {}
+    for server, tools in servers.items():
+        names = frozenset() if server is None else frozenset(tool.name for tool in tools)
+        families.setdefault(names, []).extend(tools)
+    return families

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...models import TokenVectors
+from ...models import TokenTable, TokenVectors
 
 NOISE = 0.5
 """Length of what is added to a unit vector; the cosine to the original is then about 0.9."""
@@ -30,13 +30,13 @@ class PerturbedEncoder:
         self,
         vectors: NDArray[np.float32],
         fingerprint: str,
-        tokens: TokenVectors | None = None,
+        tokens: TokenVectors | TokenTable | None = None,
         *,
         seed: int = 0,
     ) -> None:
         self._vectors = vectors
-        self._tokens = tokens
-        self.token_dim = 0 if tokens is None else tokens.dim
+        self._tokens = None if tokens is None else TokenTable.of(tokens).whole()
+        self.token_dim = 0 if self._tokens is None else self._tokens.dim
         self._generator = np.random.default_rng(seed)
         self.fingerprint = fingerprint
         self.dim: int = vectors.shape[1]

@@ -10,7 +10,8 @@ from .bars import Bar
 from .comparison import BARE, EMBED, HYBRID, TORCH, Comparison
 from .decision import RULES
 from .perturbed import NOISE
-from .run import CHANGED, Bench
+from .run import CHANGED, UPDATED_SIZE, Bench
+from .updates import EVERY_S, REPLACED
 
 IMPORT_LIMIT_S = 0.15
 FIRST_ANSWER_LIMIT_S = 1.0
@@ -20,6 +21,9 @@ MEMORY_TOOLS = 50_000
 INSTALL_LIMIT_MB = 250
 ADDED_LIMITS_MS = {1_000: 1.0, 50_000: 5.0}
 """Tools to the milliseconds that gate, session and decision may add to a request over them."""
+UPDATE_LIMIT_MS = 250
+SEARCH_LIMIT = 1.5
+"""p95 of searches while a server is replaced again and again, to that of searches alone."""
 _NOT_DECIDED = "not a size of this run, or no query that is one request"
 _SMALL = 0.01
 """Milliseconds below which a stage is not worth a column of its own."""
@@ -51,6 +55,7 @@ def to_json(bench: Bench) -> dict[str, Any]:
         "start": bench.start,
         "memory": bench.memory,
         "reopened": bench.reopened,
+        "updated": None if bench.updated is None else bench.updated.to_dict(),
         "install": bench.install,
         "bars": [bar.to_dict() for bar in bars(bench)],
     }
@@ -110,6 +115,7 @@ def bars(bench: Bench) -> list[Bar]:
             Bar(f"{name}, {_counted(one.threads)}", limit, "most", one.wall_ms, "ms")
             for one in measured
         ] or [Bar(name, limit, "most", None, "ms", _NOT_DECIDED)]
+    found += _update_bars(bench)
     build, start, memory = bench.compared_build, bench.start, bench.memory
     of_largest = memory["tools"] == MEMORY_TOOLS
     return [
@@ -152,6 +158,29 @@ def bars(bench: Bench) -> list[Bar]:
         ),
         Bar("core install", INSTALL_LIMIT_MB, "most", bench.install["total_mb"], "MB"),
         Bar("torch in the core install", 0, "exactly", float(bench.install["torch"]), ""),
+    ]
+
+
+def _update_bars(bench: Bench) -> list[Bar]:
+    one = bench.updated
+    absent = None if one else f"the largest catalog of this run has fewer than {UPDATED_SIZE:,}"
+    return [
+        Bar(
+            f"replacing {REPLACED} of {UPDATED_SIZE:,} tools, p95 beyond encoding",
+            UPDATE_LIMIT_MS,
+            "most",
+            None if one is None else one.update.p95_ms,
+            "ms",
+            absent,
+        ),
+        Bar(
+            f"search p95 while that happens every {EVERY_S:g} s, to alone",
+            SEARCH_LIMIT,
+            "most",
+            None if one is None else one.meanwhile.p95_ms / one.alone.p95_ms,
+            "x",
+            absent,
+        ),
     ]
 
 
@@ -266,9 +295,26 @@ def process_table(bench: Bench) -> Table:
         (f"open with {bench.reopened['changed']} tools changed, s", bench.reopened["seconds"]),
         (f"indexing {memory['tools']:,} tools and searching, peak MB", memory["peak_mb"]),
         *resident,
+        *_update_rows(bench),
         ("core install, MB", bench.install["total_mb"]),
     ]
     return Table(("figure", "measured"), tuple(rows))
+
+
+def _update_rows(bench: Bench) -> list[tuple[Cell, ...]]:
+    one = bench.updated
+    if one is None:
+        return []
+    head = f"replace {REPLACED} of {one.tools:,} tools"
+    return [
+        (f"{head} beyond encoding, p50 ms", one.update.p50_ms),
+        (f"{head} beyond encoding, p95 ms", one.update.p95_ms),
+        (f"{head}, encoding, p50 ms", one.encoding.p50_ms),
+        (f"{head}, first after opening, beyond encoding, ms", round(one.first_ms, 1)),
+        ("search alone, p95 ms", one.alone.p95_ms),
+        (f"search while that happens every {EVERY_S:g} s, p95 ms", one.meanwhile.p95_ms),
+        ("search that overlaps an update, p95 ms", one.overlapping.p95_ms),
+    ]
 
 
 def _significant(number: float) -> str:

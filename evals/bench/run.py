@@ -24,8 +24,11 @@ from .install import core_install
 from .latency import TierLatency, tier_latencies
 from .material import Material, write_tools
 from .processes import import_cpu_seconds, run_job
+from .updates import REPLACED, Updates, updates
 
 SIZES = (120, 1_000, 5_000, 20_000, 50_000)
+UPDATED_SIZE = 13_000
+"""Tools that a server is replaced among, where a larger catalog is measured."""
 COMPARED_SIZE = 5_000
 """Tools the comparisons, the index build and the cold start are measured over."""
 CHANGED = 50
@@ -85,6 +88,7 @@ class Bench:
         start: import, opening and first answer.
         memory: of the process that indexed and searched the largest catalog.
         reopened: opening a saved index with some tools changed.
+        updated: one server replaced among many tools.
         install: size of the core install.
         load: the system's load averages over a minute, before and after.
     """
@@ -100,6 +104,7 @@ class Bench:
     start: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     reopened: dict[str, Any] = field(default_factory=dict)
+    updated: Updates | None = None
     install: dict[str, Any] = field(default_factory=dict)
     load: list[float] = field(default_factory=list)
 
@@ -149,6 +154,9 @@ def measure(material: Material, plan: Plan, *, step: Step) -> Bench:
             bench.latencies += _latencies(saved[size], plan, material.queries)
             step(f"gate, session and decision over {size:,} tools")
             bench.decided += _decided(saved[size], plan, material.queries)
+        if largest >= UPDATED_SIZE:
+            step(f"replacing {REPLACED} of {UPDATED_SIZE:,} tools")
+            bench.updated = _updated(bench, saved[largest], folder / "updated")
     bench.install = core_install()
     bench.load.append(_load())
     return bench
@@ -239,6 +247,11 @@ def _latencies(folder: Path, plan: Plan, queries: Sequence[str]) -> list[TierLat
         for callers in plan.callers:
             found += tier_latencies(engine, queries, threads=threads, callers=callers)
     return found
+
+
+def _updated(bench: Bench, source: Path, folder: Path) -> Updates:
+    _take_over(source, folder, bench.material.catalog(UPDATED_SIZE))
+    return updates(folder, bench.material.queries, threads=bench.plan.threads[0])
 
 
 def _decided(folder: Path, plan: Plan, queries: Sequence[str]) -> list[Added]:

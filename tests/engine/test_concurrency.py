@@ -70,6 +70,39 @@ def test_every_answer_belongs_to_one_version(make_engine: Callable[..., Engine])
     assert engine.search("create issue", k=30).catalog == versions[-1].fingerprint
 
 
+def test_answers_are_of_one_version_while_one_server_is_replaced(
+    make_engine: Callable[..., Engine],
+) -> None:
+    rest = [Tool(f"create_issue_{number}", "rest", f"Create {number}") for number in range(90)]
+
+    def tools(version: int) -> list[Tool]:
+        return [Tool(f"v{version}_{number}", "s", f"Issue of {version}") for number in range(3)]
+
+    engine = make_engine([*rest, *tools(0)])
+    stop = Event()
+    failures: list[object] = []
+
+    def search(tier: str) -> None:
+        while not stop.wait(PAUSE / 10):
+            try:
+                found = engine.search("issue", tier=tier, k=99).ids
+                versions = {one.split("_")[0] for one in found if one.startswith("s/")}
+                if len(versions) != 1:
+                    failures.append(versions)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the test reports it
+                failures.append(error)
+
+    threads = [Thread(target=search, args=(tier,)) for tier in TIERS]
+    for thread in threads:
+        thread.start()
+    for version in range(1, 60):
+        engine.update(tools(version), server="s")
+    stop.set()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert failures == []
+
+
 def test_the_batch_is_of_one_version(make_engine: Callable[..., Engine]) -> None:
     engine = make_engine(catalog(0))
     updates = Thread(target=lambda: [engine.update(catalog(number)) for number in range(1, 20)])

@@ -26,7 +26,7 @@ def test_the_readme_runs(tmp_path: Path, monkeypatch, capsys) -> None:
     Path("tools.json").write_text(listed, encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", _README.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 2
-    names: dict[str, Any] = {"fresh_catalog": Catalog(_TOOLS)}
+    names: dict[str, Any] = {"fresh_catalog": Catalog(_TOOLS), "listed_now": []}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
     assert "billing/list_invoices" in capsys.readouterr().out

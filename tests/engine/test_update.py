@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
-from shortlist.errors import ModelError
+from shortlist.errors import CatalogError, ModelError
+from shortlist.retrieval.exact import ExactIndex
+from shortlist.retrieval.learned import Learned
+from shortlist.retrieval.lexical import TantivyIndex
 
-from .conftest import Models
+from .conftest import TIERS, Models
 from .fakes import make_tools
 
 MakeEngine = Callable[..., Engine]
@@ -92,3 +97,150 @@ def test_to_nothing_and_back(make_engine: MakeEngine, tier: str) -> None:
     assert engine.search("create an issue", tier=tier).hits == ()
     engine.update(make_tools(5))
     assert engine.search("create an issue", tier=tier).hits
+
+
+class TestOneServer:
+    def test_its_tools_are_replaced_in_their_place(
+        self, make_engine: MakeEngine, models: Models
+    ) -> None:
+        engine = make_engine()
+        expected = engine.catalog.replace_server("slack", [Tool("zip", "slack", "Zip it")])
+        models.encoder.tools.clear()
+        engine.update([Tool("zip", "slack", "Zip it")], server="slack")
+        assert engine.catalog == expected
+        assert len(models.encoder.tools) == engine.encoded == 1
+        assert engine.search("zip it", k=1).ids == ("slack/zip",)
+
+    def test_without_tools_it_goes(self, make_engine: MakeEngine, tier: str) -> None:
+        engine = make_engine()
+        engine.update([], server="slack")
+        assert "slack" not in engine.catalog.servers
+        found = engine.search("create an issue", tier=tier, k=100).ids
+        assert found
+        assert not any(tool_id.startswith("slack/") for tool_id in found)
+
+    def test_a_new_one_comes_last(self, make_engine: MakeEngine) -> None:
+        engine = make_engine()
+        engine.update(iter([Tool("zip", "x", "Zip it")]), server="x")
+        assert engine.catalog[-1].id == "x/zip"
+
+    def test_a_tool_of_another_changes_nothing(self, make_engine: MakeEngine) -> None:
+        engine = make_engine()
+        before = engine.catalog
+        with pytest.raises(CatalogError, match="belongs to server 'x'"):
+            engine.update([Tool("zip", "x", "Zip it")], server="slack")
+        assert engine.catalog is before
+
+
+#: Servers that a step replaces, or None for the whole catalog; with the tools they have then.
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([None, "a", "b", "c"]),
+        st.dictionaries(st.integers(0, 12), st.integers(0, 1), max_size=8),
+    ),
+    min_size=1,
+    max_size=6,
+)
+#: Tools that no step changes, so that few of all differ.
+REST = [Tool(f"fixed_{number}", "rest", f"Keeps file {number % 7}") for number in range(40)]
+
+
+def edition(server: str, editions: dict[int, int]) -> list[Tool]:
+    """Some of a server's tools; many are equal but for their ids, and so are their scores."""
+    return [
+        Tool("copy", server, f"Copy a file {edition}", id=f"{server}/{number:02d}")
+        for number, edition in editions.items()
+    ]
+
+
+@settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps=STEPS, allowed=st.sets(st.integers(0, 60)), tier=st.sampled_from(TIERS))
+def test_any_series_of_updates_answers_as_an_engine_built_anew(
+    make_engine: MakeEngine,
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[tuple[str | None, dict[int, int]]],
+    allowed: set[int],
+    tier: str,
+) -> None:
+    engine = make_engine(REST)
+    for server, editions in steps:
+        if server is None:
+            engine.update([*edition("b", editions), *REST[len(editions) :]])
+        else:
+            engine.update(edition(server, editions), server=server)
+        tools = list(engine.catalog)
+        some = [tool.id for number, tool in enumerate(tools) if number in allowed]
+        fresh = make_engine(tools)
+        for query in ("copy a file 1", "keeps file 3"):
+            for limit in (None, some):
+                for k in (3, 60):
+                    found = engine.view(allowed=limit).search(query, tier=tier, k=k)
+                    offered = set(some) if limit is not None else {tool.id for tool in tools}
+                    assert set(found.ids) <= offered
+                    assert [hit.tool for hit in found] == engine.view().details(found.ids)
+                    if tier == "embed":
+                        anew = fresh.view(allowed=limit).search(query, tier=tier, k=k)
+                        assert [(hit.id, hit.score) for hit in found] == [
+                            (hit.id, hit.score) for hit in anew
+                        ]
+                    denied = [one.tool_id for one in found.denied]
+                    assert denied == sorted(denied)
+                    assert not set(denied) & set(found.ids)
+    folder = tmp_path_factory.mktemp("saved")
+    engine.save(folder)
+    opened = Engine.open(folder, reranker="overlap")
+    for query in ("copy a file 1", "keeps file 3"):
+        one, other = (each.search(query, tier=tier, k=60) for each in (opened, fresh))
+        assert [(hit.id, hit.score) for hit in one] == [(hit.id, hit.score) for hit in other]
+
+
+def test_what_was_learned_is_kept_for_the_tools_that_stay(make_engine: MakeEngine) -> None:
+    engine = make_engine(make_tools(60))
+    index = engine._index
+    assert index.vectors is not None
+    dim = index.vectors.values.shape[1]
+    random = np.random.default_rng(0)
+    learned = Learned(
+        map=random.normal(size=(dim, dim)).astype(np.float32) / 20,
+        targets=random.normal(size=(2, dim)).astype(np.float32),
+        pulls=np.array([0.3, 0.4], np.float32),
+        ids=(index.tools[0].id, index.tools[9].id),
+        keys=(index.vectors.keys[0], index.vectors.keys[9]),
+        model=index.vectors.model,
+        lexical=1.0,
+        events=2,
+    )
+    engine._offer(engine._builder.taught(index, learned))
+    gone = index.tools[0].id
+    engine.update([tool for tool in make_tools(62) if tool.id != gone])
+    assert engine.learned == {"events": 2, "moved": 1, "lexical": 1.0}
+    dense, tools = engine._index.dense, engine._index.tools
+    assert dense is not None
+    assert engine._index.learned is not None
+    expected = engine._index.learned.vectors(tools, dense.vectors.values)
+    np.testing.assert_allclose(dense.values, expected, atol=1e-6)
+
+
+def test_an_opened_folder_is_not_written_to(make_engine: MakeEngine, tmp_path: Path) -> None:
+    make_engine().save(tmp_path)
+    held = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    engine = Engine.open(tmp_path, reranker="overlap")
+    for _ in range(2):
+        engine.update([Tool("zip", "x", "Zip it")], server="x")
+        engine.update([], server="x")
+    left = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path: left[path] for path in held} == held
+    assert all(path.suffix == ".lock" for path in left.keys() - held.keys())
+
+
+def test_a_backend_without_updates_is_built_anew(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(TantivyIndex, "updated")
+    monkeypatch.delattr(ExactIndex, "updated")
+    engine = make_engine(lexical={"backend": "tantivy"}, dense={"backend": "exact"})
+    engine.update([Tool("zip", "x", "Zip it")], server="x")
+    for tier in TIERS:
+        assert engine.search("zip it", tier=tier, k=1).ids == ("x/zip",)

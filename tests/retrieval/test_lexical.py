@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -76,12 +79,11 @@ def test_a_term_longer_than_any_word_is_ignored(index: TantivyIndex) -> None:
     assert index.search("x" * 70_000 + " issue", 6).rows.tolist() == [0]
 
 
-def test_the_files_go_with_the_index() -> None:
-    index = TantivyIndex.build([{"all": "issue"}], {"all": 1.0})
-    folder = index._folder
-    assert folder.is_dir()
-    del index
-    assert not folder.exists()
+def test_building_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    index = TantivyIndex.build([{"all": "issue"}] * 20, {"all": 1.0})
+    assert index.updated([{"all": "ticket"}] + [{"all": "issue"}] * 19, np.array([0])) is not None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_few_admitted_rows_of_many_have_the_scores_of_all() -> None:

@@ -78,3 +78,16 @@ def vector_sets(draw: st.DrawFn) -> tuple[Floats, Floats]:
     values = draw(arrays(np.float64, (rows, dim), elements=elements))
     query = draw(arrays(np.float64, (dim,), elements=elements))
     return normalised(values), normalised(query)
+
+
+@st.composite
+def row_changes(draw: st.DrawFn, size: int, limit: int) -> list[tuple[int, list[int]]]:
+    """A few changes of an index of `size` rows: the new number of rows, and the rows to set."""
+    changes = []
+    for _ in range(draw(st.integers(1, 5))):
+        after = max(0, min(limit, size + draw(st.integers(-6, 6))))
+        some = draw(st.sets(st.integers(0, max(0, after - 1)), max_size=6))
+        rows = sorted({row for row in some if row < after} | set(range(size, after)))
+        changes.append((after, rows))
+        size = after
+    return changes

@@ -1,4 +1,4 @@
-"""Random rules, states, strategies, calls and updates: what is denied never shows, and never counts.
+"""Random rules, states, strategies, calls, updates: what is denied never shows and never counts.
 
 The oracle below decides by itself what is permitted, from the same declarations, without a mask.
 """
@@ -98,6 +98,7 @@ class Permissions(RuleBasedStateMachine):
         )
         self.waiting: list[str] = []
         self.done: set[str] = set()
+        self.confirmed = False
         self.prefix: str | None = None
         self.prefix_ids: set[str] = set()
         self.prefix_catalog: Any = None
@@ -122,7 +123,8 @@ class Permissions(RuleBasedStateMachine):
     @rule(scopes=st.sets(st.sampled_from(["w", "x"])), forget=st.booleans())
     def assign_state(self, scopes, forget) -> None:
         if forget:
-            self.session.state, self.done = State(scopes=frozenset(scopes)), set()
+            self.session.state = State(scopes=frozenset(scopes))
+            self.done, self.confirmed = set(), False
         else:
             self.session.state = replace(self.session.state, scopes=frozenset(scopes))
 
@@ -179,6 +181,8 @@ class Permissions(RuleBasedStateMachine):
         if self.waiting:
             tool_id = self.waiting.pop(data.draw(st.integers(0, len(self.waiting) - 1)))
             self.done |= {tool_id} if ok else set()
+            # A tool that is gone by then reaches nothing.
+            self.confirmed |= ok and "/confirm_" in tool_id and tool_id in self.tools
             self.look(self.session.result(tool_id, "It is done.", ok=ok))
 
     @rule(query=st.sampled_from(_WORDS), decide=st.booleans(), k=st.integers(1, 30))
@@ -221,9 +225,7 @@ class Permissions(RuleBasedStateMachine):
     def only_success_counts(self) -> None:
         if hasattr(self, "session"):
             assert set(self.session.state.called) == self.done
-            assert ("ok" in self.session.state.milestones) == any(
-                "/confirm_" in one for one in self.done
-            )
+            assert ("ok" in self.session.state.milestones) == self.confirmed
 
     @invariant()
     def it_can_be_saved(self) -> None:

@@ -354,7 +354,10 @@ class _Strict(_Decider):
     ("asked", "abstained"),
     [
         ("and for Braga?", False),
-        ("why did Shakespeare's contemporaries disdain sonnets about melancholy kings", True),
+        (
+            "why did Shakespeare's contemporaries so disdain long sonnets about melancholy kings",
+            True,
+        ),
     ],
 )
 def test_a_turn_apart_from_the_conversation_is_judged_by_itself(
@@ -364,3 +367,10 @@ def test_a_turn_apart_from_the_conversation_is_judged_by_itself(
     session.turn("What is the weather forecast for Porto?")
     session.answered("18 degrees.")
     assert session.turn(asked).abstained is abstained
+
+
+def test_thanks_end_nothing_where_nothing_was_said_before(engine: Engine) -> None:
+    assert engine.session().turn("thanks").reason != "the user asks for nothing more"
+    session = engine.session()
+    session.turn("list mail messages")
+    assert session.turn("thanks").reason == "the user asks for nothing more"

@@ -1,0 +1,82 @@
+"""Rows by the ids and names of their tools."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Tool
+from .change import Change
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """Rows of a catalog version by id and by name.
+
+    Args:
+        rows: tool id to its row.
+        exact: id or name to the rows that have it.
+        folded: the same without regard to letter case.
+        order: the rows in order of tool id, shape (n,); None where they are numbered so.
+    """
+
+    rows: dict[str, int]
+    exact: dict[str, list[int]]
+    folded: dict[str, list[int]]
+    order: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool]) -> Self:
+        """Of tools in order of id."""
+        made = cls({}, {}, {})
+        for row, tool in enumerate(tools):
+            made.rows[tool.id] = row
+            for held, name in made._places(tool):
+                held.setdefault(name, []).append(row)
+        return made
+
+    def patched(self, change: Change) -> Names:
+        """Of the next version; costs what the change does, and a copy of the dictionaries."""
+        gone = change.gone()
+        if not gone and not len(change.rows):
+            return self
+        order = np.arange(len(change.before)) if self.order is None else self.order
+        made = Names(dict(self.rows), dict(self.exact), dict(self.folded), change.ordered(order))
+        for row in gone:
+            made._remove(row, change.before[row])
+        for row in change.rows.tolist():
+            tool = change.tools[row]
+            made.rows[tool.id] = row
+            for held, name in made._places(tool):
+                held[name] = [*held.get(name, ()), row]
+        return made
+
+    def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The rows of a mask in order of tool id, shape (m,)."""
+        return np.flatnonzero(mask) if self.order is None else self.order[mask[self.order]]
+
+    def named(self, text: str) -> Sequence[int]:
+        """Rows whose id or name is exactly `text`; failing that, but for letter case."""
+        # Names and ids are held in NFC, see `Tool`.
+        name = unicodedata.normalize("NFC", text).strip().strip("`'\"")
+        return self.exact.get(name) or self.folded.get(name.casefold()) or ()
+
+    def _remove(self, row: int, tool: Tool) -> None:
+        del self.rows[tool.id]
+        for held, name in self._places(tool):
+            # A new list: the one there is the version before's as well.
+            if left := [one for one in held[name] if one != row]:
+                held[name] = left
+            else:
+                del held[name]
+
+    def _places(self, tool: Tool) -> Iterator[tuple[dict[str, list[int]], str]]:
+        for name in {tool.id, tool.name}:
+            yield self.exact, name
+        for name in {tool.id.casefold(), tool.name.casefold()}:
+            yield self.folded, name

@@ -1,0 +1,47 @@
+"""A saved session made into one that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .protocols import Views
+from .saved import read_saved
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..loaders.schemas import SchemaLoader
+
+
+def resumed(
+    engine: Views,
+    saved: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    schemas: SchemaLoader | None = None,
+) -> Session:
+    """A session that goes on from what `Session.save` gave; see `Engine.resume`.
+
+    Args:
+        engine: gives the views; its catalog may be newer.
+        saved: what `save` gave.
+        settings: of the session, in place of the saved ones.
+        schemas: loads definitions that the catalog lacks.
+
+    Raises:
+        RequestError: it is damaged or of another version.
+        ConfigError: an unknown setting, or a wrong value.
+    """
+    held = read_saved(saved)
+    base = engine.config.session.changed({**held.settings, **settings})
+    # A pinned tool that is gone since is left out.
+    pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
+    return Session(
+        engine,
+        base.changed({"pinned": pinned}),
+        format=held.format,
+        state=held.state,
+        allowed=held.allowed,
+        schemas=schemas,
+        session_id=held.id,
+        saved=held,
+    )
