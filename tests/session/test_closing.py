@@ -26,7 +26,6 @@ def test_a_turn_that_closes_asks_for_nothing(before: str, request_: str) -> None
 @pytest.mark.parametrize(
     ("before", "request_"),
     [
-        ("", "thanks"),
         ("Shall I send it?", "yes please"),
         ("Want me to book it?", "perfect"),
         ("It costs 3.", "great, book it"),
