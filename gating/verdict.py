@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..catalog import Tool
@@ -33,6 +33,7 @@ class Verdict:
         arguments: of the tool meant, as the model gave them.
         append: messages to add to the conversation, behind the tools' answers: the definition of a
             promoted tool, in a session with a format.
+        renamed: whether `asked` is the name by which the model calls the tool.
         rebuilt: whether `append` replaces all messages about tools that were added before.
     """
 
@@ -45,6 +46,7 @@ class Verdict:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     append: tuple[dict[str, Any], ...] = ()
     rebuilt: bool = False
+    renamed: bool = False
 
     @property
     def passed(self) -> bool:
@@ -54,11 +56,12 @@ class Verdict:
     @property
     def message(self) -> str:
         """What to tell the model, in a sentence or two."""
-        if self.tool is not None and self.status == "passed":
-            return f"{self.tool.id} may be called."
-        if self.tool is not None and self.status == "promoted":
+        name = self.asked if self.renamed or self.tool is None else self.tool.id
+        if self.status == "passed":
+            return f"{name} may be called."
+        if self.status == "promoted":
             return (
-                f"{self.tool.id} was not among the tools offered. It is now: call it again with "
+                f"{name} was not among the tools offered. It is now: call it again with "
                 "arguments that fit its input_schema."
             )
         if self.status == "invalid":
@@ -70,6 +73,24 @@ class Verdict:
             return f"{self.refusal.tool_id} may not be used now: {self.refusal.reason}.{way}"
         near = f" Nearest: {', '.join(self.nearest)}." if self.nearest else ""
         return f"There is no tool {self.asked!r}.{near}"
+
+    def named(self, name_of: Callable[[str], str]) -> Verdict:
+        """The same verdict with the names by which the model calls tools in place of ids.
+
+        Args:
+            name_of: id to name.
+        """
+        refusal = self.refusal
+        if refusal is not None:
+            led = tuple(map(name_of, refusal.unlocked_by))
+            refusal = replace(refusal, tool_id=name_of(refusal.tool_id), unlocked_by=led)
+        return replace(
+            self,
+            refusal=refusal,
+            nearest=tuple(map(name_of, self.nearest)),
+            asked=name_of(self.tool.id) if self.tool else self.asked,
+            renamed=True,
+        )
 
     @property
     def text(self) -> str:
@@ -91,7 +112,7 @@ class Verdict:
             "status": self.status,
             "message": self.message,
         }
-        if self.tool is not None:
+        if self.tool is not None and not self.renamed:
             held["tool"] = self.tool.id
         if self.status == "promoted" and self.tool is not None:
             held["input_schema"] = self.tool.input_schema

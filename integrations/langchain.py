@@ -7,7 +7,6 @@ would mend it. Needs the extra `langchain`.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -150,14 +149,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         if verdict.passed and verdict.tool is not None:
             name = verdict.tool.name
             return request.override(tool=self._ours.by_name[name], tool_call={**call, "name": name})
-        text = json.dumps(self._ours.told_of(verdict), ensure_ascii=False)
-        return Answer(
-            # A model may write half of a surrogate pair, which no provider takes back.
-            text.encode("utf-8", "replace").decode(),
-            name=call["name"],
-            tool_call_id=call["id"],
-            status="error",
-        )
+        text = verdict.named(self._ours.name_of).text
+        return Answer(text, name=call["name"], tool_call_id=call["id"], status="error")
 
     @contextmanager
     def _conversation(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
 
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -12,7 +10,6 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from ..catalog import Catalog, Tool
 from ..engine import Engine
 from ..errors import RequestError
-from ..session import Verdict
 
 _HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
@@ -92,22 +89,10 @@ class AgentTools:
 
     def runnable(self, ids: Iterable[str]) -> list[BaseTool]:
         """The tools of these ids, in order, as far as the agent can run them."""
-        names = map(self._name, ids)
+        names = map(self.name_of, ids)
         return [self.by_name[name] for name in names if name in self.by_name]
 
-    def told_of(self, verdict: Verdict) -> dict[str, Any]:
-        """What the model is answered, with the names by which it can call."""
-        refusal = verdict.refusal
-        if refusal is not None:
-            refusal = replace(
-                refusal,
-                tool_id=self._name(refusal.tool_id),
-                unlocked_by=tuple(map(self._name, refusal.unlocked_by)),
-            )
-        nearest = tuple(map(self._name, verdict.nearest))
-        told = replace(verdict, refusal=refusal, nearest=nearest).to_dict()
-        return told if verdict.tool is None else told | {"tool": verdict.tool.name}
-
-    def _name(self, tool_id: str) -> str:
+    def name_of(self, tool_id: str) -> str:
+        """The name by which the model calls a tool, or the id itself where there is none."""
         catalog = self.engine.catalog
         return catalog.get(tool_id).name if tool_id in catalog else tool_id

@@ -65,7 +65,8 @@ def test_what_is_not_listed_is_counted(demo):
     tools = sum(tool.server in hidden for tool in demo)
     assert 0 < len(hidden) < 6
     assert pool.text.endswith(
-        f"Not listed: {tools} tools on {len(hidden)} servers. Those that a request needs are added.\n"
+        f"Not listed: {tools} tools on {len(hidden)} servers. "
+        "Those that a request needs are added.\n"
     )
 
 
