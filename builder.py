@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from . import registry
 from .catalog import Catalog, Tool
 from .catalog.document import embedding_text
-from .config import Config, FusionConfig, TierConfig
+from .config import Config, FusionConfig, TierConfig, TrustConfig
 from .errors import ConfigError, StoreError
-from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
 from .models.loading import FEATURES
@@ -32,6 +31,9 @@ from .retrieval.store import Saved, current, read, save
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
 from .sections import RerankerConfig
 
+if TYPE_CHECKING:
+    from .trust import Flag, Trust
+
 Progress = Callable[[int, int], None]
 
 
@@ -42,7 +44,7 @@ class Builder:
         config: what to build.
 
     Attributes:
-        screening: judges the definitions of the catalog versions.
+        trust: decides which definitions may be shown; None where nothing is scanned or pinned.
 
     Raises:
         ConfigError: a tier's strategy or fusion does not take its settings.
@@ -50,8 +52,7 @@ class Builder:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        trust = config.trust
-        self.screening = Screening(trust.scan, trust.pins, trust.approved)
+        self.trust = _trust(config.trust)
         self._models: dict[str, Any] = {}
         self._lock = Lock()
         stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
@@ -162,7 +163,8 @@ class Builder:
                     raise
 
     def _opened(self, saved: Saved, catalog: Catalog | None, progress: Progress | None) -> Index:
-        self.screening.recall(saved.catalog, saved.screening)
+        if self.trust is not None:
+            self.trust.recall(saved.catalog, saved.screening)
         catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
         if catalog is not saved.catalog and catalog.fingerprint != saved.catalog.fingerprint:
             return self.build(
@@ -191,7 +193,26 @@ class Builder:
         """Write an index as the new current version of a folder, as if built as a whole."""
         if not index.fresh:
             index = self.build(index.catalog, known=index.vectors, learned=index.learned)
-        save(index, folder, self._settings(), self.screening.to_dict(index.catalog))
+        screening = None if self.trust is None else self.trust.to_dict(index.catalog)
+        save(index, folder, self._settings(), screening)
+
+    def flags(self, catalog: Catalog, before: Mapping[str, Flag] | None = None) -> dict[str, Flag]:
+        """What trust decides about a catalog version; logs a line if other tools are quarantined.
+
+        Args:
+            catalog: the version.
+            before: what it decided about the version before.
+
+        Raises:
+            PinsError: the file of pins cannot be read.
+        """
+        if self.trust is None:
+            return {}
+        from .trust import tell
+
+        flags = self.trust.flags(catalog)
+        tell(flags, before or {})
+        return flags
 
     def _settings(self) -> dict[str, Any]:
         settings = {}
@@ -314,6 +335,15 @@ class Builder:
             if key not in self._models:
                 self._models[key] = load()
             return self._models[key]
+
+
+def _trust(settings: TrustConfig) -> Trust | None:
+    """What judges definitions; imported only where something is scanned or pinned."""
+    if not settings.scan and settings.pins is None:
+        return None
+    from .trust import Trust
+
+    return Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
 
 
 def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:

@@ -119,13 +119,14 @@ class TierConfig(PartSection):
 
 
 class TrustConfig(Section):
-    """Which definitions are held back until someone approves them; see `trust`.
+    """Which definitions wait for an operator's approval; see `docs/trust.md`.
 
     Args:
-        scan: whether what reads like orders to the model is.
-        pins: file of accepted definitions, what differs from them is; read anew whenever an engine
-            is made, opened or updated.
-        approved: ids of tools that are offered whatever a scan finds; a pin still counts.
+        scan: whether definitions are scanned for hidden instructions.
+        pins: file of accepted definitions; a tool that differs from its pin is quarantined. Read
+            anew whenever an engine is made, opened or updated.
+        approved: tools that are offered whatever the scan finds: `id` for every later definition
+            too, `id@fingerprint` for one definition. A changed pin still quarantines.
     """
 
     scan: bool = True
@@ -232,7 +233,7 @@ class Config(Section):
         default_tier: tier of a request that names none.
         k: hits of a request that asks for no number.
         gate: what tools need before they may be used: a `Gate`, or its declaration.
-        trust: which definitions are held back until someone approves them.
+        trust: which definitions wait for an operator's approval.
         decision: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
         session: how sessions find and show tools.
     """

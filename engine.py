@@ -32,6 +32,7 @@ from .view import View
 if TYPE_CHECKING:
     from .loaders import SchemaLoader
     from .session import Session
+    from .trust import Flag
 
 
 class Engine:
@@ -48,7 +49,7 @@ class Engine:
         self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
         self._gatekeeper.over(index)
-        self._quarantine = Quarantine(judged=builder.screening.held(index.catalog))
+        self._quarantine = Quarantine(judged=builder.flags(index.catalog))
         self._updating = Lock()
         # A request reads, and a change replaces, the version and its quarantine together.
         self._offering = Lock()
@@ -158,8 +159,8 @@ class Engine:
             tools: the catalog as it is now, or with `server` all tools of that server.
             server: the server whose tools these are, in the place of its first one; with no tools
                 it is removed.
-            quarantined: in place of what `quarantine` was told, from the moment these tools are
-                offered; as it was when absent. What trust says of them is found anew.
+            quarantined: replaces what `quarantine` was given, from the moment these tools are
+                offered; unchanged when absent. What trust decides about them is computed anew.
             progress: called with (tools encoded, tools to encode).
 
         Raises:
@@ -174,8 +175,8 @@ class Engine:
                 _catalog(tools) if server is None else index.catalog.replace_server(server, tools)
             )
             index = self._builder.updated(index, catalog, progress=progress)
-            judged = self._builder.screening.held(index.catalog)
-            self._offer(index, told, judged)
+            flags = self._builder.flags(index.catalog, self._quarantine.flags)
+            self._offer(index, told, flags)
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
@@ -343,11 +344,11 @@ class Engine:
         return self.view().search(query, tier=tier, k=k, budget_ms=budget_ms)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
-        """Hold back these tools, besides those that trust does, whatever a request's state.
+        """Quarantine these tools, besides those that trust quarantines.
 
         Args:
-            reasons: tool id to the reason, in place of those told before; an id the catalog lacks
-                is held back once it comes.
+            reasons: tool id to the reason, in place of those given before; an id the catalog lacks
+                is quarantined once it comes. Only operators see the reason, in `quarantined`.
 
         Raises:
             RequestError: no mapping of ids to reasons.
@@ -357,8 +358,16 @@ class Engine:
 
     @property
     def quarantined(self) -> Mapping[str, str]:
-        """Tool id to the reason, for all that is held back until someone approves it."""
+        """Tool id to the reason, for each tool that waits for an operator's approval."""
         return self._quarantine.reasons
+
+    @property
+    def flags(self) -> Mapping[str, Flag]:
+        """Tool id to what trust decided, for quarantined tools and those it warns about.
+
+        For operators: the findings quote the definitions.
+        """
+        return self._quarantine.flags
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state once a call of this tool succeeded, with the milestones rules say it reaches.
@@ -372,12 +381,17 @@ class Engine:
         """What is wrong with the gate's rules for the present catalog; empty is well."""
         return self._gatekeeper.problems(self._index)
 
-    def _offer(self, index: Index, *reasons: Mapping[str, str] | None) -> None:
-        """Answer from this version from now on, with other reasons of `Quarantine.replaced`."""
+    def _offer(
+        self,
+        index: Index,
+        reasons: Mapping[str, str] | None = None,
+        flags: Mapping[str, Flag] | None = None,
+    ) -> None:
+        """Answer from this version from now on, with what is quarantined in it."""
         self._gatekeeper.over(index)
         with self._offering:
             self._index = index
-            self._quarantine = self._quarantine.replaced(*reasons)
+            self._quarantine = self._quarantine.replaced(reasons, flags)
 
     def _ranked(
         self,

@@ -15,7 +15,7 @@ from .source import read_catalog
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, Rejected
-    from ..trust import Scan
+    from ..trust import Flag
 
 _SHOWN = 5
 """Details shown of one check; the JSON holds all."""
@@ -37,14 +37,14 @@ def doctor(
     if tools and index is not None:
         raise typer.BadParameter("give --index FOLDER or --tools FILE, not both")
     checks = list(check_environment())
-    flagged: dict[str, Scan] = {}
+    flags: dict[str, Flag] = {}
     if tools or index is not None:
         from ..trust import Trust
         from .check_catalog import check_catalog
 
         catalog, rejected = _read_leniently(tools) if tools else (read_catalog(index, None), ())
-        flagged = Trust().flagged(catalog)
-        checks += check_catalog(catalog, rejected, flagged)
+        flags = Trust().flags(catalog)
+        checks += check_catalog(catalog, rejected, flags)
     if index is not None:
         from .check_learned import check_learned
 
@@ -56,8 +56,8 @@ def doctor(
                 "ok": not failed,
                 "checks": [check.to_dict() for check in checks],
                 "flagged": [
-                    {"id": tool_id, "reasons": list(found.reasons)}
-                    for tool_id, found in flagged.items()
+                    {"id": tool_id, "level": flag.level, "reasons": list(flag.reasons)}
+                    for tool_id, flag in flags.items()
                 ],
             }
         )

@@ -67,7 +67,7 @@ class Gatekeeper:
 
         Args:
             index: the version.
-            quarantine: the tools held back until someone approves them.
+            quarantine: the tools that wait for an operator's approval.
             state: what the agent holds; nothing when absent.
             allowed: ids and globs the request is limited to, see `Allowed.of`; None for no limit.
             votes: what servers say of their tools for this turn.

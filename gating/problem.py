@@ -29,7 +29,7 @@ class Problem:
             `concerns_nothing`; `docs/views.md` says what each means.
         rule: the rule, as reports name it.
         reason: a sentence.
-        severity: `error` where tools are held back for ever, `warning` where a rule has no effect
+        severity: `error` where tools are denied for ever, `warning` where a rule has no effect
             on the present catalog.
     """
 

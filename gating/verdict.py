@@ -101,7 +101,7 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """What the model is answered with, JSON-able.
 
-        `{"error": "tool_not_available", ...}` for a tool that was not offered, is held back or does
+        `{"error": "tool_not_available", ...}` for a tool that was not offered, is denied or does
         not exist, extended by what mends it; `{"error": "invalid_arguments", ...}` for arguments.
         """
         if self.status == "passed":

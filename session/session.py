@@ -374,6 +374,7 @@ class Session:
             active=self._tools.active.ids,
             left=left,
             changed=changed,
+            warnings=view.admission.warnings(self._tools.active.ids),
             abstained=offered.abstained,
             reason=offered.reason,
             fits=offered.fits,

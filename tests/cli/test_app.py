@@ -81,7 +81,7 @@ def test_an_interrupt_ends_a_command_with_130_and_no_word(run, monkeypatch):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shortlist.cli.list_tools.read_catalog", interrupted)
+    monkeypatch.setattr("shortlist.cli.list_tools.read_offered", interrupted)
     assert run("list", "--tools", "x.json", code=130).output == ""
 
 

@@ -150,7 +150,7 @@ class TestReasons:
         assert kinds.pop("web/fetch") == "excluded"
         assert kinds.pop("clock") == "excluded"
         assert set(kinds.values()) == {"not_allowed"}
-        assert "its description changed" in refused(admission).reason
+        assert refused(admission).reason == "It waits for an operator's approval."
         assert "offline" in refused(admission, "web/fetch").reason
         assert refused(admission, "web/fetch").detail == {"server": "web"}
 
