@@ -171,6 +171,11 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"<system (?:requirement|prompt|message|instruction|reminder|override|notice|note|command)"
         r"s?>",
     ),
+    "system_line": (
+        "system:|system]",
+        r"(?:^|[.!\n]) ?[#\[*]{0,3} ?system[\]*]{0,3}:?[\]*]{0,3} (?:you|ignore|disregard|always|"
+        r"never|must|do not|when|after|from now)\b",
+    ),
     "hidden_comment": (
         "<!",
         r"<!--[^>]{0,300}?\b(?:send|read|ignore|assistant|model|agent|ai|llm|always|must|never|"
@@ -232,7 +237,7 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
     ),
     "urgent": (
         "import|very very|utmost|strictly",
-        r"\[important\]|\bvery very\b|\bextremely important\b|\bof utmost\b|"
+        r"[\[<]important[\]>]|\bvery very\b|\bextremely important\b|\bof utmost\b|"
         r"\bstrictly (?:required|forbidden)\b",
     ),
     "no_consent": (
@@ -256,13 +261,19 @@ class Concept(NamedTuple):
 
 
 BLOCK: Final = re.compile(
-    r"<(important|hidden|secret|system|admin|assistant|developer|critical|urgent|mandatory)>"
+    r"<(?:(hidden|secret|system|admin|assistant|developer)|(important|critical|urgent|mandatory))>"
 )
-"""Opens a block that imitates markup of a prompt."""
-BLOCK_ORDERS: Final = re.compile(
-    r"\b(?:must|before|when|if|instead|do not|don't|always|never|ignore|read|send|also|open|you|"
+"""Opens a block that imitates markup of a prompt; the second kind occurs in honest definitions."""
+ORDERS: Final = re.compile(
+    r"\b(?:must|before|when|if|instead|do not|don't|always|never|ignore|read|send|also|open|you|use|"
     r"pass|supply|include|call|reply|answer)\b"
 )
+"""What makes a block of the first kind a finding."""
+REACHING_ORDERS: Final = re.compile(
+    r"\b(?:reply|respond|your (?:reply|response|answer)|pass|supply|send|forward|recipients?|pretend|"
+    r"act (?:like|as)|secret|do not (?:say|mention|explain|tell))\b|~/"
+)
+"""What makes a block of the second kind a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +318,7 @@ RULES: Final = (
     Rule("overrides", "quarantine", ("override",), ("guard", "example")),
     Rule("overrides", "quarantine", ("on_sight",)),
     Rule("imitates_system", "quarantine", ("model_markup",), ("example", "guard")),
+    Rule("imitates_system", "quarantine", ("system_line",), ("example",)),
     Rule("imitates_system", "quarantine", ("hidden_comment",), ("example",)),
     Rule("misuses_other_tools", "quarantine", ("any_tool", "key_file"), span=2),
     Rule("misuses_other_tools", "quarantine", ("any_tool", "send", "mail")),

@@ -13,7 +13,7 @@ from typing import Final
 from ..catalog import Tool
 from .flag import Finding
 from .plain import decoded, plain, visible
-from .rules import BLOCK, BLOCK_ORDERS, CONCEPTS, RULES, Rule
+from .rules import BLOCK, CONCEPTS, ORDERS, REACHING_ORDERS, RULES, Rule
 from .texts import MOST_CHARACTERS, MOST_STRINGS, Text, texts
 
 _END: Final = re.compile(r"(?<=[.!?;])['\")\]]?\s+|\n+|(?<=[。！？；])")
@@ -49,8 +49,9 @@ def scan(tool: Tool) -> tuple[Finding, ...]:
             found.append(Finding("too_long", "warn", one.where, "not all of it was scanned"))
         if left <= 0 or len(read) == MOST_STRINGS:
             break
-        read.append(one._replace(text=visible(one.text[:left], identifier=one.identifier)))
-        left -= len(one.text)
+        text = visible(one.text[:left], identifier=one.identifier)[:MOST_CHARACTERS]
+        read.append(one._replace(text=text))
+        left -= max(len(one.text), len(text))
     found += _scanned(read)
     for one in read:
         for hidden in decoded(one.text):
@@ -118,8 +119,10 @@ class _Passages:
         if "<" not in self._whole:
             return
         for match in islice(BLOCK.finditer(self._whole), _MOST_BLOCKS):
-            end = self._whole.find(f"</{match[1]}>", match.end(), match.end() + _LONGEST_BLOCK)
-            if end > 0 and BLOCK_ORDERS.search(self._whole, match.end(), end):
+            close = f"</{match[1] or match[2]}>"
+            end = self._whole.find(close, match.end(), match.end() + _LONGEST_BLOCK)
+            orders = ORDERS if match[1] else REACHING_ORDERS
+            if end > 0 and orders.search(self._whole, match.end(), end):
                 yield self._number(match.start())
 
     def quoted(self, number: int) -> tuple[str, str]:

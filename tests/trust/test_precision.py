@@ -84,7 +84,7 @@ def test_hidden_instructions_and_benign_tools_beside_them(shared_data):
         ("lookalikes_held_out", 0),
         ("benign_second", 0),
         ("benign_second_held_out", 0),
-        ("benign_fourth", 1),
+        ("benign_fourth", 0),
         ("benign_fourth_held_out", 1),
     ],
 )
@@ -96,7 +96,7 @@ def test_benign_definitions_that_look_like_attacks(cases, name, most):
     ("name", "least"),
     [
         ("attacks", 28),
-        ("attacks_held_out", 4),
+        ("attacks_held_out", 5),
         ("attacks_second", 17),
         ("attacks_second_held_out", 8),
         ("attacks_third", 6),
