@@ -170,13 +170,10 @@ class Engine:
         """
         told = None if quarantined is None else Quarantine(quarantined).reasons
         with self._updating:
-            index = self._index
-            catalog = (
-                _catalog(tools) if server is None else index.catalog.replace_server(server, tools)
-            )
-            index = self._builder.updated(index, catalog, progress=progress)
-            flags = self._builder.flags(index.catalog, self._quarantine.flags)
-            self._offer(index, told, flags)
+            old = self._index
+            given = _catalog(tools) if server is None else old.catalog.replace_server(server, tools)
+            index = self._builder.updated(old, given, progress=progress)
+            self._offer(index, told, self._builder.flags(index.catalog, self._quarantine.flags))
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
@@ -199,12 +196,9 @@ class Engine:
         with self._updating:
             index = self._index
             tier, strategy = self._tiers.asked(None)
+            ranked = partial(self._ranked, index)
             report, learned = learn(
-                index,
-                list(events),
-                tier=tier,
-                strategy=strategy,
-                ranked=partial(self._ranked, index),
+                index, list(events), tier=tier, strategy=strategy, ranked=ranked
             )
             if learned is not None:
                 self._offer(self._builder.taught(index, learned))
@@ -347,8 +341,8 @@ class Engine:
         """Quarantine these tools, besides those that trust quarantines.
 
         Args:
-            reasons: tool id to the reason, in place of those given before; an id the catalog lacks
-                is quarantined once it comes. Only operators see the reason, in `quarantined`.
+            reasons: tool id to the reason, in place of those given before, for operators only; an
+                id the catalog lacks is quarantined once it comes.
 
         Raises:
             RequestError: no mapping of ids to reasons.
@@ -363,10 +357,7 @@ class Engine:
 
     @property
     def flags(self) -> Mapping[str, Flag]:
-        """Tool id to what trust decided, for quarantined tools and those it warns about.
-
-        For operators: the findings quote the definitions.
-        """
+        """Tool id to what trust found, warnings included. For operators: it quotes definitions."""
         return self._quarantine.flags
 
     def after_call(self, state: State, tool_id: str) -> State:
@@ -381,17 +372,12 @@ class Engine:
         """What is wrong with the gate's rules for the present catalog; empty is well."""
         return self._gatekeeper.problems(self._index)
 
-    def _offer(
-        self,
-        index: Index,
-        reasons: Mapping[str, str] | None = None,
-        flags: Mapping[str, Flag] | None = None,
-    ) -> None:
-        """Answer from this version from now on, with what is quarantined in it."""
+    def _offer(self, index: Index, *changes: Mapping[str, Any] | None) -> None:
+        """Answer from this version from now on, with changes as of `Quarantine.replaced`."""
         self._gatekeeper.over(index)
         with self._offering:
             self._index = index
-            self._quarantine = self._quarantine.replaced(reasons, flags)
+            self._quarantine = self._quarantine.replaced(*changes)
 
     def _ranked(
         self,

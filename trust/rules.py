@@ -265,12 +265,14 @@ BLOCK: Final = re.compile(
 )
 """Opens a block that imitates markup of a prompt; the second kind occurs in honest definitions."""
 ORDERS: Final = re.compile(
-    r"\b(?:must|before|when|if|instead|do not|don't|always|never|ignore|read|send|also|open|you|use|"
+    r"\b(?:must|before|when|if|instead|do not|don't|always|never|ignore|read|send|also|open|you|"
+    r"use|"
     r"pass|supply|include|call|reply|answer)\b"
 )
 """What makes a block of the first kind a finding."""
 REACHING_ORDERS: Final = re.compile(
-    r"\b(?:reply|respond|your (?:reply|response|answer)|pass|supply|send|forward|recipients?|pretend|"
+    r"\b(?:reply|respond|your (?:reply|response|answer)|pass|supply|send|forward|recipients?|"
+    r"pretend|"
     r"act (?:like|as)|secret|do not (?:say|mention|explain|tell))\b|~/"
 )
 """What makes a block of the second kind a finding."""

@@ -263,7 +263,8 @@ def test_any_text_can_be_scanned_and_gives_the_same_twice(text, title):
     "piece",
     [
         "=", "a-", "0x", "%41", "aa", "x@", "a_b ", "1.", "\n ", "`", "the user ", "\u00e9a",
-        "&lt", "&amp;", "\ufdfa", "aGVsbG8gdGhlcmUgbXkgZGVhcg== ", "system: ", "<important>", "<!--", "</", "[1;1", "ignore the ", "do not tell ",
+        "&lt", "&amp;", "\ufdfa", "aGVsbG8gdGhlcmUgbXkgZGVhcg== ", "system: ",
+        "<important>", "<!--", "</", "[1;1", "ignore the ", "do not tell ",
         "system prompt ", "read ", "pass ~/.ssh ", "a@a-a.", "all other ", "without ", "tool ",
         "before using any ", "i\u0336", "include your ", "always ", "must be ", "keep this ",
         "<important>must", "from the from the ", "you know any ", "send it ", ". ", "mcp tool ",
