@@ -57,7 +57,7 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
     "give": ("", rf"\b{_GIVE}\b"),
     "hand_over": (
         "",
-        rf"\b(?:{_GIVE}|giving|passing|hand|retrieve|obtain|expected)\b",
+        rf"\b(?:{_GIVE}|giving|passing|hand|retrieve|obtain|expected|call)\b",
     ),
     "given": (
         "",
@@ -82,7 +82,7 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
     "pretext": (
         "audit|complian|telemetry|analytic|diagnos|quality|logging|malfunction|not work|proxy|"
         "regulat|policy|required for|verification|correctly|training",
-        r"\b(?:audit\w*|compliance|telemetry|diagnostics?|quality (?:assurance|purposes)|"
+        r"\b(?:audit\w*|compliance|telemetry|diagnostics?|quality (?:assurance|control|purposes)|"
         r"malfunction|will not work|won't work|proxying|regulat\w+|security protocol|"
         r"(?:security|verification|training|logging|analytics|debugging|compliance) (?:purposes?|"
         r"reasons?))\b",
@@ -114,7 +114,10 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         rf"\b{_NOT} (?:mention|disclose|reveal|acknowledge|talk about) (?:\w+ )?(?:this|that you|"
         r"that (?:this|these|the)|it to|these|file reading|reading|step|the (?:file|step|policy|"
         r"instructions?|operation|reading|process|existence))\b|"
-        rf"\b{_NOT} explain why\b|"
+        rf"\b{_NOT} (?:explain why|say (?:so|that you))\b|"
+        r"\b(?:must|should|shall) (?:not|never) be (?:told|disclosed|mentioned|"
+        r"repeated) to (?:the |any )?"
+        rf"{_WHO}|"
         rf"\b(?:silently|secretly|covertly|quietly|discreetly) (?:\w+ )?{_ACT}\b|"
         rf"\b{_ACT} (?:\w+ ){{0,6}}(?:secretly|covertly|discreetly)\b|"
         r"\b(?:hide|conceal|keep|withhold) (?:this|it|that|these|"
@@ -152,9 +155,11 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"jailbreak|god|dan) mode\b|\bdo anything now\b|\bsystem override\b",
     ),
     "on_sight": (
-        "when you|once you|if you|after you",
+        "when you|once you|if you|after you|as soon as you|reading this|read this",
         r"\b(?:when(?:ever)?|once|if|after|as soon as) you (?:have )?(?:read|see|load|view|parse|"
-        r"notice) (?:of )?this (?:tool|description|text|message|definition)\b",
+        r"notice) (?:of )?this (?:tool|description|text|message|definition)\b|"
+        r"\b(?:ai|agents?|assistants?|models?|llms?) (?:reading|that reads?|who reads?) this "
+        r"(?:tool|description|text|message|definition)\b",
     ),
     "leak_prompt": (
         "system prompt|system message|your instructions",
@@ -172,8 +177,9 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"s?>",
     ),
     "system_line": (
-        "system:|system]",
-        r"(?:^|[.!\n]) ?[#\[*]{0,3} ?system[\]*]{0,3}:?[\]*]{0,3} (?:you|ignore|disregard|always|"
+        "system:|system]|assistant:",
+        r"(?:^|[.!\n]) ?[#\[*]{0,3} ?(?:system|assistant)[\]*]{0,3}:?[\]*]{0,3} (?:you|ignore|"
+        r"disregard|always|"
         r"never|must|do not|when|after|from now)\b",
     ),
     "hidden_comment": (
@@ -290,6 +296,7 @@ class Rule:
         span: sentences that count as close together.
         opening: whether the first sentence of a description counts; it says what the tool does.
         slot: whether only texts about values that the model fills in count.
+        encoded: whether only text that was decoded counts.
     """
 
     code: str
@@ -299,6 +306,7 @@ class Rule:
     span: int = 1
     opening: bool = True
     slot: bool = False
+    encoded: bool = False
 
 
 RULES: Final = (
@@ -314,7 +322,9 @@ RULES: Final = (
     ),
     Rule("moves_secrets", "quarantine", ("secret", "known_to_model", "give", "always")),
     Rule("moves_secrets", "quarantine", ("leak_prompt",), ("guard", "example")),
-    Rule("moves_conversation", "quarantine", ("chat", "give", "pretext"), opening=False, span=2),
+    Rule(
+        "moves_conversation", "quarantine", ("chat", "hand_over", "pretext"), opening=False, span=2
+    ),
     Rule("moves_conversation", "quarantine", ("chat", "given", "pretext"), opening=False),
     Rule("hides_from_user", "quarantine", ("hide",), ("guard",)),
     Rule("overrides", "quarantine", ("override",), ("guard", "example")),
@@ -329,6 +339,9 @@ RULES: Final = (
     Rule("misuses_other_tools", "quarantine", ("other_tool", "always", "address"), ("example",)),
     Rule("misuses_other_tools", "quarantine", ("send", "always", "mail"), ("example",)),
     Rule("hidden_text", "quarantine", ("terminal_codes",)),
+    Rule("hidden_text", "quarantine", ("chat", "give"), encoded=True),
+    Rule("hidden_text", "quarantine", ("key_file",), encoded=True),
+    Rule("hidden_text", "quarantine", ("address", "send"), encoded=True),
     Rule("speaks_of_injection", "warn", ("hide",)),
     Rule("speaks_of_injection", "warn", ("override",)),
     Rule("speaks_of_injection", "warn", ("model_markup",)),

@@ -56,7 +56,7 @@ def scan(tool: Tool) -> tuple[Finding, ...]:
     for one in read:
         for hidden in decoded(one.text):
             where = f"{one.where} (encoded)"
-            inside = _scanned([Text(where, visible(hidden), slot=one.slot)])
+            inside = _scanned([Text(where, visible(hidden), slot=one.slot, encoded=True)])
             found += inside or [Finding("encoded_text", "warn", one.where, _cut(hidden))]
     unique = {(one.code, one.where): one for one in sorted(found, key=lambda one: one.level)}
     first = sorted(unique.values(), key=lambda one: (one.level != "quarantine", one.code))
@@ -154,7 +154,9 @@ class _Passages:
             if self._text_of(one) == text
         )
         of = self._read[text]
-        if (rule.slot and not of.slot) or (of.loose and len(rule.needs) > 1):
+        if (rule.slot and not of.slot) or (rule.encoded and not of.encoded):
+            return frozenset()
+        if of.loose and len(rule.needs) > 1:
             return frozenset()
         if not rule.opening and of.where == "description":
             near -= {bisect_right(self._starts, self._begins[text]) - 1}

@@ -30,6 +30,7 @@ class Text(NamedTuple):
         identifier: whether it is a name.
         slot: whether it describes a value that the model fills in.
         loose: whether it is a long list of names or values, whose words belong together less.
+        encoded: whether it was decoded from base64 or hexadecimal.
     """
 
     where: str
@@ -37,6 +38,7 @@ class Text(NamedTuple):
     identifier: bool = False
     slot: bool = False
     loose: bool = False
+    encoded: bool = False
 
 
 def texts(tool: Tool) -> Iterator[Text]:

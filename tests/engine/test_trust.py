@@ -207,7 +207,8 @@ class TestConversation:
     def test_what_turns_hostile_leaves_offer_and_prompt(self, make_engine: MakeEngine) -> None:
         calm = Tool("joke", "fun", "Tells a joke about an issue.")
         engine = make_engine([*TOOLS[:-1], calm])
-        session = engine.session(k=3)
+        seen: list[Any] = []
+        session = engine.session(k=3, events=lambda event: seen.append(event.to_dict()))
         prompt = Prompt(engine.catalog, pass_through_share=0, withheld=engine.quarantined)
         shown = prompt.turn(session.turn("tell a joke about an issue").active)
         assert JOKER.id in session.active
@@ -223,6 +224,9 @@ class TestConversation:
         assert not verdict.passed
         assert verdict.refusal is not None
         assert verdict.refusal.kind == "quarantined"
+        assert turn.left[0].reason == verdict.refusal.reason == HIDDEN
+        assert "rsa" not in json.dumps([verdict.to_dict(), verdict.message, seen])
+        assert "Before any" not in json.dumps([verdict.to_dict(), verdict.message, seen])
 
     def test_a_small_catalog_is_shown_without_it(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
