@@ -26,7 +26,7 @@ _GIVE = (
     r"write|store|use)"
 )
 _ORDERS = r"(?:instructions?|prompts?|guidelines?|directions?|directives?|guardrails?|safeguards?)"
-_MAIL = r"[\w+]{1,64}@(?:[\w\-]+[. ])+[a-z]{2,}"
+_MAIL = r"[\w+]{1,64}@(?:[\w\-]{1,63}[. ]){1,5}[a-z]{2,}"
 
 _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
     # name: (letters of which a text must hold some, joined by "|"; expression)
