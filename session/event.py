@@ -230,9 +230,8 @@ class TurnEvent:
             "cut": self.cut,
             "tokens": self.tokens,
             "timings": {stage: _short(ms, 3) for stage, ms in self.timings.items()},
+            "warnings": {tool_id: list(codes) for tool_id, codes in self.warnings.items()},
         }
-        if self.warnings:
-            told["warnings"] = {tool_id: list(codes) for tool_id, codes in self.warnings.items()}
         return told if self.content is None else told | {"content": dict(self.content)}
 
 
