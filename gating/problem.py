@@ -91,7 +91,7 @@ def _conflicts(compiled: CompiledGate) -> Iterator[Problem]:
     """Rules that concern the same tools and can hold, but not together."""
     if len(compiled.demands) < 2:
         return
-    order = compiled.in_order(np.arange(len(compiled.tools)))
+    order = compiled.by_id(np.ones(len(compiled.tools), np.bool_))
     packed = np.packbits(np.stack([mask[order] for _, _, mask in compiled.demands]), axis=0).T
     _, first = np.unique(np.ascontiguousarray(packed), axis=0, return_index=True)
     found: set[tuple[Condition, ...]] = set()

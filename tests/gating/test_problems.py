@@ -160,7 +160,7 @@ class TestProblems:
             for refusal in admission_of(*rules, state=state).refusals
             if refusal.kind != "annotation" and "needs not" not in refusal.reason
         ]
-        problems = catalog_problems(CompiledGate(Gate(rules), TOOLS, admission.index.rows))
+        problems = catalog_problems(CompiledGate(Gate(rules), TOOLS, admission.index.names))
         assert bool(waiting) == any(one.kind in ("cycle", "after_nothing") for one in problems)
 
 
