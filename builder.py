@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -146,8 +146,8 @@ class Builder:
 
     def open(
         self, folder: Path, catalog: Catalog | None = None, *, progress: Progress | None = None
-    ) -> Index:
-        """The saved index, with what no longer fits it built anew.
+    ) -> tuple[Index, Mapping[str, str]]:
+        """The saved index, with what no longer fits it built anew, and the saved quarantine.
 
         Raises:
             StoreError: nothing readable is saved there.
@@ -155,7 +155,7 @@ class Builder:
         while True:
             saved = read(folder)
             try:
-                return self._opened(saved, catalog, progress)
+                return self._opened(saved, catalog, progress), saved.quarantined
             except StoreError:
                 # A writer may have replaced and removed the version meanwhile.
                 if saved.folder.name == current(folder):
@@ -173,6 +173,8 @@ class Builder:
         if self._lexical is not None and saved.settings.get("lexical") == settings["lexical"]:
             lexical = self._lexical.load(saved.folder / "lexical", **self._lexical_arguments())
         else:
+            lexical = None
+        if lexical is None:
             lexical = self._built_lexical(tools)
         if self._dense is None:
             return self._index(saved.catalog, tools, lexical, None)
@@ -187,11 +189,26 @@ class Builder:
             saved.catalog, tools, lexical, vectors, encoded, learned, folder=folder
         )
 
-    def save(self, index: Index, folder: Path) -> None:
-        """Write an index as the new current version of a folder, as if built as a whole."""
+    def save(
+        self, index: Index, folder: Path, quarantined: Mapping[str, str] | None = None
+    ) -> None:
+        """Write an index as the new current version of a folder, as if built as a whole.
+
+        Args:
+            index: what to write.
+            folder: of all versions.
+            quarantined: tool id to reason, as an operator set it.
+        """
         if not index.fresh:
             index = self.build(index.catalog, known=index.vectors, learned=index.learned)
-        save(index, folder, self._settings(), self.screening.to_dict(index.catalog))
+        save(
+            index,
+            folder,
+            self._settings(),
+            self.screening.to_dict(index.catalog),
+            quarantined,
+            lexical=partial(self._built_lexical, index.tools),
+        )
 
     def _settings(self) -> dict[str, Any]:
         settings = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from .gating import Gate, State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
 from .gating.quarantine import Quarantine
+from .processes import GuardedLock
 from .retrieval import Selection, Strategy
 from .retrieval.held_out import DEPTH
 from .retrieval.index import Index
@@ -38,20 +38,23 @@ class Engine:
     """Finds the tools a request needs in a catalog.
 
     Make one with `from_tools`, `from_config` or `open`. An engine may be used from many threads
-    while `update` replaces its catalog: a request is answered from one version.
+    while `update` replaces its catalog: a request is answered from one version. It belongs to the
+    process that made it: in a fork of that process its methods raise `ProcessError`.
     """
 
-    def __init__(self, builder: Builder, index: Index) -> None:
+    def __init__(
+        self, builder: Builder, index: Index, quarantined: Mapping[str, str] | None = None
+    ) -> None:
         self._builder = builder
         self._index = index
         self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
         self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
         self._gatekeeper.over(index)
-        self._quarantine = Quarantine(judged=builder.screening.held(index.catalog))
-        self._updating = Lock()
+        self._quarantine = Quarantine(quarantined, builder.screening.held(index.catalog))
+        self._updating = GuardedLock("engine")
         # A request reads, and a change replaces, the version and its quarantine together.
-        self._offering = Lock()
+        self._offering = GuardedLock("engine")
         encoder = None if index.encoder is None else index.encoder.fingerprint
         self._policy = policy_for(builder.config.decision, encoder)
 
@@ -95,7 +98,7 @@ class Engine:
         progress: Progress | None = None,
         **settings: Any,
     ) -> Self:
-        """Open a saved index.
+        """Open a saved index, with the quarantine that `quarantine` had set.
 
         Args:
             folder: where `save` put it.
@@ -112,15 +115,20 @@ class Engine:
         """
         builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
-        return cls(builder, builder.open(Path(folder), catalog, progress=progress))
+        return cls(builder, *builder.open(Path(folder), catalog, progress=progress))
 
     def save(self, folder: str | Path) -> None:
         """Write the index as the new current version of a folder, atomically.
 
+        What `quarantine` was given is saved with it. A save that fails or is interrupted leaves
+        the version before it in force and nothing of its own behind.
+
         Raises:
             StoreError: another process is writing, or the disk refuses.
         """
-        self._builder.save(self._index, Path(folder))
+        with self._offering:
+            index, quarantine = self._index, self._quarantine
+        self._builder.save(index, Path(folder), quarantine.given)
 
     @property
     def config(self) -> Config:
@@ -344,6 +352,8 @@ class Engine:
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
         """Hold back these tools, besides those that trust does, whatever a request's state.
+
+        `save` keeps this with the index.
 
         Args:
             reasons: tool id to the reason, in place of those told before; an id the catalog lacks
