@@ -78,7 +78,7 @@ class Engine:
         Raises:
             ConfigError: a setting is wrong.
             ModelError: the encoder cannot be loaded.
-            PinsError: the file of pins cannot be read.
+            PinsError: the file of pins is missing or cannot be read.
         """
         builder = Builder(Config.of(config, settings))
         return cls(builder, builder.build(_catalog(tools), progress=progress))
@@ -111,7 +111,7 @@ class Engine:
 
         Raises:
             StoreError: nothing readable is saved there.
-            PinsError: the file of pins cannot be read.
+            PinsError: the file of pins is missing or cannot be read.
         """
         builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
@@ -173,7 +173,7 @@ class Engine:
         Raises:
             RequestError: `quarantined` is no mapping of ids to reasons.
             CatalogError: a tool belongs to another server than `server`.
-            PinsError: the file of pins cannot be read; nothing has changed then.
+            PinsError: the file of pins is missing or cannot be read; nothing has changed then.
         """
         told = None if quarantined is None else Quarantine(quarantined).reasons
         with self._updating:
