@@ -288,6 +288,7 @@ class Engine:
         """
         from .session import Session
 
+        self._offering.check()
         return Session(
             self,
             self.config.session.changed(settings),
@@ -318,6 +319,7 @@ class Engine:
         """
         from .session.resuming import resumed
 
+        self._offering.check()
         return resumed(self, saved, settings, schemas)
 
     def search(
