@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -16,6 +16,9 @@ from .catalog import Catalog, Tool
 from .catalog.document import embedding_text
 from .config import Config, FusionConfig, TierConfig
 from .errors import ConfigError, StoreError
+from .gating import Gate
+from .gating.gatekeeper import Gatekeeper
+from .gating.quarantine import Quarantine
 from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
@@ -23,10 +26,12 @@ from .models.loading import FEATURES
 from .retrieval import CandidateScorer, Fusion, LexicalIndex, Strategy
 from .retrieval.change import Change, patched
 from .retrieval.features import FeatureScorer, reader
+from .retrieval.held_out import DEPTH
 from .retrieval.index import Dense, Documents, Index, rows_of
 from .retrieval.learned import Learned
 from .retrieval.names import Names
 from .retrieval.rerank import ModelRerank, TextScorer
+from .retrieval.searcher import Searcher
 from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.store import Saved, current, read, save
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
@@ -331,6 +336,24 @@ class Builder:
             if key not in self._models:
                 self._models[key] = load()
             return self._models[key]
+
+
+def ranked(
+    builder: Builder,
+    searcher: Searcher,
+    index: Index,
+    learned: Learned | None,
+    queries: Sequence[str],
+    vectors: NDArray[np.float32],
+) -> list[NDArray[np.int64]]:
+    """Rows that each request finds, best first, in an index with other learned adjustments."""
+    index = builder.taught(index, learned)
+    everything = Gatekeeper(Gate()).admission(index, Quarantine())
+    found = (
+        searcher.search(everything, query, k=DEPTH, vector=vector)
+        for query, vector in zip(queries, vectors, strict=True)
+    )
+    return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
 
 
 def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .builder import Builder, Progress
+from .builder import Builder, Progress, ranked
 from .catalog import Catalog, Tool
 from .config import Config
 from .decision.policy import policy_for
-from .gating import Gate, State, Votes
+from .gating import State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
 from .gating.quarantine import Quarantine
 from .processes import GuardedLock
 from .retrieval import Selection, Strategy
-from .retrieval.held_out import DEPTH
 from .retrieval.index import Index
-from .retrieval.learned import Learned
 from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
@@ -211,7 +206,7 @@ class Engine:
                 list(events),
                 tier=tier,
                 strategy=strategy,
-                ranked=partial(self._ranked, index),
+                ranked=partial(ranked, self._builder, self._searcher, index),
             )
             if learned is not None:
                 self._offer(self._builder.taught(index, learned))
@@ -390,21 +385,6 @@ class Engine:
         with self._offering:
             self._index = index
             self._quarantine = self._quarantine.replaced(*reasons)
-
-    def _ranked(
-        self,
-        index: Index,
-        learned: Learned | None,
-        queries: Sequence[str],
-        vectors: NDArray[np.float32],
-    ) -> list[NDArray[np.int64]]:
-        index = self._builder.taught(index, learned)
-        everything = Gatekeeper(Gate()).admission(index, Quarantine())
-        found = (
-            self._searcher.search(everything, query, k=DEPTH, vector=vector)
-            for query, vector in zip(queries, vectors, strict=True)
-        )
-        return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
 
 
 def _catalog(tools: Iterable[Tool]) -> Catalog:
