@@ -221,9 +221,8 @@ class TestOneDecision:
         vectors = engine._index.encoder
         assert vectors is not None
         encoded = vectors.encode(["create an issue"], query=True)
-        [rows] = ranked(
-            engine._builder, engine._searcher, engine._index, None, ["create an issue"], encoded
-        )
+        parts = (engine._builder, engine._searcher, engine._index)
+        [rows] = ranked(*parts, None, ["create an issue"], encoded)
         assert len(rows) == DEPTH
 
 
