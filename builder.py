@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -16,6 +16,9 @@ from .catalog import Catalog, Tool
 from .catalog.document import embedding_text
 from .config import Config, FusionConfig, TierConfig
 from .errors import ConfigError, StoreError
+from .gating import Gate
+from .gating.gatekeeper import Gatekeeper
+from .gating.quarantine import Quarantine
 from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
@@ -23,10 +26,12 @@ from .models.loading import FEATURES
 from .retrieval import CandidateScorer, Fusion, LexicalIndex, Strategy
 from .retrieval.change import Change, patched
 from .retrieval.features import FeatureScorer, reader
+from .retrieval.held_out import DEPTH
 from .retrieval.index import Dense, Documents, Index, rows_of
 from .retrieval.learned import Learned
 from .retrieval.names import Names
 from .retrieval.rerank import ModelRerank, TextScorer
+from .retrieval.searcher import Searcher
 from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.store import Saved, current, read, save
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
@@ -146,8 +151,8 @@ class Builder:
 
     def open(
         self, folder: Path, catalog: Catalog | None = None, *, progress: Progress | None = None
-    ) -> Index:
-        """The saved index, with what no longer fits it built anew.
+    ) -> tuple[Index, Mapping[str, str]]:
+        """The saved index, with what no longer fits it built anew, and the saved quarantine.
 
         Raises:
             StoreError: nothing readable is saved there.
@@ -155,7 +160,7 @@ class Builder:
         while True:
             saved = read(folder)
             try:
-                return self._opened(saved, catalog, progress)
+                return self._opened(saved, catalog, progress), saved.quarantined
             except StoreError:
                 # A writer may have replaced and removed the version meanwhile.
                 if saved.folder.name == current(folder):
@@ -173,6 +178,8 @@ class Builder:
         if self._lexical is not None and saved.settings.get("lexical") == settings["lexical"]:
             lexical = self._lexical.load(saved.folder / "lexical", **self._lexical_arguments())
         else:
+            lexical = None
+        if lexical is None:
             lexical = self._built_lexical(tools)
         if self._dense is None:
             return self._index(saved.catalog, tools, lexical, None)
@@ -187,11 +194,26 @@ class Builder:
             saved.catalog, tools, lexical, vectors, encoded, learned, folder=folder
         )
 
-    def save(self, index: Index, folder: Path) -> None:
-        """Write an index as the new current version of a folder, as if built as a whole."""
+    def save(
+        self, index: Index, folder: Path, quarantined: Mapping[str, str] | None = None
+    ) -> None:
+        """Write an index as the new current version of a folder, as if built as a whole.
+
+        Args:
+            index: what to write.
+            folder: of all versions.
+            quarantined: tool id to reason, as an operator set it.
+        """
         if not index.fresh:
             index = self.build(index.catalog, known=index.vectors, learned=index.learned)
-        save(index, folder, self._settings(), self.screening.to_dict(index.catalog))
+        save(
+            index,
+            folder,
+            self._settings(),
+            self.screening.to_dict(index.catalog),
+            quarantined,
+            lexical=partial(self._built_lexical, index.tools),
+        )
 
     def _settings(self) -> dict[str, Any]:
         settings = {}
@@ -314,6 +336,24 @@ class Builder:
             if key not in self._models:
                 self._models[key] = load()
             return self._models[key]
+
+
+def ranked(
+    builder: Builder,
+    searcher: Searcher,
+    index: Index,
+    learned: Learned | None,
+    queries: Sequence[str],
+    vectors: NDArray[np.float32],
+) -> list[NDArray[np.int64]]:
+    """Rows that each request finds, best first, in an index with other learned adjustments."""
+    index = builder.taught(index, learned)
+    everything = Gatekeeper(Gate()).admission(index, Quarantine())
+    found = (
+        searcher.search(everything, query, k=DEPTH, vector=vector)
+        for query, vector in zip(queries, vectors, strict=True)
+    )
+    return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
 
 
 def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:

@@ -124,7 +124,7 @@ class TrustConfig(Section):
     Args:
         scan: whether what reads like orders to the model is.
         pins: file of accepted definitions, what differs from them is; read anew whenever an engine
-            is made, opened or updated.
+            is made, opened or updated. It has to exist: `shortlist trust init` creates it.
         approved: ids of tools that are offered whatever a scan finds; a pin still counts.
     """
 

@@ -8,6 +8,7 @@ ShortlistError
 │   └── MissingExtraError an optional dependency is not installed: names its install line
 ├── ModelError            an encoder, reranker or vocabulary cannot be loaded or run
 ├── StoreError            a saved index is missing, damaged or locked
+├── ProcessError          an engine or session is used in a fork of the process that made it
 ├── RequestError          an argument of a search is out of range or of the wrong type
 ├── SummaryError          a file of summaries cannot be read, or a model gives none
 ├── SchemaError           a source does not have a tool's definition, or has another one
@@ -89,6 +90,10 @@ class ModelError(ShortlistError):
 
 class StoreError(ShortlistError):
     """A saved index is missing, damaged, locked or of another format."""
+
+
+class ProcessError(ShortlistError):
+    """An engine or a session is used in a fork of the process that made it."""
 
 
 class RequestError(ShortlistError):

@@ -73,6 +73,7 @@ def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
                 return Engine.open(out, catalog, config, progress=report)
             except StoreError as error:
                 note(f"note: the index there cannot be reused: {error}")
+                note("note: what `learn` taught it and `Engine.quarantine` added to it is lost")
         return Engine.from_tools(catalog, config, progress=report)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from threading import Lock
 from weakref import WeakKeyDictionary
 
 from ..errors import RequestError
+from ..processes import GuardedLock
 from ..retrieval.index import Index
 from .admission import Admission
 from .allowed import Allowed
@@ -33,7 +33,7 @@ class Gatekeeper:
         # Weak, so that a catalog version goes with its last request.
         self._compiled: WeakKeyDictionary[Index, CompiledGate] = WeakKeyDictionary()
         self._problems: WeakKeyDictionary[Index, tuple[Problem, ...]] = WeakKeyDictionary()
-        self._lock = Lock()
+        self._lock = GuardedLock("engine")
 
     def over(self, index: Index) -> CompiledGate:
         """The gate compiled for a catalog version, once; what is wrong with it is logged."""

@@ -20,13 +20,14 @@ class Quarantine:
         judged: id to reason, as `Screening` finds in a catalog version.
 
     Attributes:
+        given: id to reason, as told.
         reasons: both together.
 
     Raises:
         RequestError: no mapping of ids to reasons.
     """
 
-    __slots__ = ("_given", "_held", "_judged", "reasons")
+    __slots__ = ("_held", "_judged", "given", "reasons")
 
     def __init__(
         self, given: Mapping[str, str] | None = None, judged: Mapping[str, str] | None = None
@@ -36,9 +37,9 @@ class Quarantine:
             isinstance(text, str) for pair in told.items() for text in pair
         ):
             raise RequestError("quarantined: a mapping of tool ids to reasons")
-        self._given = dict(told)
+        self.given: Mapping[str, str] = MappingProxyType(dict(told))
         self._judged = dict(judged or {})
-        self.reasons: Mapping[str, str] = MappingProxyType(self._judged | self._given)
+        self.reasons: Mapping[str, str] = MappingProxyType(self._judged | dict(told))
         self._held: tuple[Index | None, Mask | None] = (None, None)
 
     def replaced(
@@ -50,7 +51,7 @@ class Quarantine:
             RequestError: no mapping of ids to reasons.
         """
         return Quarantine(
-            self._given if given is None else given, self._judged if judged is None else judged
+            self.given if given is None else given, self._judged if judged is None else judged
         )
 
     def spared(self, index: Index) -> Mask | None:

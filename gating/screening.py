@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import Catalog
-from ..errors import StoreError
+from ..errors import PinsError, StoreError
 
 if TYPE_CHECKING:
     from ..trust import Pins, Trust
-
-_LOG = logging.getLogger(__name__)
 
 
 class Screening:
@@ -39,11 +36,11 @@ class Screening:
         """Tool id to the reason it is held back.
 
         Raises:
-            PinsError: the file of pins cannot be read.
+            PinsError: the file of pins is missing or cannot be read.
         """
         changed: Mapping[str, str] = {}
         orders: Mapping[str, str] = {}
-        pins = None if self._pins is None else _read_pins(self._pins)
+        pins = self._read_pins()
         if pins is not None:
             from ..trust import Trust
 
@@ -95,16 +92,18 @@ class Screening:
             raise StoreError(f"screening of a saved index: damaged: {error!r}") from error
         self._scanner.remember(catalog, scans)
 
+    def _read_pins(self) -> Pins | None:
+        if self._pins is None:
+            return None
+        from ..trust import Pins
+
+        try:
+            return Pins.read(self._pins)
+        except PinsError as error:
+            raise PinsError(f"trust.pins: {error}") from error
+
     @cached_property
     def _scanner(self) -> Trust:
         from ..trust import Trust
 
         return Trust()
-
-
-def _read_pins(path: Path) -> Pins:
-    from ..trust import Pins
-
-    if not path.exists():
-        _LOG.warning("trust.pins: %s: no such file, so that no definition is pinned", path)
-    return Pins.read(path)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import RequestError
 from ..models import TokenVectors, encoded
+from ..processes import ProcessGuard
 from .answer import hits_of, outside, permitted, promoted
 from .explain import Explanation, explain
 from .index import Index
@@ -50,6 +51,7 @@ class Searcher:
     def __init__(self, tiers: Tiers, k: int) -> None:
         self._tiers = tiers
         self._k = k
+        self._guard = ProcessGuard("engine")
 
     def search(
         self,
@@ -77,7 +79,9 @@ class Searcher:
 
         Raises:
             RequestError: an argument is of the wrong type or out of range, or no such tier.
+            ProcessError: this is a fork of the process that made the engine.
         """
+        self._guard.check()
         start = perf_counter() if start is None else start
         name, strategy = self._tiers.asked(tier)
         asked = Query(bounded(query), admitted.mask, vector, tokens, _reads_tokens(strategy))
@@ -114,6 +118,7 @@ class Searcher:
         Raises:
             RequestError: as `search`.
         """
+        self._guard.check()
         if isinstance(queries, str):
             raise RequestError("queries: a list of texts, not one text; see `search`")
         texts = [bounded(query) for query in queries]
@@ -154,6 +159,7 @@ class Searcher:
             UnknownToolError: no such tool.
             RequestError: as `search`.
         """
+        self._guard.check()
         index, refusal = admitted.index, admitted.refusal(tool_id)
         name, strategy = self._tiers.asked(tier)
         asked = Query(bounded(query), admitted.mask, with_tokens=_reads_tokens(strategy))

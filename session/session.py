@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -14,6 +13,7 @@ from ..config import SessionConfig
 from ..errors import RequestError
 from ..gating import State, Votes
 from ..gating.verdict import Verdict
+from ..processes import GuardedLock
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .deciding import look, scores
@@ -79,7 +79,7 @@ class Session:
         lines = format is not None and settings.pool != "summaries"
         self._k = settings.k or (_OFFERED if lines else engine.config.k)
         self._events = recorder_for(settings.events)
-        self._lock = RLock()
+        self._lock = GuardedLock("session", reentrant=True)
         self._state = State()
         self._allowed: tuple[str, ...] | None = None
         self.state = State() if state is None else state
