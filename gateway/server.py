@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
@@ -24,49 +23,14 @@ from ..session import Session
 from . import answers
 from .fleet import Fleet
 from .meta_tools import CALL, DETAILS, META_TOOLS, READ, SEARCH, least_permissive, meta_tools
-from .results import Results
+from .profile import Profile
+from .sessions import BearerTokens, ClientSession, ClientSessions
 from .upstream import UpstreamError
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Characters of the name of a tool that is shown directly; clients put a prefix before it.
 _DIRECT_NAME = 60
 Context = ServerRequestContext[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """What one client may use, and how tools are shown to it.
-
-    Args:
-        allowed: ids or globs; None for all tools.
-        scopes: granted to the client.
-        pinned: ids or globs of tools that are shown directly.
-        pass_through: share of the context below which all tools are shown directly.
-        context_tokens: of the client's model.
-        result_tokens: tokens of a result up to which it is passed through unchanged.
-        operator: text in the description of `search_tools`.
-    """
-
-    allowed: tuple[str, ...] | None = None
-    scopes: frozenset[str] = frozenset()
-    pinned: tuple[str, ...] = ()
-    pass_through: float = 0.03
-    context_tokens: int = 200_000
-    result_tokens: int = 10_000
-    operator: str = ""
-
-
-@dataclass(slots=True)
-class Client:
-    """One client's session: its permission, its long results, and what was shown to it once."""
-
-    profile: Profile
-    session: Session
-    results: Results
-    #: What `tools/list` answers: decided by the first request, then the same bytes.
-    listed: list[types.Tool] | None = None
-    #: Name of each tool shown directly to its id.
-    direct: dict[str, str] = field(default_factory=dict)
 
 
 class Gateway:
@@ -77,9 +41,14 @@ class Gateway:
         profile: of clients that name none.
     """
 
-    def __init__(self, fleet: Fleet, profile: Profile | None = None) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        profile: Profile | None = None,
+        profiles: Mapping[str, Profile] | None = None,
+    ) -> None:
         self.fleet = fleet
-        self.profile = Profile() if profile is None else profile
+        self.sessions = ClientSessions(self._begun, profile or Profile(), profiles)
         self.server: Server[Any] = Server(
             "shortlist",
             version=__version__,
@@ -87,15 +56,6 @@ class Gateway:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
-        self._client = self.new_client()
-
-    def new_client(self) -> Client:
-        """A session of a client."""
-        profile = self.profile
-        session = self.fleet.engine.session(
-            state=State(scopes=profile.scopes), allowed=profile.allowed, must_offer=False
-        )
-        return Client(profile, session, Results(profile.result_tokens))
 
     async def serve_stdio(self) -> None:
         """Serve one client on stdin and stdout until it goes."""
@@ -103,15 +63,54 @@ class Gateway:
             await group.start(self.fleet.run)
             async with stdio_server() as (read, write):
                 await self.server.run(read, write, self.server.create_initialization_options())
-            self._client.results.clear()
             group.cancel_scope.cancel()
+
+    async def serve_http(
+        self,
+        host: str,
+        port: int,
+        tokens: Mapping[str, str] | None = None,
+        *,
+        started: Callable[[int], None] | None = None,
+    ) -> None:
+        """Serve clients over streamable HTTP at `/mcp` until cancelled.
+
+        Args:
+            host: address to listen on.
+            port: port to listen on, 0 for a free one.
+            tokens: profile name to the bearer token that a client of it sends.
+            started: called with the port once requests are taken.
+        """
+        import uvicorn
+        from starlette.responses import JSONResponse
+        from starlette.routing import Route
+
+        async def health(_: Any) -> JSONResponse:
+            states = {name: one.state.value for name, one in self.fleet.upstreams.items()}
+            return JSONResponse({"status": "ok", "servers": states})
+
+        routes = [Route("/healthz", health)]
+        app = self.server.streamable_http_app(host=host, custom_starlette_routes=routes)
+        guarded = BearerTokens(app, tokens or {}, frozenset({"/healthz"}))
+        config = uvicorn.Config(guarded, host=host, port=port, log_level="warning", lifespan="on")
+        front = _front_class()(config, started)
+        async with anyio.create_task_group() as group:
+            await group.start(self.fleet.run)
+            await front.serve()
+            group.cancel_scope.cancel()
+
+    def _begun(self, profile: Profile) -> Session:
+        """A session under a profile's permission."""
+        return self.fleet.engine.session(
+            state=State(scopes=profile.scopes), allowed=profile.allowed, must_offer=False
+        )
 
     async def _list_tools(
         self,
-        context: Context,  # noqa: ARG002 - the form of a handler
+        context: Context,
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
-        client = self._client
+        client = self.sessions.of(context.request)
         if client.listed is None:
             client.listed = await anyio.to_thread.run_sync(self._listed, client)
         return types.ListToolsResult(tools=client.listed)
@@ -120,8 +119,9 @@ class Gateway:
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         arguments = dict(params.arguments or {})
+        client = self.sessions.of(context.request)
         try:
-            return await self._answered(context, self._client, params.name, arguments, params.meta)
+            return await self._answered(context, client, params.name, arguments, params.meta)
         except (ShortlistError, UpstreamError) as error:
             return _error(str(error))
         except Exception:  # noqa: BLE001
@@ -130,7 +130,12 @@ class Gateway:
             return _error("the gateway failed on this call; its log says why")
 
     async def _answered(
-        self, context: Context, client: Client, name: str, arguments: dict[str, Any], meta: Any
+        self,
+        context: Context,
+        client: ClientSession,
+        name: str,
+        arguments: dict[str, Any],
+        meta: Any,
     ) -> types.CallToolResult:
         if name in client.direct or name not in META_TOOLS:
             return await self._forward(context, client, name, arguments, meta)
@@ -151,7 +156,7 @@ class Gateway:
         return await anyio.to_thread.run_sync(answers.servers, self.fleet, view)
 
     async def _forward(
-        self, context: Context, client: Client, name: str, arguments: Any, meta: Any
+        self, context: Context, client: ClientSession, name: str, arguments: Any, meta: Any
     ) -> types.CallToolResult:
         """A call through to the server that has the tool, if it is permitted and fits."""
         asked = self._meant(client, name)
@@ -173,7 +178,7 @@ class Gateway:
                 await anyio.to_thread.run_sync(lambda: record(tool.id, "", ok=ok))
         return client.results.shown(result, _own_limit(tool))
 
-    def _meant(self, client: Client, name: str) -> str:
+    def _meant(self, client: ClientSession, name: str) -> str:
         """The id that a client means by the name of a tool shown directly, or by `server__tool`."""
         if name in client.direct:
             return client.direct[name]
@@ -181,7 +186,7 @@ class Gateway:
         spelt = name.replace("__", "/", 1)
         return spelt if name not in catalog and spelt in catalog else name
 
-    def _listed(self, client: Client) -> list[types.Tool]:
+    def _listed(self, client: ClientSession) -> list[types.Tool]:
         """What the client sees for the whole session."""
         view, profile = client.session.view(), client.profile
         permitted = view.tools()
@@ -198,7 +203,7 @@ class Gateway:
         text = answers.digest(self.fleet, view, profile.operator)
         return [*meta_tools(text, hints), *(self._direct(client, tool) for tool in shown)]
 
-    def _direct(self, client: Client, tool: Tool) -> types.Tool:
+    def _direct(self, client: ClientSession, tool: Tool) -> types.Tool:
         """A tool as the client sees it without a meta-tool."""
         name = provider_name(tool.id, _DIRECT_NAME)
         client.direct[name] = tool.id
@@ -210,6 +215,23 @@ class Gateway:
             output_schema=tool.output_schema,
             annotations=types.ToolAnnotations.model_validate(tool.annotations or {}),
         )
+
+
+def _front_class() -> Any:
+    """A uvicorn server that says which port it got."""
+    import uvicorn
+
+    class Front(uvicorn.Server):
+        def __init__(self, config: Any, started: Callable[[int], None] | None) -> None:
+            super().__init__(config)
+            self._told = started
+
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            if self._told is not None and self.servers:
+                self._told(self.servers[0].sockets[0].getsockname()[1])
+
+    return Front
 
 
 def _own_limit(tool: Tool) -> int | None:

@@ -22,6 +22,8 @@ from .server_spec import ServerSpec
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds to wait before a restart after the first failure in a row, and at most.
 _BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
+#: Failures in a row after which calls are refused at once until the next try.
+_TRIPPED = 3
 #: Pages of a list that are read, and tools of a server that are kept.
 _PAGES, _TOOLS = 200, 10_000
 #: Seconds without a change before a list that changed is read again.
@@ -118,10 +120,12 @@ class Upstream:
         self._idle = idle_s
         self._client: Client | None = None
         self._wanted = anyio.Event()
-        self._settled = anyio.Event()
+        self._changed_state = anyio.Condition()
         self._lost = anyio.Event()
         self._relist = anyio.Event()
         self._failures = 0
+        self._failed_starts = 0
+        self._retry_at = 0.0
         self._used = monotonic()
         self._calls = 0
 
@@ -133,36 +137,52 @@ class Upstream:
             self._lost, self._relist = anyio.Event(), anyio.Event()
             try:
                 await self._serve()
-                self._failures = 0
             except Exception as error:  # noqa: BLE001 - whatever a server or its transport raises
-                self._failures += 1
-                self.state = State.FAILED
-                self.problem = _told(error)
-                _LOG.warning("server %r: %s", self.spec.name, self.problem)
-            finally:
-                self._client = None
-                self._settled.set()
-            if self._failures:
-                wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
+                self._fail(error)
+            self._client = None
+            await self._tell()
+            if (wait := self._retry_at - monotonic()) > 0:
                 await anyio.sleep(wait)
 
     async def ready(self) -> Client:
         """The connection; starts the server if it is not running.
 
         Raises:
-            UpstreamError: it does not start, or not in time.
+            UpstreamError: it does not start, not in time, or failed several times just now.
         """
-        if self._client is not None:
-            return self._client
-        if self._settled.is_set():
-            self._settled = anyio.Event()
-        self._wanted.set()
+        if self._failures >= _TRIPPED and monotonic() < self._retry_at:
+            raise self._unavailable()
+        failed_before = self._failed_starts
         with anyio.move_on_after(self.spec.start_timeout_s):
-            await self._settled.wait()
-        if self._client is None:
-            why = self.problem or f"it did not start within {self.spec.start_timeout_s:g} s"
-            raise UpstreamError(f"server {self.spec.name!r} is not available: {why}")
+            async with self._changed_state:
+                while not self._is_connected and self._failed_starts == failed_before:
+                    self._wanted.set()
+                    await self._changed_state.wait()
+        if self._client is None or not self._is_connected:
+            raise self._unavailable()
         return self._client
+
+    @property
+    def _is_connected(self) -> bool:
+        return self._client is not None and not self._lost.is_set()
+
+    def _unavailable(self) -> UpstreamError:
+        why = self.problem or f"it did not start within {self.spec.start_timeout_s:g} s"
+        return UpstreamError(f"server {self.spec.name!r} is not available: {why}")
+
+    def _fail(self, error: Exception) -> None:
+        """Note a failure, and when to try again."""
+        if self._client is None:
+            self._failed_starts += 1
+        self._failures += 1
+        wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
+        self._retry_at = monotonic() + wait
+        self.state, self.problem = State.FAILED, _told(error)
+        _LOG.warning("server %r: %s", self.spec.name, self.problem)
+
+    async def _tell(self) -> None:
+        async with self._changed_state:
+            self._changed_state.notify_all()
 
     def start(self) -> None:
         """Ask for a start without waiting for it."""
@@ -175,7 +195,7 @@ class Upstream:
         arguments: dict[str, Any],
         *,
         meta: Any = None,
-        progress: Callable[..., Awaitable[None]] | None = None,
+        progress: Any = None,
     ) -> types.CallToolResult:
         """Call a tool once; a call is never repeated.
 
@@ -189,7 +209,7 @@ class Upstream:
                 params=types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
             )
             # Not `Client.call_tool`, which raises where a server breaks its own output schema.
-            return await client.session.send_request(
+            result = await client.session.send_request(
                 request,
                 types.CallToolResult,
                 request_read_timeout_seconds=self.spec.timeout_s,
@@ -204,6 +224,9 @@ class Upstream:
         except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             self._lost.set()
             raise UpstreamError(f"server {self.spec.name!r} is gone; try again") from error
+        else:
+            self._failures = 0
+            return result
         finally:
             self._calls -= 1
             self._used = monotonic()
@@ -218,7 +241,7 @@ class Upstream:
                 limit.deadline = float("inf")
                 self.started_ms = (monotonic() - start) * 1e3
                 self.state, self.problem, self._client = State.STARTED, None, client
-                self._settled.set()
+                await self._tell()
                 await self._attend(client)
         self.state = State.KNOWN
 

@@ -8,12 +8,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from shortlist.gateway.fleet import Fleet
 from shortlist.gateway.manifests import Manifests
-from shortlist.gateway.server import Gateway, Profile
+from shortlist.gateway.profile import Profile
+from shortlist.gateway.server import Gateway
 from shortlist.gateway.server_spec import ServerSpec
 
 SERVER = str(Path(__file__).parent / "everything_server.py")
@@ -77,7 +80,7 @@ async def test_search_describe_and_call_over_two_servers(tmp_path):
         given = {"name": "two__add_numbers", "arguments": {"first": 2, "second": 40}}
         answer = await client.call_tool("call_tool", given)
         assert answer.structured_content == {"result": 42}
-        assert made._client.session.state.called == ("two/add_numbers",)
+        assert made.sessions.of(None).session.state.called == ("two/add_numbers",)
 
 
 async def test_wrong_arguments_and_failures_are_answered(tmp_path):
@@ -92,7 +95,7 @@ async def test_wrong_arguments_and_failures_are_answered(tmp_path):
         given = {"name": "one/fail_on_purpose", "arguments": {"reason": "so"}}
         failed = await client.call_tool("call_tool", given)
         assert failed.is_error
-        assert made._client.session.state.called == ()
+        assert made.sessions.of(None).session.state.called == ()
         nothing = await client.call_tool("call_tool", {"name": "one/none"})
         assert nothing.is_error
         bad = await client.call_tool("search_tools", {"query": 3})
@@ -178,3 +181,42 @@ async def test_a_small_catalog_is_passed_through(tmp_path):
         assert "search_tools" not in names
         answer = await client.call_tool("one__add_numbers", {"first": 1, "second": 2})
         assert answer.structured_content == {"result": 3}
+
+
+async def test_clients_over_http_have_their_profile_and_nothing_of_each_other(tmp_path):
+    profiles = {
+        "adder": Profile(allowed=("one/add_*",), pass_through=0.0),
+        "all": Profile(pass_through=0.0),
+    }
+    fleet = Fleet(
+        [spec("one")], engine_settings={"tiers": ["lexical"]}, manifests=Manifests(tmp_path)
+    )
+    made = Gateway(fleet, profiles=profiles)
+    ports = []
+    async with anyio.create_task_group() as group:
+        tokens = {"adder": "first-token", "all": "second-token"}
+        group.start_soon(lambda: made.serve_http("127.0.0.1", 0, tokens, started=ports.append))
+        with anyio.fail_after(30):
+            while not ports or fleet.starting:
+                await anyio.sleep(0.05)
+        url = f"http://127.0.0.1:{ports[0]}/mcp"
+        async with over_http(url, "first-token") as adder, over_http(url, "second-token") as every:
+            given = {"name": "one/repeat_text", "arguments": {"text": "ab", "times": 2}}
+            assert (await adder.call_tool("call_tool", given)).is_error
+            assert text_of(await every.call_tool("call_tool", given)) == "abab"
+            found = await adder.call_tool("search_tools", {"query": "repeat a text", "k": 9})
+            assert {one["name"] for one in found.structured_content["tools"]} <= {"one/add_numbers"}
+        with pytest.raises(Exception):  # noqa: B017 - whatever the SDK raises for a 401
+            async with over_http(url, "wrong") as nobody:
+                await nobody.list_tools()
+        group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def over_http(url, token):
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        yield client
