@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
 
 import anyio
@@ -13,6 +12,7 @@ import mcp.types as types
 from ..catalog import Tool
 from ..engine import Engine
 from ..errors import CatalogError, ShortlistError
+from .logs import log_opener
 from .manifests import Manifests
 from .server_spec import ServerSpec
 from .upstream import Listing, State, Transport, Upstream, open_transport
@@ -27,7 +27,7 @@ class Fleet:
         specs: how the servers are reached; names must differ.
         engine_settings: settings of `Config` for the engine.
         manifests: what servers listed when they last ran.
-        errors: takes what the servers' processes write to stderr.
+        open_log: opens the file that takes what a server's process writes to stderr.
         transport: opens connections.
         idle_s: seconds without a call after which a server is stopped; None for never.
 
@@ -42,13 +42,14 @@ class Fleet:
         *,
         engine_settings: Mapping[str, Any] | None = None,
         manifests: Manifests | None = None,
-        errors: IO[str] = sys.stderr,
+        open_log: Callable[[str], IO[str]] | None = None,
         transport: Transport = open_transport,
         idle_s: float | None = None,
     ) -> None:
         self._manifests = Manifests.default() if manifests is None else manifests
+        opener = log_opener() if open_log is None else open_log
         self.upstreams = {
-            spec.name: Upstream(spec, errors, self._listed, transport=transport, idle_s=idle_s)
+            spec.name: Upstream(spec, opener, self._listed, transport=transport, idle_s=idle_s)
             for spec in specs
             if not spec.disabled
         }

@@ -95,7 +95,7 @@ class Upstream:
 
     Args:
         spec: how it is reached.
-        errors: takes what its process writes to stderr.
+        open_log: opens the file that takes what its process writes to stderr.
         changed: awaited with the server's name and what it lists, at each start and each change.
         transport: opens the connection.
         idle_s: seconds without a call after which it is stopped; None for never.
@@ -104,7 +104,7 @@ class Upstream:
     def __init__(
         self,
         spec: ServerSpec,
-        errors: IO[str],
+        open_log: Callable[[str], IO[str]],
         changed: Changed,
         *,
         transport: Transport = open_transport,
@@ -114,7 +114,7 @@ class Upstream:
         self.state = State.CONFIGURED
         self.problem: str | None = None
         self.started_ms: float | None = None
-        self._errors = errors
+        self._open_log = open_log
         self._changed = changed
         self._transport = transport
         self._idle = idle_s
@@ -233,10 +233,12 @@ class Upstream:
 
     async def _serve(self) -> None:
         start = monotonic()
-        with anyio.fail_after(self.spec.start_timeout_s) as limit:
-            async with Client(
-                self._transport(self.spec, self._errors), message_handler=self._heard
-            ) as client:
+        with (
+            self._open_log(self.spec.name) as errors,
+            anyio.fail_after(self.spec.start_timeout_s) as limit,
+        ):
+            transport = self._transport(self.spec, errors)
+            async with Client(transport, message_handler=self._heard) as client:
                 await self._publish(client)
                 limit.deadline = float("inf")
                 self.started_ms = (monotonic() - start) * 1e3
