@@ -121,9 +121,9 @@ class Admission:
         """The error for an id or name that is not there; names nothing that is not admitted."""
         text = asked if isinstance(asked, str) else repr(asked)
         text = text[:ID_LIMIT]
-        catalog = self._evaluation.catalog
-        everything = np.arange(len(self.index.tools))
-        rows = catalog.in_order(everything) if self.mask is None else catalog.by_id(self.mask)
+        rows = self.index.by_id(
+            np.ones(len(self.index.tools), np.bool_) if self.mask is None else self.mask
+        )
         tools = [self.index.tools[row] for row in rows.tolist()]
         return UnknownToolError(text, nearest_ids(text, tools))
 
@@ -136,7 +136,7 @@ class Admission:
         """The refusals, with what finds those nearest to a request."""
         if self.mask is None:
             return Denials()
-        order = self._evaluation.catalog.in_order
+        order = self.index.names.in_order
         return Denials(np.flatnonzero(~self.mask), self._refused, nearest, order)
 
     @cached_property

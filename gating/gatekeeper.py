@@ -41,7 +41,7 @@ class Gatekeeper:
             compiled = self._compiled.get(index)
         if compiled is None:
             # Not under the lock: requests to the version before must not wait for this one.
-            compiled = CompiledGate(self.gate, index.tools, index.rows)
+            compiled = self._compile(index)
             problems = rule_problems(self.gate) + catalog_problems(compiled)
             for problem in problems:
                 _LOG.warning("gate: %s", problem)
@@ -49,6 +49,16 @@ class Gatekeeper:
                 compiled = self._compiled.setdefault(index, compiled)
                 self._problems[index] = problems
         return compiled
+
+    def _compile(self, index: Index) -> CompiledGate:
+        """The gate over a version, made from that of the version before where there is one."""
+        if (change := index.change) is not None:
+            with self._lock:
+                known = list(self._compiled.values())
+            for compiled in known:
+                if compiled.tools is change.before:
+                    return compiled.updated(change, index.names)
+        return CompiledGate(self.gate, index.tools, index.names)
 
     def problems(self, index: Index) -> tuple[Problem, ...]:
         """What is wrong with the rules over a catalog version."""

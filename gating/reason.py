@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..retrieval.refusal import Refusal
-from .compiled import Evaluation, Rows
+from .compiled import Evaluation
 from .condition import REFUSALS, Condition, Mask, Values
 from .conditions import AllOf, AnyOf
+from .matcher import Rows
 from .satisfiable import simple
 
 #: Tools named as leading to another, at most.

@@ -127,6 +127,8 @@ class Pins:
 
     def changes(self, catalog: Catalog) -> tuple[Change, ...]:
         """All changes of a catalog, in its order."""
+        if not self._pins:
+            return ()
         return tuple(change for tool in catalog if (change := self.change(tool)) is not None)
 
     def pin(self, tools: Iterable[Tool]) -> Pins:
