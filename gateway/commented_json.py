@@ -65,9 +65,9 @@ def plain_json(text: str) -> str:
     return "".join([*pieces, rest])
 
 
-def has_comments(text: str) -> bool:
-    """Whether a JSON text holds a comment."""
-    return any(found.group()[0] == "/" for found in _TOKEN.finditer(text))
+def json_comments(text: str) -> tuple[str, ...]:
+    """The comments of a JSON text."""
+    return tuple(found.group() for found in _TOKEN.finditer(text) if found.group()[0] == "/")
 
 
 def parse_json(text: str) -> tuple[Any, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from .commented_json import has_comments, parse_json
+from .commented_json import json_comments, parse_json
 
 #: Largest file that is read; some clients keep their history in the same file.
 SIZE_LIMIT = 16 * 1024 * 1024
@@ -37,10 +37,15 @@ class Document:
 
     @property
     def has_comments(self) -> bool:
-        """Whether the file holds comments; for TOML, whether a line starts with one."""
-        if self.is_toml:
-            return re.search(r"^\s*#", self.text, re.MULTILINE) is not None
-        return has_comments(self.text)
+        """Whether the file holds comments."""
+        return bool(comments(self.text, is_toml=self.is_toml))
+
+
+def comments(text: str, *, is_toml: bool) -> tuple[str, ...]:
+    """The comments of a text; for TOML, also a `#` after white space in a string."""
+    if is_toml:
+        return tuple(re.findall(r"(?:^|\s)#.*", text, re.MULTILINE))
+    return json_comments(text)
 
 
 def read_document(path: str | Path) -> Document:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.commented_json import has_comments, members, parse_json, plain_json
+from shortlist.gateway.commented_json import json_comments, members, parse_json, plain_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -42,7 +42,7 @@ def test_what_is_no_json_stays_none(text):
 def test_plain_json_stays_as_it_is(value):
     for text in (json.dumps(value, indent=1), json.dumps(value, ensure_ascii=False)):
         assert plain_json(text) == text
-        assert not has_comments(text)
+        assert not json_comments(text)
         assert parse_json(text)[0] == value
 
 
