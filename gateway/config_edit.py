@@ -37,7 +37,11 @@ def edit_servers(
     else:
         text = _edit_json(document.text, keys, remove, add)
     try:
-        is_right = parse_document(document.path, text.encode()).values == wanted
+        edited = parse_document(document.path, text.encode()).values
+        # TOML has no sign of an empty table once its last one is gone.
+        is_right = edited == wanted or (
+            document.is_toml and edited == {k: v for k, v in wanted.items() if v or k != keys[0]}
+        )
     except ConfigError:
         is_right = False
     if not is_right:
