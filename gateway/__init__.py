@@ -1,1 +1,1 @@
-"""An MCP server in front of many: three tools in place of hundreds."""
+"""The gateway: any MCP client in front, real MCP servers behind."""

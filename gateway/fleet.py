@@ -123,7 +123,10 @@ class Fleet:
         self.instructions[name] = listing.instructions
         problems: list[str] = []
         made: list[Tool] = []
+        permits = self.upstreams[name].spec.tools.permits
         for tool in listing.tools:
+            if not permits(tool.name):
+                continue
             try:
                 one = Tool(
                     tool.name,

@@ -96,21 +96,33 @@ class Gateway:
         front = _front_class()(config, started)
         async with anyio.create_task_group() as group:
             await group.start(self.fleet.run)
-            await front.serve()
+            try:
+                await front.serve()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    if front.started:
+                        await front.shutdown()
             group.cancel_scope.cancel()
 
     def _begun(self, profile: Profile) -> Session:
         """A session under a profile's permission."""
-        return self.fleet.engine.session(
-            state=State(scopes=profile.scopes), allowed=profile.allowed, must_offer=False
-        )
+        return self.fleet.engine.session(state=State(scopes=profile.scopes), must_offer=False)
+
+    def _client(self, context: Context) -> ClientSession:
+        """The session of a request, limited to what its profile allows of the present catalog."""
+        client = self.sessions.of(context.request)
+        catalog = self.fleet.engine.catalog
+        if client.limited_to is not catalog:
+            client.session.allowed = client.profile.allowed(catalog)
+            client.limited_to = catalog
+        return client
 
     async def _list_tools(
         self,
         context: Context,
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
-        client = self.sessions.of(context.request)
+        client = self._client(context)
         if client.listed is None:
             client.listed = await anyio.to_thread.run_sync(self._listed, client)
         return types.ListToolsResult(tools=client.listed)
@@ -119,7 +131,7 @@ class Gateway:
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         arguments = dict(params.arguments or {})
-        client = self.sessions.of(context.request)
+        client = self._client(context)
         try:
             return await self._answered(context, client, params.name, arguments, params.meta)
         except (ShortlistError, UpstreamError) as error:

@@ -174,9 +174,9 @@ def address_without_secrets(url: str) -> str:
     try:
         parts = urlsplit(url)
         port = "" if parts.port is None else f":{parts.port}"
-        return f"{parts.scheme}://{parts.hostname}{port}"
     except ValueError:
         return "***"
+    return f"{parts.scheme}://{parts.hostname}{port}"
 
 
 def _check_address(url: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import mcp.types as types
 
+from ..catalog import Catalog
 from ..session import Session
 from .profile import Profile
 from .results import Results
@@ -28,6 +29,8 @@ class ClientSession:
     results: Results
     #: What `tools/list` answers: decided by the first request, then the same bytes.
     listed: list[types.Tool] | None = None
+    #: The catalog version that the session's permission was last made for.
+    limited_to: Catalog | None = None
     #: Name of each tool shown directly, to its id.
     direct: dict[str, str] = field(default_factory=dict)
 

@@ -155,7 +155,7 @@ async def test_a_long_result_is_stored_and_read_on(tmp_path):
 
 
 async def test_what_a_profile_does_not_allow_is_neither_found_nor_called(tmp_path):
-    profile = Profile(pass_through=0.0, allowed=("one/add_*",), pinned=("one/*",))
+    profile = Profile(pass_through=0.0, tools=("one/add_*",), pinned=("one/*",))
     async with gateway(tmp_path, spec("one"), profile=profile) as (client, made):
         await all_known(made)
         listed = [tool.name for tool in (await client.list_tools()).tools]
@@ -185,7 +185,7 @@ async def test_a_small_catalog_is_passed_through(tmp_path):
 
 async def test_clients_over_http_have_their_profile_and_nothing_of_each_other(tmp_path):
     profiles = {
-        "adder": Profile(allowed=("one/add_*",), pass_through=0.0),
+        "adder": Profile(tools=("one/add_*",), pass_through=0.0),
         "all": Profile(pass_through=0.0),
     }
     fleet = Fleet(
