@@ -37,3 +37,7 @@ EncodingOption = Annotated[
     str, typer.Option("--encoding", help="Vocabulary that tokens are counted in.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write nothing but JSON to stdout.")]
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", metavar="DIR", help="Home directory to look in; yours by default."),
+]

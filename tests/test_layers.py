@@ -26,7 +26,7 @@ LAYERS = (
     ("session",),
     ("engine",),
     ("demo",),
-    ("integrations",),
+    ("gateway", "integrations"),
     ("evals",),
     ("models.training",),
     ("cli",),
