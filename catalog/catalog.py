@@ -53,15 +53,16 @@ class Catalog:
         *,
         format: str = "auto",  # noqa: A002 - the word users know
         server: str | None = None,
+        keep_ids: bool = False,
     ) -> Catalog:
-        """A catalog of all the tools of a source; see `read_tools` for what can be read.
+        """A catalog of all the tools of a source; see `read_tools` for its arguments.
 
         Raises:
             CatalogError: the source cannot be read, or one of its tools is bad.
         """
         from .read import read_tools
 
-        return cls(read_tools(source, format=format, server=server).tools)
+        return cls(read_tools(source, format=format, server=server, keep_ids=keep_ids).tools)
 
     def __len__(self) -> int:
         return len(self._tools)

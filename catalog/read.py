@@ -49,6 +49,7 @@ def read_tools(
     format: str = "auto",  # noqa: A002 - the word users know
     server: str | None = None,
     strict: bool = True,
+    keep_ids: bool = False,
 ) -> ReadResult:
     """Tools of a file, a folder, a list of files, or a value already parsed.
 
@@ -56,8 +57,11 @@ def read_tools(
         source: a path to .json, .jsonl, .yaml or .yml, a folder or a list of such files, a dict or
             a list of definitions.
         format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
-        server: the server of the tools; where None, what the source says.
+        server: the server of the tools. It wins over what the source says; where None, that counts.
         strict: whether a bad definition raises; where not, it is returned beside the good ones.
+        keep_ids: whether rows keep their own `id`. Only for files that you or shortlist wrote, such
+            as labelled evaluation sets: an id decides which rules and approvals count. Without it,
+            and wherever `server` is given, an id is `server/name`.
 
     Raises:
         CatalogError: the source cannot be read, is of no known format, or names an unknown one.
@@ -66,7 +70,7 @@ def read_tools(
     tools: list[Tool] = []
     rejected: list[Rejected] = []
     formats: dict[str, None] = {}
-    for loaded in load(source, server):
+    for loaded in load(source, server, keep_ids=keep_ids):
         reader = _reader(format, loaded)
         formats[reader.name] = None
         for outcome in _outcomes(reader, loaded):

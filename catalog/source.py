@@ -35,7 +35,7 @@ class Loaded:
     bad_lines: tuple[tuple[int, str], ...] = ()
 
 
-def load(source: Source, server: str | None) -> Iterator[Loaded]:
+def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Iterator[Loaded]:
     """The documents of a source: one for a value or a file, one per file of a folder or a list.
 
     In a folder or a list, the name of a file stands in for a server that nothing else names.
@@ -46,21 +46,21 @@ def load(source: Source, server: str | None) -> Iterator[Loaded]:
     if isinstance(source, str | Path):
         path = Path(source)
         if _is_folder(path):
-            yield from _load_all(_files(path), server)
+            yield from _load_all(_files(path), server, keep_ids)
         else:
-            yield _load_file(path, server, None)
+            yield _load_file(path, server, None, keep_ids)
     elif isinstance(source, list) and source and all(isinstance(s, str | Path) for s in source):
-        yield from _load_all([Path(s) for s in source], server)
+        yield from _load_all([Path(s) for s in source], server, keep_ids)
     elif isinstance(source, dict | list):
-        yield Loaded("", Document(source, server))
+        yield Loaded("", Document(source, server, keep_ids=keep_ids))
     else:
         kind = type(source).__name__
         raise CatalogError(f"tools are read from a path, a list or a dict, got {kind}")
 
 
-def _load_all(paths: list[Path], server: str | None) -> Iterator[Loaded]:
+def _load_all(paths: list[Path], server: str | None, keep_ids: bool) -> Iterator[Loaded]:
     for path in paths:
-        yield _load_file(path, server, path.stem)
+        yield _load_file(path, server, path.stem, keep_ids)
 
 
 def _is_folder(path: Path) -> bool:
@@ -77,18 +77,18 @@ def _files(folder: Path) -> list[Path]:
     return files
 
 
-def _load_file(path: Path, server: str | None, fallback: str | None) -> Loaded:
+def _load_file(path: Path, server: str | None, fallback: str | None, keep_ids: bool) -> Loaded:
     label = str(path)
     text = _read(path)
     suffix = path.suffix.lower()
     if suffix == ".jsonl":
         values, lines, bad = _parse_lines(text)
-        return Loaded(label, Document(values, server, fallback, lines), bad)
+        return Loaded(label, Document(values, server, fallback, lines, keep_ids), bad)
     try:
         value = parse_yaml(text) if suffix in (".yaml", ".yml") else parse_json(text)
     except ValueError as error:
         raise CatalogError(f"{label}: {error}") from None
-    return Loaded(label, Document(value, server, fallback))
+    return Loaded(label, Document(value, server, fallback, keep_ids=keep_ids))
 
 
 def _read(path: Path) -> str:

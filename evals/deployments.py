@@ -77,7 +77,7 @@ class Source:
         tools: dict[str, Tool] = {}
         rows: list[tuple[str, tuple[str, ...]]] = []
         for folder in folders:
-            found = read_tools(folder / "tools.jsonl", strict=False).tools
+            found = read_tools(folder / "tools.jsonl", strict=False, keep_ids=True).tools
             tools.update({tool.id: tool for tool in found if tool.server and tool.id not in tools})
             rows += [
                 (text, relevant)
