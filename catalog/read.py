@@ -64,23 +64,32 @@ def read_tools(
             and wherever `server` is given, an id is `server/name`.
 
     Raises:
-        CatalogError: the source cannot be read, is of no known format, or names an unknown one.
+        CatalogError: the source cannot be read, is of no known format, or `format` is none. Of
+            several files a bad one is returned as rejected, where not strict.
         ToolError: strict, and a definition is bad; names file, line or index, field and reason.
     """
     tools: list[Tool] = []
     rejected: list[Rejected] = []
     formats: dict[str, None] = {}
     for loaded in load(source, server, keep_ids=keep_ids):
-        reader = _reader(format, loaded)
-        formats[reader.name] = None
-        for outcome in _outcomes(reader, loaded):
-            if isinstance(outcome, Tool):
-                tools.append(outcome)
-            elif strict:
-                raise outcome
-            else:
-                where = outcome.where or "source"
-                rejected.append(Rejected(where, outcome.field, outcome.reason, outcome.tool))
+        try:
+            if loaded.problem is not None:
+                raise CatalogError(f"{loaded.label}: {loaded.problem}")
+            reader = _reader(format, loaded)
+            formats[reader.name] = None
+            for outcome in _outcomes(reader, loaded):
+                if isinstance(outcome, Tool):
+                    tools.append(outcome)
+                elif strict:
+                    raise outcome
+                else:
+                    where = outcome.where or "source"
+                    rejected.append(Rejected(where, outcome.field, outcome.reason, outcome.tool))
+        except CatalogError as error:
+            if strict or not loaded.one_of_many:
+                raise
+            reason = str(error).removeprefix(f"{loaded.label}: ")
+            rejected.append(Rejected(loaded.label, "file", reason))
     return ReadResult(tuple(tools), tuple(rejected), "+".join(formats))
 
 

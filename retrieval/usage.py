@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..catalog.text_file import read_text_file
 from ..errors import EvaluationError
 from .query import MAX_QUERY_CHARS
 
@@ -55,10 +56,7 @@ def read_events(path: str | Path) -> tuple[Event, ...]:
     Raises:
         EvaluationError: the file cannot be read, or a row is no event; names the row.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path}: cannot be read: {error}") from error
+    text = read_text_file(path, error=EvaluationError)
     events = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
