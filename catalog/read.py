@@ -73,8 +73,6 @@ def read_tools(
     formats: dict[str, None] = {}
     for loaded in load(source, server, keep_ids=keep_ids):
         try:
-            if loaded.problem is not None:
-                raise CatalogError(f"{loaded.label}: {loaded.problem}")
             reader = _reader(format, loaded)
             formats[reader.name] = None
             for outcome in _outcomes(reader, loaded):
@@ -94,6 +92,8 @@ def read_tools(
 
 
 def _reader(name: str, loaded: Loaded) -> Reader:
+    if loaded.problem is not None:
+        raise CatalogError(f"{loaded.label}: {loaded.problem}")
     known = {reader.name: reader for reader in READERS}
     if name in known:
         return known[name]

@@ -36,7 +36,7 @@ def open_file(
         ShortlistError: of the type `error`: no such file, no regular file, or too large.
     """
     try:
-        _check(path, os.stat(path), limit, error)
+        _check(path, Path(path).stat(), limit, error)
         # What the path names may have changed since: opening a pipe must not wait for a writer.
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))

@@ -456,7 +456,7 @@ def test_one_bad_file_never_takes_the_folder_down(tmp_path: Path, name: str, con
 @pytest.mark.parametrize("name", ["a.json", "a.yaml"])
 def test_a_number_of_5000_digits_costs_only_its_definition(tmp_path: Path, name: str) -> None:
     digits = "9" * 5_000
-    bad = '{"name": "bad", "inputSchema": {"maximum": %s}}' % digits
+    bad = f'{{"name": "bad", "inputSchema": {{"maximum": {digits}}}}}'
     (tmp_path / name).write_text(f'{{"tools": [{bad}, {json.dumps(MCP)}]}}')
     read = read_tools(tmp_path, strict=False)
     assert [tool.id for tool in read.tools] == ["a/forecast"]
