@@ -224,7 +224,7 @@ class View:
         if isinstance(found, Refusal):
             return Verdict("denied", name, refusal=found)
         if isinstance(found, UnknownToolError):
-            return Verdict("unknown", name, nearest=found.nearest)
+            return Verdict("unknown", found.tool_id, nearest=found.nearest)
         given = {} if arguments is None else arguments
         problems = argument_problems(found.input_schema or {}, given)
         status = "invalid" if problems else "passed"

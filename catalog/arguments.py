@@ -18,6 +18,7 @@ MAX_PROBLEMS = 5
 MAX_VALUES = 20_000
 _SHOWN = 80
 _CHOICES, _CHOICE = 12, 30
+_COMPARED = 200
 _MAX_DEPTH = 80
 
 
@@ -71,11 +72,14 @@ def _problem(error: ValidationError) -> ArgumentProblem:
         missing = _missing(error)
         return ArgumentProblem(_pointer([*path, missing]), _described(error, missing), "nothing")
     if keyword == "additionalProperties" and isinstance(instance, Mapping):
-        known = list(error.schema.get("properties", {})) if isinstance(error.schema, dict) else []
+        declared = error.schema.get("properties") if isinstance(error.schema, dict) else None
+        known = [str(name) for name in declared] if isinstance(declared, dict) else []
         extra = next((str(key) for key in instance if key not in known), "")
-        near = get_close_matches(extra, map(str, known), n=1)
+        # Comparing takes the product of the lengths, for every name.
+        short = [name for name in known[:_COMPARED] if len(name) <= _SHOWN]
+        near = get_close_matches(extra[:_SHOWN], short, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        names = ", ".join(map(str, known[:_CHOICES])) or "none"
+        names = ", ".join(f"{name!s:.{_SHOWN}}" for name in known[:_CHOICES]) or "none"
         return ArgumentProblem(
             _pointer([*path, extra]), f"no such parameter (known: {names}){hint}", "it"
         )
@@ -100,7 +104,7 @@ def _described(error: ValidationError, name: str) -> str:
 def _expected(keyword: str, value: Any) -> str:
     if keyword == "type":
         kinds = value if isinstance(value, list) else [value]
-        return " or ".join(str(kind) for kind in kinds[:_CHOICES])
+        return " or ".join(f"{kind!s:.{_SHOWN}}" for kind in kinds[:_CHOICES])
     if keyword == "enum" and isinstance(value, list):
         more = ", ..." if len(value) > _CHOICES else ""
         return "one of " + ", ".join(_shown(one, _CHOICE) for one in value[:_CHOICES]) + more
