@@ -18,7 +18,8 @@ MAX_PROBLEMS = 5
 MAX_VALUES = 20_000
 _SHOWN = 80
 _CHOICES, _CHOICE = 12, 30
-_COMPARED = 200
+_COMPARED, _BRANCHES = 100, 64
+_NAME = 40
 _MAX_DEPTH = 80
 
 
@@ -63,7 +64,7 @@ def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[Arg
 def _problem(error: ValidationError) -> ArgumentProblem:
     """The nearest thing to mend: of alternatives, the one that fits best."""
     if error.context:
-        error = best_match([error]) or error
+        error = best_match([_trimmed(error)]) or error
     path = [str(part) for part in error.absolute_path]
     instance, value = error.instance, error.validator_value
     got = _shown(instance)
@@ -74,10 +75,11 @@ def _problem(error: ValidationError) -> ArgumentProblem:
     if keyword == "additionalProperties" and isinstance(instance, Mapping):
         declared = error.schema.get("properties") if isinstance(error.schema, dict) else None
         known = [str(name) for name in declared] if isinstance(declared, dict) else []
-        extra = next((str(key) for key in instance if key not in known), "")
+        there = set(known)
+        extra = next((str(key) for key in instance if key not in there), "")
         # Comparing takes the product of the lengths, for every name.
-        short = [name for name in known[:_COMPARED] if len(name) <= _SHOWN]
-        near = get_close_matches(extra[:_SHOWN], short, n=1)
+        short = [name for name in known[:_COMPARED] if len(name) <= _NAME]
+        near = get_close_matches(extra, short, n=1) if len(extra) <= _NAME else ()
         hint = f"; did you mean {near[0]!r}?" if near else ""
         names = ", ".join(f"{name!s:.{_SHOWN}}" for name in known[:_CHOICES]) or "none"
         return ArgumentProblem(
@@ -86,10 +88,25 @@ def _problem(error: ValidationError) -> ArgumentProblem:
     return ArgumentProblem(_pointer(path), _expected(keyword, value), got)
 
 
+def _trimmed(error: ValidationError) -> ValidationError:
+    """The error with a few branches of each alternative, which are compared with one another."""
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        one.context = (one.context or [])[:_BRANCHES]
+        waiting += one.context
+    return error
+
+
 def _missing(error: ValidationError) -> str:
     wanted = error.validator_value if isinstance(error.validator_value, list) else []
     return next(
-        (str(name) for name in wanted if f"{name!r} is a required property" == error.message), "?"
+        (
+            str(name)
+            for name in wanted
+            if name not in error.instance and f"{name!r} is a required property" == error.message
+        ),
+        "?",
     )
 
 
