@@ -34,7 +34,7 @@ _CHARS_A_STEP = 256
 # Characters of a text a pattern is tried on, of the pattern, and repetitions without a fixed count
 # in it: at most a few million comparisons, so many for a step. Compiling takes `_COMPILE` steps.
 _TRIED_CHARS, _PATTERN_CHARS, _REPETITIONS = 200, 200, 2
-_COMPARISONS, _COMPILE = 100, 400
+_COMPARISONS, _COMPILE = 400, 400
 _VARIABLE = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\d*\}|\?)")
 _UNBOUNDED = re.compile(r"\)[*+{]|\(\?|\\[1-9]")
 # Keywords whose cost does not show in the number of keywords met.
