@@ -101,11 +101,7 @@ def _trimmed(error: ValidationError) -> ValidationError:
 def _missing(error: ValidationError) -> str:
     wanted = error.validator_value if isinstance(error.validator_value, list) else []
     return next(
-        (
-            str(name)
-            for name in wanted
-            if name not in error.instance and f"{name!r} is a required property" == error.message
-        ),
+        (str(name) for name in wanted if f"{name!r} is a required property" == error.message),
         "?",
     )
 
