@@ -346,6 +346,8 @@ class Config(Section):
         """
         if config is None:
             return cls.make(**settings)
+        if not isinstance(config, cls):
+            raise ConfigError(f"config: a Config, not {type(config).__name__}; see Config.read")
         if settings:
             raise ConfigError(f"give a config or single settings ({', '.join(settings)}), not both")
         return config

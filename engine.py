@@ -15,6 +15,7 @@ from .builder import Builder, Progress
 from .catalog import Catalog, Tool
 from .config import Config
 from .decision.policy import policy_for
+from .errors import RequestError, StoreError
 from .gating import Gate, State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
@@ -26,7 +27,7 @@ from .retrieval.learned import Learned
 from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
-from .retrieval.usage import Event
+from .retrieval.usage import Event, checked_events
 from .view import View
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Engine:
         """
         builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
-        return cls(builder, builder.open(Path(folder), catalog, progress=progress))
+        return cls(builder, builder.open(_folder(folder), catalog, progress=progress))
 
     def save(self, folder: str | Path) -> None:
         """Write the index as the new current version of a folder, atomically.
@@ -120,7 +121,7 @@ class Engine:
         Raises:
             StoreError: another process is writing, or the disk refuses.
         """
-        self._builder.save(self._index, Path(folder))
+        self._builder.save(self._index, _folder(folder))
 
     @property
     def config(self) -> Config:
@@ -193,14 +194,15 @@ class Engine:
             events: all there are, see `retrieval.usage.read_events`.
 
         Raises:
-            RequestError: no tier uses vectors, or no event names a tool of the catalog.
+            RequestError: no list of events, no tier uses vectors, or no event names a tool of the
+                catalog.
         """
         with self._updating:
             index = self._index
             tier, strategy = self._tiers.asked(None)
             report, learned = learn(
                 index,
-                list(events),
+                checked_events(events),
                 tier=tier,
                 strategy=strategy,
                 ranked=partial(self._ranked, index),
@@ -365,6 +367,10 @@ class Engine:
 
         Scopes and facts that rules say it provides are for the caller to grant and to fill in.
         """
+        if not isinstance(state, State):
+            raise RequestError(f"state: a State, not {type(state).__name__}")
+        if not isinstance(tool_id, str):
+            raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
         return self._gatekeeper.over(self._index).after_call(state, tool_id)
 
     @property
@@ -393,6 +399,12 @@ class Engine:
             for query, vector in zip(queries, vectors, strict=True)
         )
         return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
+
+
+def _folder(folder: str | Path) -> Path:
+    if not isinstance(folder, str | Path) or "\0" in str(folder):
+        raise StoreError(f"{folder!r:.200}: no folder: give a path without null characters")
+    return Path(folder)
 
 
 def _catalog(tools: Iterable[Tool]) -> Catalog:

@@ -43,12 +43,7 @@ def resolve_collisions(tools: Iterable[Tool]) -> tuple[dict[str, Tool], tuple[Co
     Raises:
         CatalogError: something that is not a Tool.
     """
-    given = list(tools)
-    for tool in given:
-        if not isinstance(tool, Tool):
-            raise CatalogError(
-                f"a catalog holds tools, got {type(tool).__name__}: build a Tool or use read_tools"
-            )
+    given = checked_tools(tools)
     if not any(tool.server is None and "/" in tool.id for tool in given):
         found = _Claims()
         for tool in given:
@@ -63,6 +58,23 @@ def resolve_collisions(tools: Iterable[Tool]) -> tuple[dict[str, Tool], tuple[Co
                 order.append((place, kept))
     ids = [kept for _, kept in sorted(order)]
     return {kept: found.unique[kept] for kept in ids}, tuple(found.collisions)
+
+
+def checked_tools(tools: Iterable[Tool]) -> list[Tool]:
+    """The tools as a list.
+
+    Raises:
+        CatalogError: no list of tools.
+    """
+    if not isinstance(tools, Iterable):
+        raise CatalogError(f"tools: a list of Tool, not {type(tools).__name__}; see read_tools")
+    given = list(tools)
+    for tool in given:
+        if not isinstance(tool, Tool):
+            raise CatalogError(
+                f"a catalog holds tools, got {type(tool).__name__}: build a Tool or use read_tools"
+            )
+    return given
 
 
 class _Claims:

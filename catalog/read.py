@@ -95,10 +95,10 @@ def _reader(name: str, loaded: Loaded) -> Reader:
     if loaded.problem is not None:
         raise CatalogError(f"{loaded.label}: {loaded.problem}")
     known = {reader.name: reader for reader in READERS}
-    if name in known:
+    if isinstance(name, str) and name in known:
         return known[name]
     if name != "auto":
-        raise CatalogError(f"unknown format {name!r}: use auto, {', '.join(known)}")
+        raise CatalogError(f"unknown format {name!r:.80}: use auto, {', '.join(known)}")
     for reader in READERS:
         if reader.recognises(loaded.document.value):
             return reader

@@ -36,6 +36,26 @@ _SMALL_WRITER_BYTES = 15_000_000
 _CHANGED_SHARE = 10
 
 
+def _copied(folder: Path) -> Path:
+    """A copy of a folder among the temporary files.
+
+    Raises:
+        StoreError: they take no more.
+    """
+    copy: Path | None = None
+    try:
+        copy = Path(tempfile.mkdtemp(prefix="shortlist-lexical-"))
+        shutil.copytree(folder, copy, dirs_exist_ok=True, copy_function=shutil.copyfile)
+    except OSError as error:
+        if copy is not None:
+            shutil.rmtree(copy, ignore_errors=True)
+        raise StoreError(
+            f"{folder}: cannot be written, and no copy fits into the temporary folder "
+            f"{tempfile.gettempdir()}: {error}; make room there or set TMPDIR"
+        ) from error
+    return copy
+
+
 class TantivyIndex:
     """BM25 (k1 = 1.2, b = 0.75) summed over fields, each with its own boost.
 
@@ -80,9 +100,7 @@ class TantivyIndex:
         boosts = _positive(boosts)
         copied = folder.is_dir() and not os.access(folder, os.W_OK)
         if copied:
-            copy = Path(tempfile.mkdtemp(prefix="shortlist-lexical-"))
-            shutil.copytree(folder, copy, dirs_exist_ok=True, copy_function=shutil.copyfile)
-            folder = copy
+            folder = _copied(folder)
         try:
             index = tantivy.Index.open(str(folder))
         except ValueError as error:

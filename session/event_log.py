@@ -35,7 +35,7 @@ class JsonLines:
         try:
             self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, 0o644)
             self._end_last_line()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise EventError(f"{self.path}: cannot be opened for events: {error}") from error
         self._open = True
 
