@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -402,9 +403,12 @@ class Engine:
 
 
 def _folder(folder: str | Path) -> Path:
-    if not isinstance(folder, str | Path) or "\0" in str(folder):
-        raise StoreError(f"{folder!r:.200}: no folder: give a path without null characters")
-    return Path(folder)
+    try:
+        if isinstance(folder, str | Path) and b"\0" not in os.fsencode(folder):
+            return Path(folder)
+    except UnicodeEncodeError:
+        pass
+    raise StoreError(f"{folder!r:.200}: no folder: give a path the file system can hold")
 
 
 def _catalog(tools: Iterable[Tool]) -> Catalog:
