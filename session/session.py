@@ -72,6 +72,8 @@ class Session:
         if settings.tier is not None and settings.tier not in engine.tiers:
             there = ", ".join(engine.tiers)
             raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {there}")
+        if not isinstance(session_id, str | None):
+            raise RequestError(f"session_id: a text, not {type(session_id).__name__}")
         self.id = uuid4().hex if session_id is None else session_id
         self.settings = settings
         self.format = format
