@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -150,13 +151,18 @@ class Builder:
         )
 
     def open(
-        self, folder: Path, catalog: Catalog | None = None, *, progress: Progress | None = None
+        self,
+        folder: str | Path,
+        catalog: Catalog | None = None,
+        *,
+        progress: Progress | None = None,
     ) -> tuple[Index, Mapping[str, str]]:
         """The saved index, with what no longer fits it built anew, and the saved quarantine.
 
         Raises:
             StoreError: nothing readable is saved there.
         """
+        folder = _folder(folder)
         while True:
             saved = read(folder)
             try:
@@ -195,7 +201,7 @@ class Builder:
         )
 
     def save(
-        self, index: Index, folder: Path, quarantined: Mapping[str, str] | None = None
+        self, index: Index, folder: str | Path, quarantined: Mapping[str, str] | None = None
     ) -> None:
         """Write an index as the new current version of a folder, as if built as a whole.
 
@@ -204,6 +210,7 @@ class Builder:
             folder: of all versions.
             quarantined: tool id to reason, as an operator set it.
         """
+        folder = _folder(folder)
         if not index.fresh:
             index = self.build(index.catalog, known=index.vectors, learned=index.learned)
         save(
@@ -360,3 +367,12 @@ def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:
     """The next version of an index, see `protocols.Updatable`, or None to build it anew."""
     update: Callable[[Any, NDArray[np.int64]], Any] | None = getattr(index, "updated", None)
     return None if update is None else update(content, rows)
+
+
+def _folder(folder: str | Path) -> Path:
+    try:
+        if isinstance(folder, str | Path) and b"\0" not in os.fsencode(folder):
+            return Path(folder)
+    except UnicodeEncodeError:
+        pass
+    raise StoreError(f"{folder!r:.200}: no folder: give a path the file system can hold")

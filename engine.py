@@ -11,6 +11,7 @@ from .builder import Builder, Progress, ranked
 from .catalog import Catalog, Tool
 from .config import Config
 from .decision.policy import policy_for
+from .errors import RequestError
 from .gating import State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
@@ -21,7 +22,7 @@ from .retrieval.index import Index
 from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
-from .retrieval.usage import Event
+from .retrieval.usage import Event, checked_events
 from .view import View
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Engine:
         """
         builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
-        return cls(builder, *builder.open(Path(folder), catalog, progress=progress))
+        return cls(builder, *builder.open(folder, catalog, progress=progress))
 
     def save(self, folder: str | Path) -> None:
         """Write the index as the new current version of a folder, atomically.
@@ -123,7 +124,7 @@ class Engine:
         """
         with self._offering:
             index, quarantine = self._index, self._quarantine
-        self._builder.save(index, Path(folder), quarantine.given)
+        self._builder.save(index, folder, quarantine.given)
 
     @property
     def config(self) -> Config:
@@ -196,14 +197,15 @@ class Engine:
             events: all there are, see `retrieval.usage.read_events`.
 
         Raises:
-            RequestError: no tier uses vectors, or no event names a tool of the catalog.
+            RequestError: no list of events, no tier uses vectors, or no event names a tool of the
+                catalog.
         """
         with self._updating:
             index = self._index
             tier, strategy = self._tiers.asked(None)
             report, learned = learn(
                 index,
-                list(events),
+                checked_events(events),
                 tier=tier,
                 strategy=strategy,
                 ranked=partial(ranked, self._builder, self._searcher, index),
@@ -372,6 +374,10 @@ class Engine:
 
         Scopes and facts that rules say it provides are for the caller to grant and to fill in.
         """
+        if not isinstance(state, State):
+            raise RequestError(f"state: a State, not {type(state).__name__}")
+        if not isinstance(tool_id, str):
+            raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
         return self._gatekeeper.over(self._index).after_call(state, tool_id)
 
     @property

@@ -3,6 +3,7 @@
 ShortlistError
 ├── CatalogError          a set of tools or a file of tools cannot be read or built
 │   ├── ToolError         one tool definition is bad: names the field and the reason
+│   ├── PositionError     a position beyond the end of a catalog
 │   └── UnknownToolError  an id that is not in the catalog: names the nearest ones
 ├── ConfigError           a setting is unknown, contradictory or out of range
 │   └── MissingExtraError an optional dependency is not installed: names its install line
@@ -48,6 +49,10 @@ class ToolError(CatalogError):
         place = f"{where}: " if where else ""
         subject = f"tool {tool!r}: " if tool else ""
         super().__init__(f"{place}{subject}{field}: {reason}")
+
+
+class PositionError(CatalogError, IndexError):
+    """A position that the catalog does not have."""
 
 
 class UnknownToolError(CatalogError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -115,7 +116,9 @@ class Admission:
         if row is None:
             return self.unknown(name)
         tool = self.index.tools[row]
-        return self.refusal(tool.id) or tool
+        refusal = self.refusal(tool.id)
+        # Who asks by a name alone is not told whose tool it is.
+        return tool if refusal is None else replace(refusal, tool_id=name)
 
     def unknown(self, asked: str) -> UnknownToolError:
         """The error for an id or name that is not there; names nothing that is not admitted."""

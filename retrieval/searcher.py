@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Protocol
@@ -121,6 +121,8 @@ class Searcher:
         self._guard.check()
         if isinstance(queries, str):
             raise RequestError("queries: a list of texts, not one text; see `search`")
+        if not isinstance(queries, Iterable):
+            raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
         texts = [bounded(query) for query in queries]
         _, strategy = self._tiers.asked(tier)
         index = admitted.index
@@ -172,7 +174,8 @@ class Searcher:
         index = admitted.index
         return Run(
             asked,
-            self.count(k),
+            # More than there are would only be room that a stage sets aside.
+            min(self.count(k), max(len(index.tools), 1)),
             index.retrievers,
             index.rerankers,
             due,
@@ -198,7 +201,7 @@ class Searcher:
         if k is None:
             return self._k
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise RequestError(f"k: {k!r}; a whole number of hits, at least 1")
+            raise RequestError(f"k: {k!r:.80}; a whole number of hits, at least 1")
         return k
 
 

@@ -224,6 +224,8 @@ def check_format(name: str) -> None:
     Raises:
         RequestError: no such format; names those there are.
     """
+    if not isinstance(name, str):
+        raise RequestError(f"format: the name of a format, not {type(name).__name__}")
     renderer_for(name)
 
 
