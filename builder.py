@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -16,16 +16,22 @@ from .catalog import Catalog, Tool
 from .catalog.document import embedding_text
 from .config import Config, FusionConfig, TierConfig, TrustConfig
 from .errors import ConfigError, StoreError
+from .gating import Gate
+from .gating.gatekeeper import Gatekeeper
+from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
 from .models.loading import FEATURES
 from .retrieval import CandidateScorer, Fusion, LexicalIndex, Strategy
 from .retrieval.change import Change, patched
 from .retrieval.features import FeatureScorer, reader
+from .retrieval.folder import folder_of
+from .retrieval.held_out import DEPTH
 from .retrieval.index import Dense, Documents, Index, rows_of
 from .retrieval.learned import Learned
 from .retrieval.names import Names
 from .retrieval.rerank import ModelRerank, TextScorer
+from .retrieval.searcher import Searcher
 from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.store import Saved, current, read, save
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
@@ -146,17 +152,22 @@ class Builder:
         )
 
     def open(
-        self, folder: Path, catalog: Catalog | None = None, *, progress: Progress | None = None
-    ) -> Index:
-        """The saved index, with what no longer fits it built anew.
+        self,
+        folder: str | Path,
+        catalog: Catalog | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> tuple[Index, Mapping[str, str]]:
+        """The saved index, with what no longer fits it built anew, and the saved quarantine.
 
         Raises:
             StoreError: nothing readable is saved there.
         """
+        folder = folder_of(folder)
         while True:
             saved = read(folder)
             try:
-                return self._opened(saved, catalog, progress)
+                return self._opened(saved, catalog, progress), saved.quarantined
             except StoreError:
                 # A writer may have replaced and removed the version meanwhile.
                 if saved.folder.name == current(folder):
@@ -175,6 +186,8 @@ class Builder:
         if self._lexical is not None and saved.settings.get("lexical") == settings["lexical"]:
             lexical = self._lexical.load(saved.folder / "lexical", **self._lexical_arguments())
         else:
+            lexical = None
+        if lexical is None:
             lexical = self._built_lexical(tools)
         if self._dense is None:
             return self._index(saved.catalog, tools, lexical, None)
@@ -189,12 +202,27 @@ class Builder:
             saved.catalog, tools, lexical, vectors, encoded, learned, folder=folder
         )
 
-    def save(self, index: Index, folder: Path) -> None:
-        """Write an index as the new current version of a folder, as if built as a whole."""
+    def save(
+        self, index: Index, folder: str | Path, quarantined: Mapping[str, str] | None = None
+    ) -> None:
+        """Write an index as the new current version of a folder, as if built as a whole.
+
+        Args:
+            index: what to write.
+            folder: of all versions.
+            quarantined: tool id to reason, as an operator set it.
+        """
+        folder = folder_of(folder)
         if not index.fresh:
             index = self.build(index.catalog, known=index.vectors, learned=index.learned)
-        screening = None if self.trust is None else self.trust.to_dict(index.catalog)
-        save(index, folder, self._settings(), screening)
+        save(
+            index,
+            folder,
+            self._settings(),
+            None if self.trust is None else self.trust.to_dict(index.catalog),
+            quarantined,
+            lexical=partial(self._built_lexical, index.tools),
+        )
 
     def flags(self, catalog: Catalog, before: Mapping[str, Flag] | None = None) -> dict[str, Flag]:
         """What trust decides about a catalog version; logs a line if other tools are quarantined.
@@ -204,7 +232,7 @@ class Builder:
             before: what it decided about the version before.
 
         Raises:
-            PinsError: the file of pins cannot be read.
+            PinsError: the file of pins is missing or cannot be read.
         """
         if self.trust is None:
             return {}
@@ -344,6 +372,24 @@ def _trust(settings: TrustConfig) -> Trust | None:
     from .trust import Trust
 
     return Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
+
+
+def ranked(
+    builder: Builder,
+    searcher: Searcher,
+    index: Index,
+    learned: Learned | None,
+    queries: Sequence[str],
+    vectors: NDArray[np.float32],
+) -> list[NDArray[np.int64]]:
+    """Rows that each request finds, best first, in an index with other learned adjustments."""
+    index = builder.taught(index, learned)
+    everything = Gatekeeper(Gate()).admission(index, Quarantine())
+    found = (
+        searcher.search(everything, query, k=DEPTH, vector=vector)
+        for query, vector in zip(queries, vectors, strict=True)
+    )
+    return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
 
 
 def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:

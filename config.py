@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 # First, because numpy then loads before the settings models: measured, 40 ms less in all.
-from . import catalog  # noqa: F401
+from .catalog.text_file import read_text_file
 from .errors import ConfigError
 from .gating.declaration import GateSetting
 from .gating.gate import Gate
@@ -24,6 +24,9 @@ from .sections import (
     checked_model,
 )
 from .settings import joined
+
+CONFIG_BYTES = 1 << 22
+"""Bytes of a configuration file, 4 MiB."""
 
 _BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "lexical": {"retrievers": ("lexical",)},
@@ -124,7 +127,8 @@ class TrustConfig(Section):
     Args:
         scan: whether definitions are scanned for hidden instructions.
         pins: file of accepted definitions; a tool that differs from its pin is quarantined. Read
-            anew whenever an engine is made, opened or updated.
+            anew whenever an engine is made, opened or updated. It has to exist: `shortlist trust
+            init` creates it.
         approved: tools that are offered whatever the scan finds: `id` for every later definition
             too, `id@fingerprint` for one definition. A changed pin still quarantines.
     """
@@ -344,6 +348,8 @@ class Config(Section):
         """
         if config is None:
             return cls.make(**settings)
+        if not isinstance(config, cls):
+            raise ConfigError(f"config: a Config, not {type(config).__name__}; see Config.read")
         if settings:
             raise ConfigError(f"give a config or single settings ({', '.join(settings)}), not both")
         return config
@@ -357,11 +363,13 @@ class Config(Section):
         """
         if isinstance(source, Mapping):
             return cls.make(**source)
+        if not isinstance(source, str | Path):
+            raise ConfigError(f"a configuration is a path or a mapping, not {source!r:.80}")
         path = Path(source)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_text_file(path, CONFIG_BYTES, error=ConfigError)
             settings = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-        except (OSError, ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: cannot be read as a configuration: {error}") from error
         if not isinstance(settings, dict):
             raise ConfigError(f"{path}: a configuration is a table of settings")

@@ -70,7 +70,8 @@ def doctor(
 def _read_leniently(files: list[Path]) -> tuple[Catalog, tuple[Rejected, ...]]:
     from ..catalog import Catalog, read_tools
 
-    read = [read_tools(file, strict=False) for file in files]
+    # A report names each row as its file does.
+    read = [read_tools(file, strict=False, keep_ids=True) for file in files]
     catalog = Catalog(tool for result in read for tool in result.tools)
     return catalog, tuple(one for result in read for one in result.rejected)
 

@@ -43,13 +43,22 @@ def index(
     lenient: Annotated[
         bool, typer.Option("--lenient", help="Leave bad definitions out instead of stopping.")
     ] = False,
+    keep_ids: Annotated[
+        bool,
+        typer.Option(
+            "--keep-ids", help="Rows keep their own id. Only for files that you wrote yourself."
+        ),
+    ] = False,
 ) -> None:
     """Index tools into a folder; in an existing one only what changed is encoded."""
     from ..catalog import Catalog, read_tools
 
     start = perf_counter()
     settings = read_config(config)
-    read = [read_tools(path, format=form, server=server, strict=not lenient) for path in tools]
+    read = [
+        read_tools(path, format=form, server=server, strict=not lenient, keep_ids=keep_ids)
+        for path in tools
+    ]
     _tell_rejected(read)
     catalog = Catalog(tool for result in read for tool in result.tools)
     _tell_collisions(catalog)
@@ -72,6 +81,7 @@ def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
                 return Engine.open(out, catalog, config, progress=report)
             except StoreError as error:
                 note(f"note: the index there cannot be reused: {error}")
+                note("note: what `learn` taught it and `Engine.quarantine` added to it is lost")
         return Engine.from_tools(catalog, config, progress=report)
 
 

@@ -40,3 +40,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Write nothing but JSON
 QuarantinedOption = Annotated[
     bool, typer.Option("--quarantined", help="Include tools that wait for approval.")
 ]
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", metavar="DIR", help="Home directory to look in; yours by default."),
+]

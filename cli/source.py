@@ -54,19 +54,21 @@ def read_offered(
 
     _one_of(index, tools)
     settings, screening = read_config(config).trust, None
+    given: set[str] = set()
     if index is None:
         catalog = catalog_of(tools or [])
     else:
         from ..retrieval.store import read
 
         saved = read(index)
-        catalog, screening = saved.catalog, saved.screening
+        catalog, screening, given = saved.catalog, saved.screening, set(saved.quarantined)
     trust = Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
     trust.recall(catalog, screening)
     with trust_notes():
         flags = trust.flags(catalog)
         tell(flags, {})
-    return catalog, frozenset(one for one, flag in flags.items() if flag.level == "quarantine")
+    judged = {one for one, flag in flags.items() if flag.level == "quarantine"}
+    return catalog, frozenset(judged | given)
 
 
 def catalog_of(files: list[Path]) -> Catalog:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, write_json
-from .options import JsonOption
-from .source import catalog_of
+from .options import IndexOption, JsonOption, ToolsOption
+from .source import catalog_of, read_catalog
 
 if TYPE_CHECKING:
-    from ..trust import Change, Flag
+    from ..catalog import Catalog
+    from ..trust import Change, Flag, Pins
 
 _QUARANTINED = 3
 
@@ -40,20 +41,49 @@ def register(app: typer.Typer) -> None:
 
 
 @trust.command()
-def pin(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
-    """Pin each definition that has no pin yet; pins that exist stay where they are."""
-    from ..trust import Pins, Trust
+def init(
+    pins: _PinsOption,
+    tools: ToolsOption = None,
+    index: IndexOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create the file of pins: pin every definition of the tools or of the index as it is now.
 
-    catalog = catalog_of(tools)
-    before = Pins.read(pins)
+    A configuration that names a file of pins needs it to exist. The scan still holds back what
+    reads like orders; see `approve`.
+    """
+    from ..errors import PinsError
+    from ..trust import Pins
+
+    if pins.exists():
+        raise PinsError(
+            f"{pins}: exists already; `shortlist trust pin` adds the tools that have no pin"
+        )
+    _pin(read_catalog(index, tools), Pins(), pins, as_json)
+
+
+@trust.command()
+def pin(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
+    """Pin each definition that has no pin yet; pins that exist stay as they are.
+
+    Creates the file where there is none.
+    """
+    from ..trust import Pins
+
+    _pin(catalog_of(tools), Pins.read(pins, missing_ok=True), pins, as_json)
+
+
+def _pin(catalog: Catalog, before: Pins, path: Path, as_json: bool) -> None:
+    from ..trust import Trust
+
     after = before.pin(catalog)
-    after.save(pins)
+    after.save(path)
     flags = _quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         fresh = [tool_id for tool_id in after if tool_id not in before]
         write_json({"pinned": fresh, "pins": len(after), "quarantined": _reasons(flags)})
         return
-    typer.echo(f"{pins}: {counted(len(after), 'pin')}, {len(after) - len(before):,} of them new")
+    typer.echo(f"{path}: {counted(len(after), 'pin')}, {len(after) - len(before):,} of them new")
     _show(flags)
 
 
@@ -88,11 +118,14 @@ def approve(
     pins: _PinsOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Approve the definitions of these tools as they are now, and pin them."""
+    """Approve the definitions of these tools as they are now, and pin them.
+
+    Creates the file where there is none.
+    """
     from ..trust import Pins, Trust
 
     catalog = catalog_of(tools)
-    after = Pins.read(pins).approve([catalog.get(tool_id) for tool_id in ids])
+    after = Pins.read(pins, missing_ok=True).approve([catalog.get(tool_id) for tool_id in ids])
     after.save(pins)
     flags = _quarantined(Trust(pins=after).flags(catalog))
     if as_json:

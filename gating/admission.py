@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -124,15 +125,17 @@ class Admission:
         if row is None:
             return self.unknown(name)
         tool = self.index.tools[row]
-        return self.refusal(tool.id) or tool
+        refusal = self.refusal(tool.id)
+        # Who asks by a name alone is not told whose tool it is.
+        return tool if refusal is None else replace(refusal, tool_id=name)
 
     def unknown(self, asked: str) -> UnknownToolError:
         """The error for an id or name that is not there; names nothing that is not admitted."""
         text = asked if isinstance(asked, str) else repr(asked)
         text = text[:ID_LIMIT]
-        catalog = self._evaluation.catalog
-        everything = np.arange(len(self.index.tools))
-        rows = catalog.in_order(everything) if self.mask is None else catalog.by_id(self.mask)
+        rows = self.index.by_id(
+            np.ones(len(self.index.tools), np.bool_) if self.mask is None else self.mask
+        )
         tools = [self.index.tools[row] for row in rows.tolist()]
         return UnknownToolError(text, nearest_ids(text, tools))
 
@@ -145,7 +148,7 @@ class Admission:
         """The refusals, with what finds those nearest to a request."""
         if self.mask is None:
             return Denials()
-        order = self._evaluation.catalog.in_order
+        order = self.index.names.in_order
         return Denials(np.flatnonzero(~self.mask), self._refused, nearest, order)
 
     @cached_property

@@ -29,6 +29,7 @@ class Quarantine:
         judged: id to the flag that `trust` decided on, warnings included.
 
     Attributes:
+        given: as given.
         flags: `judged`.
         reasons: id to the reason, for operators.
 
@@ -36,7 +37,7 @@ class Quarantine:
         RequestError: `given` is no mapping of ids to reasons.
     """
 
-    __slots__ = ("_given", "_mask", "flags", "reasons")
+    __slots__ = ("_mask", "flags", "given", "reasons")
 
     def __init__(
         self, given: Mapping[str, str] | None = None, judged: Mapping[str, Flag] | None = None
@@ -46,14 +47,14 @@ class Quarantine:
             isinstance(text, str) for pair in reasons.items() for text in pair
         ):
             raise RequestError("quarantined: a mapping of tool ids to reasons")
-        self._given = dict(reasons)
+        self.given: Mapping[str, str] = MappingProxyType(dict(reasons))
         self.flags: Mapping[str, Flag] = MappingProxyType(dict(judged or {}))
         sentences = {
             tool_id: flag.sentence
             for tool_id, flag in self.flags.items()
             if flag.level == "quarantine"
         }
-        self.reasons: Mapping[str, str] = MappingProxyType(sentences | self._given)
+        self.reasons: Mapping[str, str] = MappingProxyType(sentences | self.given)
         self._mask: tuple[Index | None, Mask | None] = (None, None)
 
     def replaced(
@@ -65,7 +66,7 @@ class Quarantine:
             RequestError: `given` is no mapping of ids to reasons.
         """
         return Quarantine(
-            self._given if given is None else given, self.flags if judged is None else judged
+            self.given if given is None else given, self.flags if judged is None else judged
         )
 
     def mask(self, index: Index) -> Mask | None:

@@ -17,6 +17,9 @@ from .protocols import Fusion, Retriever
 from .query import Query, Ranking, by_id
 from .selection import Placement
 
+LONGEST_MS = 1_000_000_000
+"""Milliseconds that a budget may have at most: eleven days."""
+
 
 class BudgetExceeded(RequestError):
     """A stage would not finish inside the request's time budget; a cheaper tier should run."""
@@ -30,13 +33,16 @@ def deadline(start: float, budget_ms: float | None) -> float | None:
         budget_ms: milliseconds the answer may take; None for no limit.
 
     Raises:
-        RequestError: no number above 0.
+        RequestError: no number above 0, or infinite.
     """
     if budget_ms is None:
         return None
     number = isinstance(budget_ms, int | float) and not isinstance(budget_ms, bool)
-    if not number or not budget_ms > 0:
-        raise RequestError(f"budget_ms: {budget_ms!r}; a number of milliseconds above 0")
+    if not number or not 0 < budget_ms <= LONGEST_MS:
+        raise RequestError(
+            f"budget_ms: {budget_ms!r:.80}; a number of milliseconds above 0, at most "
+            f"{LONGEST_MS:,}; None for no limit"
+        )
     return start + budget_ms / 1e3
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ..catalog import Catalog, Tool
-from ..errors import StoreError
+from ..errors import PinsError, StoreError
 from .flag import CHANGED, HIDDEN_INSTRUCTION, UNUSUAL, Finding, Flag
 from .pins import Pins
 from .revision import revision
 from .scan import scan
 
-_LOG: Final = logging.getLogger(__name__)
 _Found = dict[str, tuple[Finding, ...]]
 
 
@@ -51,7 +49,7 @@ class Trust:
             catalog: the tools; about 0.2 ms each the first time a definition is seen.
 
         Raises:
-            PinsError: the file of pins cannot be read.
+            PinsError: the file of pins is missing or cannot be read.
         """
         pins = _read_pins(self._pins) if isinstance(self._pins, Path) else self._pins or Pins()
         found = self._found(catalog) if self._scans else {}
@@ -140,6 +138,7 @@ def _key(tool: Tool) -> str:
 
 
 def _read_pins(path: Path) -> Pins:
-    if not path.exists():
-        _LOG.warning("trust.pins: %s: no such file, so that no definition is pinned", path)
-    return Pins.read(path)
+    try:
+        return Pins.read(path)
+    except PinsError as error:
+        raise PinsError(f"trust.pins: {error}") from error

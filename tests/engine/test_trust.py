@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import subprocess
@@ -195,12 +196,26 @@ class TestPins:
             engine.update([TURNED])
         assert list(engine.catalog) == [CALM]
 
-    def test_a_file_that_is_not_there_is_told_of(
-        self, make_engine: MakeEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    def test_a_file_that_is_not_there_admits_nothing(
+        self, make_engine: MakeEngine, models: Models, tmp_path: Path
     ) -> None:
-        with caplog.at_level(logging.WARNING):
-            make_engine([CALM], trust={"pins": tmp_path / "none.json"})
-        assert "none.json: no such file" in caplog.text
+        trust = {"pins": tmp_path / "none.json"}
+        with pytest.raises(PinsError, match=r"trust\.pins: .*none\.json: no such file.*trust init"):
+            make_engine([CALM], trust=trust)
+        make_engine([CALM]).save(tmp_path / "index")
+        with pytest.raises(PinsError, match=r"none\.json"):
+            Engine.open(tmp_path / "index", reranker="overlap", trust=trust)
+
+    def test_a_file_that_goes_changes_nothing(
+        self, make_engine: MakeEngine, tmp_path: Path
+    ) -> None:
+        pins = tmp_path / "pins.json"
+        Pins().pin([CALM]).save(pins)
+        engine = make_engine([CALM], trust={"pins": pins})
+        pins.unlink()
+        with pytest.raises(PinsError, match=r"pins\.json"):
+            engine.update([TURNED])
+        assert list(engine.catalog) == [CALM]
 
 
 class TestConversation:
@@ -285,6 +300,57 @@ class TestSaved:
         make_engine(TOOLS, trust={"scan": False}).save(tmp_path)
         assert list(Engine.open(tmp_path, reranker="overlap").quarantined) == [JOKER.id]
         assert len(scanned) == len(TOOLS)
+
+    def test_what_an_operator_quarantined_is_saved(
+        self, make_engine: MakeEngine, models: Models, tmp_path: Path
+    ) -> None:
+        engine = make_engine(TOOLS)
+        engine.quarantine({CALM.id: "under review", "later/tool": "\ud800 odd"})
+        engine.save(tmp_path)
+        opened = Engine.open(tmp_path, reranker="overlap")
+        assert dict(opened.quarantined) == dict(engine.quarantined)
+        assert opened.quarantined[CALM.id] == "under review"
+        refusal = opened.view().refusal(CALM.id)
+        assert refusal is not None
+        assert refusal.kind == "quarantined"
+        opened = Engine.open(tmp_path, [CALM, Tool("tool", "later")], reranker="overlap")
+        assert set(opened.quarantined) == {CALM.id, "later/tool"}
+        opened.quarantine({})
+        assert opened.quarantined == {}
+        opened.save(tmp_path)
+        assert Engine.open(tmp_path, reranker="overlap").quarantined == {}
+
+    @pytest.mark.parametrize("text", ["[]", "{", '{"a/b": 3}', "null"])
+    def test_a_changed_quarantine_is_damage(
+        self, make_engine: MakeEngine, models: Models, tmp_path: Path, text: str
+    ) -> None:
+        engine = make_engine(TOOLS)
+        engine.quarantine({CALM.id: "under review"})
+        engine.save(tmp_path)
+        [path] = tmp_path.glob("v-*/quarantine.json")
+        before = path.read_bytes()
+        path.write_text(text)
+        with pytest.raises(StoreError, match=r"quarantine\.json.*index again"):
+            Engine.open(tmp_path, reranker="overlap")
+        manifest = path.parent / "manifest.json"
+        was, now = (hashlib.sha256(one).hexdigest() for one in (before, text.encode()))
+        rows = json.loads(manifest.read_text().replace(was, now))
+        rows["files"][path.name]["bytes"] = len(text)
+        manifest.write_text(json.dumps(rows))
+        with pytest.raises(StoreError, match="damaged"):
+            Engine.open(tmp_path, reranker="overlap")
+        path.unlink()
+        with pytest.raises(StoreError, match="incomplete"):
+            Engine.open(tmp_path, reranker="overlap")
+
+    def test_an_index_of_the_format_before_has_none(
+        self, make_engine: MakeEngine, models: Models, tmp_path: Path
+    ) -> None:
+        make_engine(TOOLS).save(tmp_path)
+        [path] = tmp_path.glob("v-*/manifest.json")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 3}))
+        opened = Engine.open(tmp_path, reranker="overlap")
+        assert list(opened.quarantined) == [JOKER.id]
 
     def test_pins_are_read_on_opening(
         self, make_engine: MakeEngine, models: Models, tmp_path: Path
