@@ -21,7 +21,7 @@ from .events import recorder_for
 from .prompting import check_format
 from .protocols import Views
 from .saved import SavedSession
-from .toolset import Toolset
+from .toolset import Toolset, found_per_turn
 from .turn import Turn
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _OBSERVED = 0.5
-#: Tools offered with their definitions per turn where all others have lines.
-_OFFERED = 3
 
 
 class Session:
@@ -78,8 +76,7 @@ class Session:
         self.settings = settings
         self.format = format
         self._engine = engine
-        lines = format is not None and settings.pool != "summaries"
-        self._k = settings.k or (_OFFERED if lines else engine.config.k)
+        self._k = found_per_turn(settings, format, engine.config.k)
         self._events = recorder_for(settings.events)
         self._lock = GuardedLock("session", reentrant=True)
         self._state = State()

@@ -8,6 +8,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,9 @@ class TestScan:
         assert "rsa" not in json.dumps(explained.to_dict())
         [details] = engine.view().details(["joke"])
         assert isinstance(details, Refusal)
-        assert details == explained.refusal == engine.view().refusal(JOKER.id)
+        assert details.tool_id == "joke"  # as it was asked for
+        assert replace(details, tool_id=JOKER.id) == explained.refusal
+        assert explained.refusal == engine.view().refusal(JOKER.id)
         assert engine.quarantined == {JOKER.id: HIDDEN}
         assert "id rsa" in engine.flags[JOKER.id].reasons[0]
 
