@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -15,14 +16,15 @@ from . import registry
 from .catalog import Catalog, Tool
 from .catalog.document import embedding_text
 from .config import Config, FusionConfig, TierConfig
-from .errors import ConfigError, StoreError
+from .errors import ConfigError, MissingExtraError, ModelError, StoreError
 from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
-from .models.loading import FEATURES
+from .models.loading import FEATURES, check_model
 from .retrieval import CandidateScorer, Fusion, LexicalIndex, Strategy
 from .retrieval.change import Change, patched
 from .retrieval.features import FeatureScorer, reader
+from .retrieval.guard import Guard
 from .retrieval.index import Dense, Documents, Index, rows_of
 from .retrieval.learned import Learned
 from .retrieval.names import Names
@@ -45,7 +47,8 @@ class Builder:
         screening: judges the definitions of the catalog versions.
 
     Raises:
-        ConfigError: a tier's strategy or fusion does not take its settings.
+        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
+        MissingExtraError: likewise the optional dependency that a model needs.
     """
 
     def __init__(self, config: Config) -> None:
@@ -66,6 +69,31 @@ class Builder:
         self._rerankers = {str(one): one for one in sorted(chosen, key=str)}
         self._reads_tokens = FEATURES in self._rerankers
         self._read = reader()
+        self._guards = {name: Guard() for name in self._rerankers}
+        self._encoder_guard = Guard()
+        self._missing: dict[str, Exception] = {}
+        self._check_models()
+        # `np.unique`, which fusions use, imports this on its first call: 10 ms of a request's time.
+        import_module("numpy.ma")
+
+    def _check_models(self) -> None:
+        """Look for every model that a tier names, before the first request needs it."""
+        degrade = self.config.on_missing == "degrade"
+        for name, choice in self._rerankers.items():
+            spec, settings = self.config.reranker_arguments(choice)
+            try:
+                if not check_model("reranker", spec, **settings):
+                    self._reranker(name)
+            except (ModelError, MissingExtraError) as error:
+                if not degrade:
+                    raise _told(f"reranker {spec!r}", error) from error
+                self._guards[name].failed(error)
+        if self._dense is not None and degrade:
+            try:
+                self._encoder()
+            except (ModelError, MissingExtraError) as error:
+                # Without an encoder there are no vectors, so the tiers go without the stage.
+                self._missing["dense"], self._dense = error, None
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
@@ -116,7 +144,7 @@ class Builder:
             searched = _updated(dense.index, values, change.rows)
             if searched is None:
                 searched = self._dense.build(values, **self.config.dense.arguments())
-            dense = Dense(searched, vectors, values, dense.encoder)
+            dense = Dense(searched, vectors, values, dense.encoder, dense.guard)
         if lexical is not None and touched:
             lexical = _updated(lexical, self._documents(change.tools), change.rows)
             if lexical is None:
@@ -269,7 +297,7 @@ class Builder:
             if folder is None
             else self._dense.load(folder, values, **settings)
         )
-        dense = Dense(built, vectors, values, self._encoder())
+        dense = Dense(built, vectors, values, self._encoder(), self._encoder_guard)
         return self._index(catalog, tools, lexical, dense, encoded, learned, names=names)
 
     def _index(
@@ -294,8 +322,21 @@ class Builder:
                 return FeatureScorer(tools, values, tokens, lexical, self._read)
             return TextScorer(self._reranker(name), texts)
 
-        rerankers = {name: ModelRerank(partial(scorer, name)) for name in self._rerankers}
-        return Index(catalog, tools, lexical, dense, rerankers, encoded, learned, names, change)
+        rerankers = {
+            name: ModelRerank(partial(scorer, name), guard) for name, guard in self._guards.items()
+        }
+        return Index(
+            catalog,
+            tools,
+            lexical,
+            dense,
+            rerankers,
+            encoded,
+            learned,
+            names,
+            change,
+            missing=self._missing,
+        )
 
     def _encoder(self) -> Encoder:
         spec, arguments = self.config.encoder_arguments()
@@ -314,6 +355,13 @@ class Builder:
             if key not in self._models:
                 self._models[key] = load()
             return self._models[key]
+
+
+def _told(subject: str, error: ModelError | MissingExtraError) -> Exception:
+    """The error with the setting that searches without the model."""
+    if isinstance(error, MissingExtraError):
+        return error
+    return ModelError(f'{subject}: {error}; or set on_missing = "degrade" to search without it')
 
 
 def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:

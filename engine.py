@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -340,7 +341,11 @@ class Engine:
             >>> engine.search("overdue invoices", k=5).ids
             ('billing/list_invoices',)
         """
-        return self.view().search(query, tier=tier, k=k, budget_ms=budget_ms)
+        start = perf_counter()
+        admission = self.view().admission
+        return self._searcher.search(
+            admission, query, tier=tier, k=k, budget_ms=budget_ms, start=start
+        )
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
         """Hold back these tools, besides those that trust does, whatever a request's state.

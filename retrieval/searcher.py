@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RequestError
+from ..errors import ModelError, RequestError
 from ..models import TokenVectors, encoded
 from .answer import hits_of, outside, permitted, promoted
 from .explain import Explanation, explain
@@ -80,8 +80,9 @@ class Searcher:
         """
         start = perf_counter() if start is None else start
         name, strategy = self._tiers.asked(tier)
-        asked = Query(bounded(query), admitted.mask, vector, tokens, _reads_tokens(strategy))
-        run = self._run(admitted, asked, k, deadline(start, budget_ms))
+        due = deadline(start, budget_ms)
+        asked = Query(bounded(query), admitted.mask, vector, tokens, _reads_tokens(strategy), due)
+        run = self._run(admitted, asked, k)
         index = admitted.index
         ranking, ran, reason = self._ranked(admitted, run, name, strategy)
         ranking, first = promoted(index, asked, ranking, admitted.claimed)
@@ -126,7 +127,11 @@ class Searcher:
         ):
             return [self.search(admitted, text, tier=tier, k=k) for text in texts]
         wanted = index.vectors.tokens is not None and _reads_tokens(strategy)
-        vectors, tokens = encoded(index.encoder, texts, query=True, tokens=wanted)
+        try:
+            vectors, tokens = encoded(index.encoder, texts, query=True, tokens=wanted)
+        except ModelError:
+            # One by one, each falls back and says so.
+            return [self.search(admitted, text, tier=tier, k=k) for text in texts]
         return [
             self.search(
                 admitted,
@@ -157,21 +162,22 @@ class Searcher:
         index, refusal = admitted.index, admitted.refusal(tool_id)
         name, strategy = self._tiers.asked(tier)
         asked = Query(bounded(query), admitted.mask, with_tokens=_reads_tokens(strategy))
-        run = self._run(admitted, asked, k, None)
+        run = self._run(admitted, asked, k)
         ranking, ran, reason = self._ranked(admitted, run, name, strategy)
         ranking, _ = promoted(index, asked, ranking, admitted.claimed)
         return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
 
-    def _run(self, admitted: Admitted, asked: Query, k: int | None, due: float | None) -> Run:
+    def _run(self, admitted: Admitted, asked: Query, k: int | None) -> Run:
         index = admitted.index
         return Run(
             asked,
             self.count(k),
             index.retrievers,
             index.rerankers,
-            due,
+            asked.due,
             index.scales,
             tools=None if index.fresh else index.tools,
+            missing=index.missing,
         )
 
     def _ranked(
