@@ -17,6 +17,7 @@ from .catalog import Catalog, Tool
 from .catalog.document import embedding_text
 from .config import Config, FusionConfig, TierConfig
 from .errors import ConfigError, MissingExtraError, ModelError, StoreError
+from .gating.originals import originals
 from .gating.screening import Screening
 from .gating.votes import without_voting_tools
 from .models import Encoder, Reranker, load_encoder, load_reranker
@@ -31,6 +32,7 @@ from .retrieval.names import Names
 from .retrieval.rerank import ModelRerank, TextScorer
 from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.store import Saved, current, read, save
+from .retrieval.twins import Twins
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
 from .sections import RerankerConfig
 
@@ -150,8 +152,18 @@ class Builder:
             if lexical is None:
                 lexical = self._built_lexical(change.tools)
         names = index.names.patched(change)
+        values = None if dense is None else dense.vectors.values
+        twins = None if index.twins is None else index.twins.patched(change, values)
         return self._index(
-            catalog, change.tools, lexical, dense, encoded, learned, names=names, change=change
+            catalog,
+            change.tools,
+            lexical,
+            dense,
+            encoded,
+            learned,
+            names=names,
+            change=change,
+            twins=twins,
         )
 
     def taught(self, index: Index, learned: Learned | None) -> Index:
@@ -170,6 +182,7 @@ class Builder:
             index.encoded,
             learned,
             names=index.names,
+            twins=index.twins,
         )
 
     def open(
@@ -288,6 +301,7 @@ class Builder:
         *,
         folder: Path | None = None,
         names: Names | None = None,
+        twins: Twins | None = None,
     ) -> Index:
         """An index with a dense stage over the refined vectors, opened from `folder` or built."""
         values = vectors.values if learned is None else learned.vectors(tools, vectors.values)
@@ -298,7 +312,9 @@ class Builder:
             else self._dense.load(folder, values, **settings)
         )
         dense = Dense(built, vectors, values, self._encoder(), self._encoder_guard)
-        return self._index(catalog, tools, lexical, dense, encoded, learned, names=names)
+        return self._index(
+            catalog, tools, lexical, dense, encoded, learned, names=names, twins=twins
+        )
 
     def _index(
         self,
@@ -311,6 +327,7 @@ class Builder:
         *,
         names: Names | None = None,
         change: Change | None = None,
+        twins: Twins | None = None,
     ) -> Index:
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
@@ -325,6 +342,12 @@ class Builder:
         rerankers = {
             name: ModelRerank(partial(scorer, name), guard) for name, guard in self._guards.items()
         }
+        trust, copies = self.config.trust, None
+        if trust.approved or trust.pins is not None:
+            if twins is None:
+                twins = Twins.of(tools, dense.vectors.values if dense else None)
+            trusted = originals(catalog, trust.pins, trust.approved)
+            copies = twins.copies(tools, trusted)
         return Index(
             catalog,
             tools,
@@ -336,6 +359,8 @@ class Builder:
             names,
             change,
             missing=self._missing,
+            twins=twins,
+            copies=copies,
         )
 
     def _encoder(self) -> Encoder:

@@ -19,6 +19,7 @@ from .names import Names
 from .protocols import DenseIndex, LexicalIndex, Retriever
 from .retrievers import DenseRetriever, LexicalRetriever
 from .run import RerankStage
+from .twins import Twins
 from .vectors import Vectors
 
 
@@ -58,6 +59,8 @@ class Index:
         names: of the tools; made here for a fresh index, when absent.
         change: from the version this one was made from, or None.
         missing: stage name to why it could not be made.
+        twins: tools that say nearly the same; None where nobody asked for them.
+        copies: row of each copy to the rows of its originals, see `Twins.copies`.
     """
 
     def __init__(
@@ -72,10 +75,14 @@ class Index:
         names: Names | None = None,
         change: Change | None = None,
         missing: Mapping[str, Exception] | None = None,
+        twins: Twins | None = None,
+        copies: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
         self.catalog = catalog
         self.change = change
         self.missing: Mapping[str, Exception] = missing or {}
+        self.twins = twins
+        self.copies: Mapping[int, Sequence[int]] = copies or {}
         self.tools = tools
         self.rerankers = rerankers
         self.lexical = lexical

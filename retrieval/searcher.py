@@ -20,6 +20,7 @@ from .refusal import Denials, Refusal
 from .run import Run, Strategy, deadline
 from .selection import Selection, VoterFailure
 from .tiers import Tiers
+from .twins import behind_originals, spare
 
 
 class Admitted(Protocol):
@@ -178,16 +179,20 @@ class Searcher:
             index.scales,
             tools=None if index.fresh else index.tools,
             missing=index.missing,
+            spare=spare(index.copies),
         )
 
     def _ranked(
         self, admitted: Admitted, run: Run, name: str, strategy: Strategy
     ) -> tuple[Ranking, str, str | None]:
-        """What a tier ranks of what is permitted, ties by tool id; the tier that ran, and why."""
+        """What a tier ranks of what is permitted, the tier that ran, and why.
+
+        Ties are in order of tool id, and copies behind their originals.
+        """
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         index = admitted.index
         ranking = permitted(ranking, admitted.mask, len(index.tools))
-        return by_id(ranking, index.tools), ran, reason
+        return behind_originals(by_id(ranking, index.tools), index.copies), ran, reason
 
     def count(self, k: int | None) -> int:
         """The number of hits that a request gets which asks for `k`.
