@@ -152,8 +152,8 @@ class Builder:
             if lexical is None:
                 lexical = self._built_lexical(change.tools)
         names = index.names.patched(change)
-        values = None if dense is None else dense.vectors.values
-        twins = None if index.twins is None else index.twins.patched(change, values)
+        plain = None if dense is None else dense.vectors.values
+        twins = None if index.twins is None else index.twins.patched(change, plain)
         return self._index(
             catalog,
             change.tools,

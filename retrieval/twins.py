@@ -29,7 +29,6 @@ LIKENESS = 0.8
 CONTAINED = 0.9
 """Share of the shorter definition's words that a longer one of the same name repeats."""
 _FEWEST_WORDS = 5
-_FEWEST_CONTAINED = 8
 # Larger groups are compared with neighbours only: a stranger may give any number of tools one name.
 _ALL_PAIRS = 128
 _NEIGHBOURS = 32
@@ -210,5 +209,5 @@ def _alike(one: Tool, other: Tool, words: frozenset[str], others: frozenset[str]
         return bool(one.description) and fewest >= 2
     if fewest >= _FEWEST_WORDS and shared >= LIKENESS * len(words | others):
         return True
-    contained = fewest >= _FEWEST_CONTAINED and shared >= CONTAINED * fewest
+    contained = fewest >= _FEWEST_WORDS and shared >= CONTAINED * fewest
     return contained and _normalised(one.name) == _normalised(other.name)
