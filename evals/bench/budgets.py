@@ -25,6 +25,8 @@ CALLS = 200
 OVER_MS = 10.0
 """Milliseconds beyond the budget within which 99 in 100 answers must be there."""
 COLD = "new process"
+CASES: Mapping[str, str] = {"hangs": "hangs", "slow": "is slow", "missing": "is missing"}
+"""What a reranker does, and how a report says it."""
 _TIER = "rerank"
 _SLOW_S = 0.015
 
