@@ -333,14 +333,14 @@ class Builder:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
         def scorer(name: str) -> CandidateScorer:
-            if name == FEATURES:
-                values = dense.values if dense else None
-                tokens = dense.vectors.tokens if dense else None
-                return FeatureScorer(tools, values, tokens, lexical, self._read)
             return TextScorer(self._reranker(name), texts)
 
+        values, tokens = (dense.values, dense.vectors.tokens) if dense else (None, None)
+        ready = {FEATURES: FeatureScorer(tools, values, tokens, lexical, self._read)}
+
         rerankers = {
-            name: ModelRerank(partial(scorer, name), guard) for name, guard in self._guards.items()
+            name: ModelRerank(partial(scorer, name), guard, ready.get(name))
+            for name, guard in self._guards.items()
         }
         trust, copies = self.config.trust, None
         if trust.approved or trust.pins is not None:

@@ -16,8 +16,6 @@ Result = TypeVar("Result")
 
 FIRST_RETRY_S = 1.0
 LONGEST_RETRY_S = 300.0
-# What is left of a budget for the answer itself once a stage is given up.
-_RESERVE_S = 0.001
 # How long the end of the process waits for threads that still run a model: one that is in native
 # code while the interpreter goes away would abort the process.
 _EXIT_WAIT_S = 1.0
@@ -160,4 +158,4 @@ class Guard:
 
 
 def _left(due: float) -> float:
-    return min(due - _RESERVE_S - perf_counter(), TIMEOUT_MAX)
+    return min(due - perf_counter(), TIMEOUT_MAX)

@@ -10,6 +10,7 @@ from ..models import Encoder, encoded
 from .guard import Guard
 from .protocols import DenseIndex, LexicalIndex
 from .query import Query, Ranking
+from .run import BudgetExceeded
 
 
 class LexicalRetriever:
@@ -63,7 +64,10 @@ class DenseRetriever:
         # The first call is slow in every encoder. Later ones of an encoder that runs in this
         # process are so quick and even that a thread for each would only cost.
         quick = self._guard.succeeded and getattr(self.encoder, "in_process", False)
-        vectors, tokens = self._guard.call(encode, None if quick else query.due)
+        try:
+            vectors, tokens = self._guard.call(encode, None if quick else query.due)
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"encoder: {error}") from error
         return replace(query, vector=vectors[0], tokens=tokens)
 
     def search(self, query: Query, depth: int) -> Ranking:

@@ -97,7 +97,8 @@ class Tiers:
         if run.deadline is not None and perf_counter() + expected / 1e3 > run.deadline:
             # Forgotten by and by, so that one slow request does not shut the tier out for good.
             self._ms[name] = expected * (1 - _SMOOTHING)
-            raise BudgetExceeded(f"tier {name!r} takes {expected:.1f} ms here")
+            takes = f"takes {expected:.1f} ms here" if expected else "has no time left"
+            raise BudgetExceeded(f"tier {name!r} {takes}")
 
     def _measured(self, name: str, start: float, reranking: float) -> None:
         # Without the reranker's share, which adapts to the time left by itself.
