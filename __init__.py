@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from .lazy import public
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from .retrieval import Hit, Selection, Strategy
     from .session import Session
     from .view import View
+
+# Nothing here uses the network unless asked. From 1.29 on, ONNX Runtime reports its use to its
+# maker from the moment it is imported, leaves a file for that in the temporary folder, and hangs
+# at the exit of a fork. Only this variable, set before the import, prevents it; "0" allows it.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __version__ = "0.1.0"
 

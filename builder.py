@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,26 +13,33 @@ from numpy.typing import NDArray
 from . import registry
 from .catalog import Catalog, Tool
 from .catalog.document import embedding_text
-from .config import Config, FusionConfig, TierConfig
-from .errors import ConfigError, MissingExtraError, ModelError, StoreError
+from .config import Config, TrustConfig
+from .errors import ConfigError, StoreError
+from .gating import Gate
+from .gating.gatekeeper import Gatekeeper
 from .gating.originals import originals
-from .gating.screening import Screening
+from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
-from .models import Encoder, Reranker, load_encoder, load_reranker
-from .models.loading import FEATURES, check_model
-from .retrieval import CandidateScorer, Fusion, LexicalIndex, Strategy
+from .models.loading import FEATURES
+from .retrieval import CandidateScorer, LexicalIndex, Strategy
 from .retrieval.change import Change, patched
 from .retrieval.features import FeatureScorer, reader
-from .retrieval.guard import Guard
+from .retrieval.folder import folder_of
+from .retrieval.held_out import DEPTH
 from .retrieval.index import Dense, Documents, Index, rows_of
 from .retrieval.learned import Learned
 from .retrieval.names import Names
 from .retrieval.rerank import ModelRerank, TextScorer
+from .retrieval.searcher import Searcher
 from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.store import Saved, current, read, save
 from .retrieval.twins import Twins
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
-from .sections import RerankerConfig
+from .stage_models import StageModels
+from .strategies import strategies
+
+if TYPE_CHECKING:
+    from .trust import Flag, Trust
 
 Progress = Callable[[int, int], None]
 
@@ -46,7 +51,7 @@ class Builder:
         config: what to build.
 
     Attributes:
-        screening: judges the definitions of the catalog versions.
+        trust: decides which definitions may be shown; None where nothing is scanned or pinned.
 
     Raises:
         ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
@@ -55,10 +60,7 @@ class Builder:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        trust = config.trust
-        self.screening = Screening(trust.scan, trust.pins, trust.approved)
-        self._models: dict[str, Any] = {}
-        self._lock = Lock()
+        self.trust = _trust(config.trust)
         stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
         self._lexical = (
             registry.load("lexical", config.lexical.backend) if "lexical" in stages else None
@@ -67,39 +69,15 @@ class Builder:
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
 
-        chosen = [self._chosen(tier.reranker) for tier in config.tiers.values() if tier.reranker]
-        self._rerankers = {str(one): one for one in sorted(chosen, key=str)}
-        self._reads_tokens = FEATURES in self._rerankers
+        self._models = StageModels(config, dense=self._dense is not None)
+        if "dense" in self._models.missing:
+            self._dense = None
+        self._reads_tokens = FEATURES in self._models.guards
         self._read = reader()
-        self._guards = {name: Guard() for name in self._rerankers}
-        self._encoder_guard = Guard()
-        self._missing: dict[str, Exception] = {}
-        self._check_models()
-        # `np.unique`, which fusions use, imports this on its first call: 10 ms of a request's time.
-        import_module("numpy.ma")
-
-    def _check_models(self) -> None:
-        """Look for every model that a tier names, before the first request needs it."""
-        degrade = self.config.on_missing == "degrade"
-        for name, choice in self._rerankers.items():
-            spec, settings = self.config.reranker_arguments(choice)
-            try:
-                if not check_model("reranker", spec, **settings):
-                    self._reranker(name)
-            except (ModelError, MissingExtraError) as error:
-                if not degrade:
-                    raise _told(f"reranker {spec!r}", error) from error
-                self._guards[name].failed(error)
-        if self._dense is not None and degrade:
-            try:
-                self._encoder()
-            except (ModelError, MissingExtraError) as error:
-                # Without an encoder there are no vectors, so the tiers go without the stage.
-                self._missing["dense"], self._dense = error, None
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
-        return {name: self._strategy(name, tier) for name, tier in self.config.tiers.items()}
+        return strategies(self.config)
 
     def build(
         self,
@@ -186,24 +164,30 @@ class Builder:
         )
 
     def open(
-        self, folder: Path, catalog: Catalog | None = None, *, progress: Progress | None = None
-    ) -> Index:
-        """The saved index, with what no longer fits it built anew.
+        self,
+        folder: str | Path,
+        catalog: Catalog | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> tuple[Index, Mapping[str, str]]:
+        """The saved index, with what no longer fits it built anew, and the saved quarantine.
 
         Raises:
             StoreError: nothing readable is saved there.
         """
+        folder = folder_of(folder)
         while True:
             saved = read(folder)
             try:
-                return self._opened(saved, catalog, progress)
+                return self._opened(saved, catalog, progress), saved.quarantined
             except StoreError:
                 # A writer may have replaced and removed the version meanwhile.
                 if saved.folder.name == current(folder):
                     raise
 
     def _opened(self, saved: Saved, catalog: Catalog | None, progress: Progress | None) -> Index:
-        self.screening.recall(saved.catalog, saved.screening)
+        if self.trust is not None:
+            self.trust.recall(saved.catalog, saved.screening)
         catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
         if catalog is not saved.catalog and catalog.fingerprint != saved.catalog.fingerprint:
             return self.build(
@@ -214,10 +198,12 @@ class Builder:
         if self._lexical is not None and saved.settings.get("lexical") == settings["lexical"]:
             lexical = self._lexical.load(saved.folder / "lexical", **self._lexical_arguments())
         else:
+            lexical = None
+        if lexical is None:
             lexical = self._built_lexical(tools)
         if self._dense is None:
             return self._index(saved.catalog, tools, lexical, None)
-        encoder = self._encoder()
+        encoder = self._models.encoder()
         vectors, encoded = saved.vectors, 0
         if vectors is None or not vectors.fits(encoder, tokens=self._reads_tokens):
             vectors, encoded = self._encoded(tools, None, progress)
@@ -228,11 +214,45 @@ class Builder:
             saved.catalog, tools, lexical, vectors, encoded, learned, folder=folder
         )
 
-    def save(self, index: Index, folder: Path) -> None:
-        """Write an index as the new current version of a folder, as if built as a whole."""
+    def save(
+        self, index: Index, folder: str | Path, quarantined: Mapping[str, str] | None = None
+    ) -> None:
+        """Write an index as the new current version of a folder, as if built as a whole.
+
+        Args:
+            index: what to write.
+            folder: of all versions.
+            quarantined: tool id to reason, as an operator set it.
+        """
+        folder = folder_of(folder)
         if not index.fresh:
             index = self.build(index.catalog, known=index.vectors, learned=index.learned)
-        save(index, folder, self._settings(), self.screening.to_dict(index.catalog))
+        save(
+            index,
+            folder,
+            self._settings(),
+            None if self.trust is None else self.trust.to_dict(index.catalog),
+            quarantined,
+            lexical=partial(self._built_lexical, index.tools),
+        )
+
+    def flags(self, catalog: Catalog, before: Mapping[str, Flag] | None = None) -> dict[str, Flag]:
+        """What trust decides about a catalog version; logs a line if other tools are quarantined.
+
+        Args:
+            catalog: the version.
+            before: what it decided about the version before.
+
+        Raises:
+            PinsError: the file of pins is missing or cannot be read.
+        """
+        if self.trust is None:
+            return {}
+        from .trust import tell
+
+        flags = self.trust.flags(catalog)
+        tell(flags, before or {})
+        return flags
 
     def _settings(self) -> dict[str, Any]:
         settings = {}
@@ -242,37 +262,12 @@ class Builder:
             settings["dense"] = self.config.dense.saved()
         return settings
 
-    def _strategy(self, name: str, tier: TierConfig) -> Strategy:
-        factory = registry.load("strategy", tier.strategy)
-        try:
-            strategy: Strategy = factory(
-                retrievers=tier.retrievers,
-                fusion=self._fusion(tier.fusion or self.config.fusion),
-                reranker=str(self._chosen(tier.reranker)) if tier.reranker else None,
-                depth=tier.depth,
-                candidates=tier.candidates,
-                fallback=tier.fallback,
-                **tier.arguments(),
-            )
-        except TypeError as error:
-            raise ConfigError(f"tiers.{name}: strategy {tier.strategy!r}: {error}") from error
-        return strategy
-
-    def _fusion(self, settings: FusionConfig) -> Fusion:
-        factory = registry.load("fusion", settings.method)
-        try:
-            fusion: Fusion = factory(**settings.arguments())
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"fusion {settings.method!r}: {error}") from error
-        return fusion
-
-    def _chosen(self, reranker: str | RerankerConfig) -> str | RerankerConfig:
-        return self.config.reranker if reranker == "default" else reranker
-
     def _encoded(
         self, tools: tuple[Tool, ...], known: Vectors | None, progress: Progress | None
     ) -> tuple[Vectors, int]:
-        return encode_tools(self._encoder(), tools, known, progress, tokens=self._reads_tokens)
+        return encode_tools(
+            self._models.encoder(), tools, known, progress, tokens=self._reads_tokens
+        )
 
     def _built_lexical(self, tools: tuple[Tool, ...]) -> LexicalIndex | None:
         if self._lexical is None:
@@ -311,7 +306,7 @@ class Builder:
             if folder is None
             else self._dense.load(folder, values, **settings)
         )
-        dense = Dense(built, vectors, values, self._encoder(), self._encoder_guard)
+        dense = Dense(built, vectors, values, self._models.encoder(), self._models.encoder_guard)
         return self._index(
             catalog, tools, lexical, dense, encoded, learned, names=names, twins=twins
         )
@@ -333,14 +328,14 @@ class Builder:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
         def scorer(name: str) -> CandidateScorer:
-            return TextScorer(self._reranker(name), texts)
+            return TextScorer(self._models.reranker(name), texts)
 
         values, tokens = (dense.values, dense.vectors.tokens) if dense else (None, None)
         ready = {FEATURES: FeatureScorer(tools, values, tokens, lexical, self._read)}
 
         rerankers = {
             name: ModelRerank(partial(scorer, name), guard, ready.get(name))
-            for name, guard in self._guards.items()
+            for name, guard in self._models.guards.items()
         }
         trust, copies = self.config.trust, None
         if trust.approved or trust.pins is not None:
@@ -358,35 +353,37 @@ class Builder:
             learned,
             names,
             change,
-            missing=self._missing,
+            missing=self._models.missing,
             twins=twins,
             copies=copies,
         )
 
-    def _encoder(self) -> Encoder:
-        spec, arguments = self.config.encoder_arguments()
-        encoder: Encoder = self._model("encoder", lambda: load_encoder(spec, **arguments))
-        return encoder
 
-    def _reranker(self, name: str) -> Reranker:
-        spec, arguments = self.config.reranker_arguments(self._rerankers[name])
-        reranker: Reranker = self._model(
-            f"reranker {name}", lambda: load_reranker(spec, **arguments)
-        )
-        return reranker
+def _trust(settings: TrustConfig) -> Trust | None:
+    """What judges definitions; imported only where something is scanned or pinned."""
+    if not settings.scan and settings.pins is None:
+        return None
+    from .trust import Trust
 
-    def _model(self, key: str, load: Callable[[], Any]) -> Any:
-        with self._lock:
-            if key not in self._models:
-                self._models[key] = load()
-            return self._models[key]
+    return Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
 
 
-def _told(subject: str, error: ModelError | MissingExtraError) -> Exception:
-    """The error with the setting that searches without the model."""
-    if isinstance(error, MissingExtraError):
-        return error
-    return ModelError(f'{subject}: {error}; or set on_missing = "degrade" to search without it')
+def ranked(
+    builder: Builder,
+    searcher: Searcher,
+    index: Index,
+    learned: Learned | None,
+    queries: Sequence[str],
+    vectors: NDArray[np.float32],
+) -> list[NDArray[np.int64]]:
+    """Rows that each request finds, best first, in an index with other learned adjustments."""
+    index = builder.taught(index, learned)
+    everything = Gatekeeper(Gate()).admission(index, Quarantine())
+    found = (
+        searcher.search(everything, query, k=DEPTH, vector=vector)
+        for query, vector in zip(queries, vectors, strict=True)
+    )
+    return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
 
 
 def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:

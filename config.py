@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 # First, because numpy then loads before the settings models: measured, 40 ms less in all.
-from . import catalog  # noqa: F401
+from .catalog.text_file import read_text_file
 from .errors import ConfigError
 from .gating.declaration import GateSetting
 from .gating.gate import Gate
@@ -24,6 +24,9 @@ from .sections import (
     checked_model,
 )
 from .settings import joined
+
+CONFIG_BYTES = 1 << 22
+"""Bytes of a configuration file, 4 MiB."""
 
 _BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "lexical": {"retrievers": ("lexical",)},
@@ -119,13 +122,15 @@ class TierConfig(PartSection):
 
 
 class TrustConfig(Section):
-    """Which definitions are held back until someone approves them; see `trust`.
+    """Which definitions wait for an operator's approval; see `docs/trust.md`.
 
     Args:
-        scan: whether what reads like orders to the model is.
-        pins: file of accepted definitions, what differs from them is; read anew whenever an engine
-            is made, opened or updated.
-        approved: ids of tools that are offered whatever a scan finds; a pin still counts.
+        scan: whether definitions are scanned for hidden instructions.
+        pins: file of accepted definitions; a tool that differs from its pin is quarantined. Read
+            anew whenever an engine is made, opened or updated. It has to exist: `shortlist trust
+            init` creates it.
+        approved: tools that are offered whatever the scan finds: `id` for every later definition
+            too, `id@fingerprint` for one definition. A changed pin still quarantines.
     """
 
     scan: bool = True
@@ -234,7 +239,7 @@ class Config(Section):
         default_tier: tier of a request that names none.
         k: hits of a request that asks for no number.
         gate: what tools need before they may be used: a `Gate`, or its declaration.
-        trust: which definitions are held back until someone approves them.
+        trust: which definitions wait for an operator's approval.
         decision: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
         session: how sessions find and show tools.
     """
@@ -346,6 +351,8 @@ class Config(Section):
         """
         if config is None:
             return cls.make(**settings)
+        if not isinstance(config, cls):
+            raise ConfigError(f"config: a Config, not {type(config).__name__}; see Config.read")
         if settings:
             raise ConfigError(f"give a config or single settings ({', '.join(settings)}), not both")
         return config
@@ -359,11 +366,13 @@ class Config(Section):
         """
         if isinstance(source, Mapping):
             return cls.make(**source)
+        if not isinstance(source, str | Path):
+            raise ConfigError(f"a configuration is a path or a mapping, not {source!r:.80}")
         path = Path(source)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_text_file(path, CONFIG_BYTES, error=ConfigError)
             settings = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-        except (OSError, ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"{path}: cannot be read as a configuration: {error}") from error
         if not isinstance(settings, dict):
             raise ConfigError(f"{path}: a configuration is a table of settings")

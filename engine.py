@@ -2,57 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .builder import Builder, Progress
+from .builder import Builder, Progress, ranked
 from .catalog import Catalog, Tool
 from .config import Config
 from .decision.policy import policy_for
-from .gating import Gate, State, Votes
+from .errors import RequestError
+from .gating import State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
 from .gating.quarantine import Quarantine
+from .processes import GuardedLock
 from .retrieval import Selection, Strategy
-from .retrieval.held_out import DEPTH
 from .retrieval.index import Index
-from .retrieval.learned import Learned
 from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
-from .retrieval.usage import Event
+from .retrieval.usage import Event, checked_events
 from .view import View
 
 if TYPE_CHECKING:
     from .loaders import SchemaLoader
     from .session import Session
+    from .trust import Flag
 
 
 class Engine:
     """Finds the tools a request needs in a catalog.
 
     Make one with `from_tools`, `from_config` or `open`. An engine may be used from many threads
-    while `update` replaces its catalog: a request is answered from one version.
+    while `update` replaces its catalog: a request is answered from one version. It belongs to the
+    process that made it: in a fork of that process its methods raise `ProcessError`.
     """
 
-    def __init__(self, builder: Builder, index: Index) -> None:
+    def __init__(
+        self, builder: Builder, index: Index, quarantined: Mapping[str, str] | None = None
+    ) -> None:
         self._builder = builder
         self._index = index
         self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
         self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
         self._gatekeeper.over(index)
-        self._quarantine = Quarantine(judged=builder.screening.held(index.catalog))
-        self._updating = Lock()
+        self._quarantine = Quarantine(quarantined, builder.flags(index.catalog))
+        self._updating = GuardedLock("engine")
         # A request reads, and a change replaces, the version and its quarantine together.
-        self._offering = Lock()
+        self._offering = GuardedLock("engine")
         encoder = None if index.encoder is None else index.encoder.fingerprint
         self._policy = policy_for(builder.config.decision, encoder)
 
@@ -76,7 +76,7 @@ class Engine:
         Raises:
             ConfigError: a setting is wrong.
             ModelError: the encoder cannot be loaded.
-            PinsError: the file of pins cannot be read.
+            PinsError: the file of pins is missing or cannot be read.
         """
         builder = Builder(Config.of(config, settings))
         return cls(builder, builder.build(_catalog(tools), progress=progress))
@@ -96,7 +96,7 @@ class Engine:
         progress: Progress | None = None,
         **settings: Any,
     ) -> Self:
-        """Open a saved index.
+        """Open a saved index, with the quarantine that `quarantine` had set.
 
         Args:
             folder: where `save` put it.
@@ -109,19 +109,24 @@ class Engine:
 
         Raises:
             StoreError: nothing readable is saved there.
-            PinsError: the file of pins cannot be read.
+            PinsError: the file of pins is missing or cannot be read.
         """
         builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
-        return cls(builder, builder.open(Path(folder), catalog, progress=progress))
+        return cls(builder, *builder.open(folder, catalog, progress=progress))
 
     def save(self, folder: str | Path) -> None:
         """Write the index as the new current version of a folder, atomically.
 
+        What `quarantine` was given is saved with it. A save that fails or is interrupted leaves
+        the version before it in force and nothing of its own behind.
+
         Raises:
             StoreError: another process is writing, or the disk refuses.
         """
-        self._builder.save(self._index, Path(folder))
+        with self._offering:
+            index, quarantine = self._index, self._quarantine
+        self._builder.save(index, folder, quarantine.given)
 
     @property
     def config(self) -> Config:
@@ -159,24 +164,21 @@ class Engine:
             tools: the catalog as it is now, or with `server` all tools of that server.
             server: the server whose tools these are, in the place of its first one; with no tools
                 it is removed.
-            quarantined: in place of what `quarantine` was told, from the moment these tools are
-                offered; as it was when absent. What trust says of them is found anew.
+            quarantined: replaces what `quarantine` was given, from the moment these tools are
+                offered; unchanged when absent. What trust decides about them is computed anew.
             progress: called with (tools encoded, tools to encode).
 
         Raises:
             RequestError: `quarantined` is no mapping of ids to reasons.
             CatalogError: a tool belongs to another server than `server`.
-            PinsError: the file of pins cannot be read; nothing has changed then.
+            PinsError: the file of pins is missing or cannot be read; nothing has changed then.
         """
         told = None if quarantined is None else Quarantine(quarantined).reasons
         with self._updating:
-            index = self._index
-            catalog = (
-                _catalog(tools) if server is None else index.catalog.replace_server(server, tools)
-            )
-            index = self._builder.updated(index, catalog, progress=progress)
-            judged = self._builder.screening.held(index.catalog)
-            self._offer(index, told, judged)
+            old = self._index
+            given = _catalog(tools) if server is None else old.catalog.replace_server(server, tools)
+            index = self._builder.updated(old, given, progress=progress)
+            self._offer(index, told, self._builder.flags(index.catalog, self._quarantine.flags))
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
@@ -194,17 +196,15 @@ class Engine:
             events: all there are, see `retrieval.usage.read_events`.
 
         Raises:
-            RequestError: no tier uses vectors, or no event names a tool of the catalog.
+            RequestError: no list of events, no tier uses vectors, or no event names a tool of the
+                catalog.
         """
         with self._updating:
             index = self._index
             tier, strategy = self._tiers.asked(None)
+            again = partial(ranked, self._builder, self._searcher, index)
             report, learned = learn(
-                index,
-                list(events),
-                tier=tier,
-                strategy=strategy,
-                ranked=partial(self._ranked, index),
+                index, checked_events(events), tier=tier, strategy=strategy, ranked=again
             )
             if learned is not None:
                 self._offer(self._builder.taught(index, learned))
@@ -281,6 +281,7 @@ class Engine:
         """
         from .session import Session
 
+        self._offering.check()
         return Session(
             self,
             self.config.session.changed(settings),
@@ -311,6 +312,7 @@ class Engine:
         """
         from .session.resuming import resumed
 
+        self._offering.check()
         return resumed(self, saved, settings, schemas)
 
     def search(
@@ -341,18 +343,17 @@ class Engine:
             >>> engine.search("overdue invoices", k=5).ids
             ('billing/list_invoices',)
         """
-        start = perf_counter()
-        admission = self.view().admission
-        return self._searcher.search(
-            admission, query, tier=tier, k=k, budget_ms=budget_ms, start=start
-        )
+        start, seen = perf_counter(), self.view().admission
+        return self._searcher.search(seen, query, tier=tier, k=k, budget_ms=budget_ms, start=start)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
-        """Hold back these tools, besides those that trust does, whatever a request's state.
+        """Quarantine these tools, besides those that trust quarantines.
+
+        `save` keeps this with the index.
 
         Args:
-            reasons: tool id to the reason, in place of those told before; an id the catalog lacks
-                is held back once it comes.
+            reasons: tool id to the reason, in place of those given before, for operators only; an
+                id the catalog lacks is quarantined once it comes.
 
         Raises:
             RequestError: no mapping of ids to reasons.
@@ -362,14 +363,23 @@ class Engine:
 
     @property
     def quarantined(self) -> Mapping[str, str]:
-        """Tool id to the reason, for all that is held back until someone approves it."""
+        """Tool id to the reason, for each tool that waits for an operator's approval."""
         return self._quarantine.reasons
+
+    @property
+    def flags(self) -> Mapping[str, Flag]:
+        """Tool id to what trust found, warnings included. For operators: it quotes definitions."""
+        return self._quarantine.flags
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state once a call of this tool succeeded, with the milestones rules say it reaches.
 
         Scopes and facts that rules say it provides are for the caller to grant and to fill in.
         """
+        if not isinstance(state, State):
+            raise RequestError(f"state: a State, not {type(state).__name__}")
+        if not isinstance(tool_id, str):
+            raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
         return self._gatekeeper.over(self._index).after_call(state, tool_id)
 
     @property
@@ -377,27 +387,12 @@ class Engine:
         """What is wrong with the gate's rules for the present catalog; empty is well."""
         return self._gatekeeper.problems(self._index)
 
-    def _offer(self, index: Index, *reasons: Mapping[str, str] | None) -> None:
-        """Answer from this version from now on, with other reasons of `Quarantine.replaced`."""
+    def _offer(self, index: Index, *changes: Mapping[str, Any] | None) -> None:
+        """Answer from this version from now on, with changes as of `Quarantine.replaced`."""
         self._gatekeeper.over(index)
         with self._offering:
             self._index = index
-            self._quarantine = self._quarantine.replaced(*reasons)
-
-    def _ranked(
-        self,
-        index: Index,
-        learned: Learned | None,
-        queries: Sequence[str],
-        vectors: NDArray[np.float32],
-    ) -> list[NDArray[np.int64]]:
-        index = self._builder.taught(index, learned)
-        everything = Gatekeeper(Gate()).admission(index, Quarantine())
-        found = (
-            self._searcher.search(everything, query, k=DEPTH, vector=vector)
-            for query, vector in zip(queries, vectors, strict=True)
-        )
-        return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
+            self._quarantine = self._quarantine.replaced(*changes)
 
 
 def _catalog(tools: Iterable[Tool]) -> Catalog:

@@ -3,11 +3,13 @@
 ShortlistError
 ├── CatalogError          a set of tools or a file of tools cannot be read or built
 │   ├── ToolError         one tool definition is bad: names the field and the reason
+│   ├── PositionError     a position beyond the end of a catalog
 │   └── UnknownToolError  an id that is not in the catalog: names the nearest ones
 ├── ConfigError           a setting is unknown, contradictory or out of range
 │   └── MissingExtraError an optional dependency is not installed: names its install line
 ├── ModelError            an encoder, reranker or vocabulary cannot be loaded or run
 ├── StoreError            a saved index is missing, damaged or locked
+├── ProcessError          an engine or session is used in a fork of the process that made it
 ├── RequestError          an argument of a search is out of range or of the wrong type
 ├── SummaryError          a file of summaries cannot be read, or a model gives none
 ├── SchemaError           a source does not have a tool's definition, or has another one
@@ -47,6 +49,10 @@ class ToolError(CatalogError):
         place = f"{where}: " if where else ""
         subject = f"tool {tool!r}: " if tool else ""
         super().__init__(f"{place}{subject}{field}: {reason}")
+
+
+class PositionError(CatalogError, IndexError):
+    """A position that the catalog does not have."""
 
 
 class UnknownToolError(CatalogError):
@@ -89,6 +95,10 @@ class ModelError(ShortlistError):
 
 class StoreError(ShortlistError):
     """A saved index is missing, damaged, locked or of another format."""
+
+
+class ProcessError(ShortlistError):
+    """An engine or a session is used in a fork of the process that made it."""
 
 
 class RequestError(ShortlistError):

@@ -239,7 +239,7 @@ class View:
         if isinstance(found, Refusal):
             return Verdict("denied", name, refusal=found)
         if isinstance(found, UnknownToolError):
-            return Verdict("unknown", name, nearest=found.nearest)
+            return Verdict("unknown", found.tool_id, nearest=found.nearest)
         given = {} if arguments is None else arguments
         problems = argument_problems(found.input_schema or {}, given)
         status = "invalid" if problems else "passed"
@@ -252,6 +252,12 @@ class View:
         Args:
             selection: an answer, of at least `policy.depth` hits where the catalog has as many.
             k: tools to offer at most.
+
+        Raises:
+            RequestError: an argument is of the wrong type.
         """
+        if not isinstance(selection, Selection):
+            raise RequestError(f"selection: a Selection, not {type(selection).__name__}")
+        k = None if k is None else self._searcher.count(k)
         permitted = len(self.admission.index.tools) - len(self.admission.refusals)
         return self.policy.decide(selection, k=k, vector=selection.vector, permitted=permitted)

@@ -18,6 +18,8 @@ MAX_PROBLEMS = 5
 MAX_VALUES = 20_000
 _SHOWN = 80
 _CHOICES, _CHOICE = 12, 30
+_COMPARED, _BRANCHES = 100, 64
+_NAME = 40
 _MAX_DEPTH = 80
 
 
@@ -62,7 +64,7 @@ def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[Arg
 def _problem(error: ValidationError) -> ArgumentProblem:
     """The nearest thing to mend: of alternatives, the one that fits best."""
     if error.context:
-        error = best_match([error]) or error
+        error = best_match([_trimmed(error)]) or error
     path = [str(part) for part in error.absolute_path]
     instance, value = error.instance, error.validator_value
     got = _shown(instance)
@@ -71,21 +73,36 @@ def _problem(error: ValidationError) -> ArgumentProblem:
         missing = _missing(error)
         return ArgumentProblem(_pointer([*path, missing]), _described(error, missing), "nothing")
     if keyword == "additionalProperties" and isinstance(instance, Mapping):
-        known = list(error.schema.get("properties", {})) if isinstance(error.schema, dict) else []
-        extra = next((str(key) for key in instance if key not in known), "")
-        near = get_close_matches(extra, map(str, known), n=1)
+        declared = error.schema.get("properties") if isinstance(error.schema, dict) else None
+        known = [str(name) for name in declared] if isinstance(declared, dict) else []
+        there = set(known)
+        extra = next((str(key) for key in instance if key not in there), "")
+        # Comparing takes the product of the lengths, for every name.
+        short = [name for name in known[:_COMPARED] if len(name) <= _NAME]
+        near = get_close_matches(extra, short, n=1) if len(extra) <= _NAME else ()
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        names = ", ".join(map(str, known[:_CHOICES])) or "none"
+        names = ", ".join(f"{name!s:.{_SHOWN}}" for name in known[:_CHOICES]) or "none"
         return ArgumentProblem(
             _pointer([*path, extra]), f"no such parameter (known: {names}){hint}", "it"
         )
     return ArgumentProblem(_pointer(path), _expected(keyword, value), got)
 
 
+def _trimmed(error: ValidationError) -> ValidationError:
+    """The error with a few branches of each alternative, which are compared with one another."""
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        one.context = (one.context or [])[:_BRANCHES]
+        waiting += one.context
+    return error
+
+
 def _missing(error: ValidationError) -> str:
     wanted = error.validator_value if isinstance(error.validator_value, list) else []
     return next(
-        (str(name) for name in wanted if f"{name!r} is a required property" == error.message), "?"
+        (str(name) for name in wanted if f"{name!r} is a required property" == error.message),
+        "?",
     )
 
 
@@ -100,7 +117,7 @@ def _described(error: ValidationError, name: str) -> str:
 def _expected(keyword: str, value: Any) -> str:
     if keyword == "type":
         kinds = value if isinstance(value, list) else [value]
-        return " or ".join(str(kind) for kind in kinds[:_CHOICES])
+        return " or ".join(f"{kind!s:.{_SHOWN}}" for kind in kinds[:_CHOICES])
     if keyword == "enum" and isinstance(value, list):
         more = ", ..." if len(value) > _CHOICES else ""
         return "one of " + ", ".join(_shown(one, _CHOICE) for one in value[:_CHOICES]) + more

@@ -13,8 +13,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CatalogError, UnknownToolError
-from .collision import Collision, resolve_collisions
+from ..errors import CatalogError, PositionError, UnknownToolError
+from .collision import Collision, checked_tools, resolve_collisions
 from .diff import CatalogDiff
 from .fingerprint import digest
 from .text import ID_LIMIT
@@ -53,15 +53,16 @@ class Catalog:
         *,
         format: str = "auto",  # noqa: A002 - the word users know
         server: str | None = None,
+        keep_ids: bool = False,
     ) -> Catalog:
-        """A catalog of all the tools of a source; see `read_tools` for what can be read.
+        """A catalog of all the tools of a source; see `read_tools` for its arguments.
 
         Raises:
             CatalogError: the source cannot be read, or one of its tools is bad.
         """
         from .read import read_tools
 
-        return cls(read_tools(source, format=format, server=server).tools)
+        return cls(read_tools(source, format=format, server=server, keep_ids=keep_ids).tools)
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -74,10 +75,19 @@ class Catalog:
     @overload
     def __getitem__(self, index: slice) -> tuple[Tool, ...]: ...
     def __getitem__(self, index: int | slice) -> Tool | tuple[Tool, ...]:
-        return self._tools[index]
+        try:
+            return self._tools[index]
+        except TypeError:
+            raise CatalogError(
+                f"a position is a whole number, not {type(index).__name__}; for an id use get(id)"
+            ) from None
+        except (IndexError, ValueError) as error:
+            raise PositionError(
+                f"no position {index!r:.80}: there are {len(self)} tools"
+            ) from error
 
     def __contains__(self, tool_id: object) -> bool:
-        return tool_id in self._ordinals
+        return isinstance(tool_id, str) and tool_id in self._ordinals
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Catalog):
@@ -116,11 +126,13 @@ class Catalog:
         Raises:
             UnknownToolError: one of them is not in the catalog.
         """
+        if isinstance(ids, str) or not isinstance(ids, Iterable):
+            raise CatalogError(f"ids: a list of ids, not {ids!r:.80}")
         return np.fromiter((self.ordinal(tool_id) for tool_id in ids), dtype=np.intp)
 
     def named(self, name: str) -> tuple[int, ...]:
         """The positions of the tools of exactly this name, on whatever server."""
-        return self._by_name.get(name, ())
+        return self._by_name.get(name, ()) if isinstance(name, str) else ()
 
     @cached_property
     def servers(self) -> tuple[str, ...]:
@@ -134,7 +146,7 @@ class Catalog:
 
     def add(self, tools: Iterable[Tool]) -> Catalog:
         """A new version with these tools after the ones it has."""
-        return Catalog(chain(self._tools, tools))
+        return Catalog(chain(self._tools, checked_tools(tools)))
 
     def remove(self, ids: Iterable[str]) -> Catalog:
         """A new version without the tools of these ids.
@@ -155,7 +167,7 @@ class Catalog:
         Raises:
             CatalogError: a tool belongs to another server.
         """
-        fresh = tuple(tools)
+        fresh = checked_tools(tools)
         for tool in fresh:
             if tool.server != server:
                 raise CatalogError(
@@ -167,7 +179,13 @@ class Catalog:
         return Catalog(chain(self._tools[:place], fresh, rest))
 
     def diff(self, new: Catalog) -> CatalogDiff:
-        """What a newer version adds, lacks and changes."""
+        """What a newer version adds, lacks and changes.
+
+        Raises:
+            CatalogError: `new` is no Catalog.
+        """
+        if not isinstance(new, Catalog):
+            raise CatalogError(f"new: a Catalog, not {type(new).__name__}")
         return CatalogDiff(
             added=tuple(tool.id for tool in new if tool.id not in self),
             removed=tuple(tool.id for tool in self if tool.id not in new),

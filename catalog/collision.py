@@ -37,35 +37,71 @@ def resolve_collisions(tools: Iterable[Tool]) -> tuple[dict[str, Tool], tuple[Co
     """Tools by unique id, in order, and what had to be done for that.
 
     The first definition keeps the id; a later one that repeats it is dropped; another gets the
-    first free suffix.
+    first free suffix. A tool without a server that is *named* like the id of a server's tool comes
+    last in this, wherever it stands: a name is free to choose, so it must not take that id.
 
     Raises:
         CatalogError: something that is not a Tool.
     """
-    unique: dict[str, Tool] = {}
-    collisions: list[Collision] = []
-    namesakes: dict[str, _Namesakes] = {}
-    for tool in tools:
+    given = checked_tools(tools)
+    if not any(tool.server is None and "/" in tool.id for tool in given):
+        found = _Claims()
+        for tool in given:
+            found.add(tool)
+        return found.unique, tuple(found.collisions)
+    owned = {tool.id for tool in given if tool.server is not None}
+    found, order = _Claims(), []
+    waiting = [tool.server is None and tool.id in owned for tool in given]
+    for late in (False, True):
+        for place, tool in enumerate(given):
+            if waiting[place] is late and (kept := found.add(tool)) is not None:
+                order.append((place, kept))
+    ids = [kept for _, kept in sorted(order)]
+    return {kept: found.unique[kept] for kept in ids}, tuple(found.collisions)
+
+
+def checked_tools(tools: Iterable[Tool]) -> list[Tool]:
+    """The tools as a list.
+
+    Raises:
+        CatalogError: no list of tools.
+    """
+    if not isinstance(tools, Iterable):
+        raise CatalogError(f"tools: a list of Tool, not {type(tools).__name__}; see read_tools")
+    given = list(tools)
+    for tool in given:
         if not isinstance(tool, Tool):
             raise CatalogError(
                 f"a catalog holds tools, got {type(tool).__name__}: build a Tool or use read_tools"
             )
-        first = unique.get(tool.id)
+    return given
+
+
+class _Claims:
+    """Ids as tools claim them, one after the other."""
+
+    def __init__(self) -> None:
+        self.unique: dict[str, Tool] = {}
+        self.collisions: list[Collision] = []
+        self._namesakes: dict[str, _Namesakes] = {}
+
+    def add(self, tool: Tool) -> str | None:
+        """The id the tool is kept under; None where it repeats an earlier one."""
+        first = self.unique.get(tool.id)
         if first is None:
-            unique[tool.id] = tool
-            continue
-        claim = namesakes.setdefault(tool.id, _Namesakes({first.fingerprint: first.id}))
+            self.unique[tool.id] = tool
+            return tool.id
+        claim = self._namesakes.setdefault(tool.id, _Namesakes({first.fingerprint: first.id}))
         while tool.fingerprint not in claim.by_fingerprint:
             claim.last += 1
             candidate = f"{tool.id}~{claim.last}"
-            if (taken := unique.get(candidate)) is not None:
+            if (taken := self.unique.get(candidate)) is not None:
                 claim.by_fingerprint.setdefault(taken.fingerprint, candidate)
                 continue
-            unique[candidate] = tool.with_id(candidate)
+            self.unique[candidate] = tool.with_id(candidate)
             claim.by_fingerprint[tool.fingerprint] = candidate
-            collisions.append(Collision(tool.id, candidate, identical=False))
-            break
-        else:
-            kept = claim.by_fingerprint[tool.fingerprint]
-            collisions.append(Collision(tool.id, kept, identical=True))
-    return unique, tuple(collisions)
+            self.collisions.append(Collision(tool.id, candidate, identical=False))
+            return candidate
+        kept = claim.by_fingerprint[tool.fingerprint]
+        self.collisions.append(Collision(tool.id, kept, identical=True))
+        return None

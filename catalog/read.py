@@ -49,6 +49,7 @@ def read_tools(
     format: str = "auto",  # noqa: A002 - the word users know
     server: str | None = None,
     strict: bool = True,
+    keep_ids: bool = False,
 ) -> ReadResult:
     """Tools of a file, a folder, a list of files, or a value already parsed.
 
@@ -56,36 +57,48 @@ def read_tools(
         source: a path to .json, .jsonl, .yaml or .yml, a folder or a list of such files, a dict or
             a list of definitions.
         format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
-        server: the server of the tools; where None, what the source says.
+        server: the server of the tools. It wins over what the source says; where None, that counts.
         strict: whether a bad definition raises; where not, it is returned beside the good ones.
+        keep_ids: whether rows keep their own `id`. Only for files that you or shortlist wrote, such
+            as labelled evaluation sets: an id decides which rules and approvals count. Without it,
+            and wherever `server` is given, an id is `server/name`.
 
     Raises:
-        CatalogError: the source cannot be read, is of no known format, or names an unknown one.
+        CatalogError: the source cannot be read, is of no known format, or `format` is none. Of
+            several files a bad one is returned as rejected, where not strict.
         ToolError: strict, and a definition is bad; names file, line or index, field and reason.
     """
     tools: list[Tool] = []
     rejected: list[Rejected] = []
     formats: dict[str, None] = {}
-    for loaded in load(source, server):
-        reader = _reader(format, loaded)
-        formats[reader.name] = None
-        for outcome in _outcomes(reader, loaded):
-            if isinstance(outcome, Tool):
-                tools.append(outcome)
-            elif strict:
-                raise outcome
-            else:
-                where = outcome.where or "source"
-                rejected.append(Rejected(where, outcome.field, outcome.reason, outcome.tool))
+    for loaded in load(source, server, keep_ids=keep_ids):
+        try:
+            reader = _reader(format, loaded)
+            formats[reader.name] = None
+            for outcome in _outcomes(reader, loaded):
+                if isinstance(outcome, Tool):
+                    tools.append(outcome)
+                elif strict:
+                    raise outcome
+                else:
+                    where = outcome.where or "source"
+                    rejected.append(Rejected(where, outcome.field, outcome.reason, outcome.tool))
+        except CatalogError as error:
+            if strict or not loaded.one_of_many:
+                raise
+            reason = str(error).removeprefix(f"{loaded.label}: ")
+            rejected.append(Rejected(loaded.label, "file", reason))
     return ReadResult(tuple(tools), tuple(rejected), "+".join(formats))
 
 
 def _reader(name: str, loaded: Loaded) -> Reader:
+    if loaded.problem is not None:
+        raise CatalogError(f"{loaded.label}: {loaded.problem}")
     known = {reader.name: reader for reader in READERS}
-    if name in known:
+    if isinstance(name, str) and name in known:
         return known[name]
     if name != "auto":
-        raise CatalogError(f"unknown format {name!r}: use auto, {', '.join(known)}")
+        raise CatalogError(f"unknown format {name!r:.80}: use auto, {', '.join(known)}")
     for reader in READERS:
         if reader.recognises(loaded.document.value):
             return reader

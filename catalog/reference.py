@@ -18,6 +18,7 @@ class References:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
+        self._found: dict[str, object | None] = {}
 
     @cached_property
     def _resolver(self) -> Resolver[Any]:
@@ -29,9 +30,16 @@ class References:
     def find(self, reference: str) -> object | None:
         """What a reference points to, or None: it leads out of the document or nowhere.
 
+        Each is looked up once.
+
         Args:
             reference: the value of a `$ref`.
         """
+        if reference not in self._found:
+            self._found[reference] = self._look_up(reference)
+        return self._found[reference]
+
+    def _look_up(self, reference: str) -> object | None:
         from referencing.exceptions import Unresolvable
 
         if not reference.startswith("#"):

@@ -16,6 +16,17 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _STRING_TAG = "tag:yaml.org,2002:str"
 
 
+_DIGITS = 400
+
+
+def integer(text: str, base: int = 10) -> int:
+    """A whole number; of more than 400 digits, one that is as much too large for any schema.
+
+    Python refuses to read thousands of digits, which would cost the whole document.
+    """
+    return int(text, base) if len(text) <= _DIGITS else 10**_DIGITS
+
+
 def parse_yaml(text: str) -> Any:
     """A JSON value written as YAML 1.2 (core schema): keys are read as text, dates stay text.
 
@@ -115,7 +126,7 @@ def _plain(text: str) -> Any:
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     if _INTEGER.fullmatch(text):
-        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+        return integer(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
     if _FLOAT.fullmatch(text):
         return float(text)
     return text

@@ -17,10 +17,13 @@ from . import (
     demo,
     doctor,
     explain,
+    import_,
     index,
+    install,
     learn,
     list_tools,
     search,
+    serve,
     summarize,
     tax,
     trust,
@@ -29,8 +32,8 @@ from . import eval as evaluation
 
 _EXIT_CODES = (
     "Exit codes: 0 done (explain: also when the tool is not offered); 1 an error, told in one line "
-    "on stderr; 2 wrong usage; 3 a gate failed (eval, bench, learn) or tools are held back (trust "
-    "diff); 130 interrupted; 141 the reader of the output has gone."
+    "on stderr; 2 wrong usage; 3 a gate failed (eval, bench, learn) or tools are quarantined "
+    "(trust diff); 130 interrupted; 141 the reader of the output has gone."
 )
 _ERROR, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
 
@@ -91,6 +94,9 @@ for command in (
     tax,
     summarize,
     doctor,
+    serve,
+    import_,
+    install,
     demo,
     learn,
     calibrate,

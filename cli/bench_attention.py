@@ -49,7 +49,7 @@ def bench_attention(
 
     if plots is not None and record is None:
         raise typer.BadParameter("--plots draws from the records: give --record too")
-    read = [read_tools(path, strict=False) for path in tools or []]
+    read = [read_tools(path, strict=False, keep_ids=True) for path in tools or []]
     plan = Plan(
         others=tuple(tool for one in read for tool in one.tools),
         others_from=tuple("/".join(path.parts[-2:]) for path in tools or []),

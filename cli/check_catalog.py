@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..catalog import Catalog, Rejected
-from ..trust import Scan
+from ..trust import Flag
 from .check import Check, Status
 from .console import counted
 from .near_twins import LIKENESS, near_twins
@@ -17,14 +17,14 @@ _HEAVIEST = 10
 
 
 def check_catalog(
-    catalog: Catalog, rejected: Sequence[Rejected], flagged: Mapping[str, Scan]
+    catalog: Catalog, rejected: Sequence[Rejected], flags: Mapping[str, Flag]
 ) -> Iterator[Check]:
     """The checks of a catalog, in order.
 
     Args:
         catalog: the tools.
         rejected: definitions that did not get into it.
-        flagged: what was found in those that read like orders to the model, by id.
+        flags: what a scan for hidden instructions found, by id.
     """
     yield _definitions(catalog, rejected)
     yield _collisions(catalog)
@@ -34,7 +34,8 @@ def check_catalog(
     yield _names(catalog)
     yield _twins(catalog)
     yield _cleaned(catalog)
-    yield _hostile(flagged)
+    yield _quarantined(flags)
+    yield _warned(flags)
 
 
 def _definitions(catalog: Catalog, rejected: Sequence[Rejected]) -> Check:
@@ -118,15 +119,33 @@ def _cleaned(catalog: Catalog) -> Check:
     )
 
 
-def _hostile(flagged: Mapping[str, Scan]) -> Check:
-    details = tuple(f"{tool_id}: {'; '.join(one.reasons)}" for tool_id, one in flagged.items())
+def _quarantined(flags: Mapping[str, Flag]) -> Check:
     return _counted(
-        "hostile text",
-        details,
-        "tool reads",
-        "tools read",
+        "hidden instructions",
+        _reasons(flags, "quarantine"),
+        "tool is quarantined",
+        "tools are quarantined",
         "warn",
-        " like orders to the model, and would be held back until approved",
+        " until an operator approves: shortlist trust approve ID --tools FILE --pins FILE",
+    )
+
+
+def _warned(flags: Mapping[str, Flag]) -> Check:
+    return _counted(
+        "strong wording",
+        _reasons(flags, "warn"),
+        "tool is worded strongly",
+        "tools are worded strongly",
+        "note",
+        ", and offered",
+    )
+
+
+def _reasons(flags: Mapping[str, Flag], level: str) -> tuple[str, ...]:
+    return tuple(
+        f"{tool_id}: {'; '.join(flag.reasons)}"
+        for tool_id, flag in flags.items()
+        if flag.level == level
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -57,6 +58,25 @@ def write_json(value: Any) -> None:
 def note(text: str) -> None:
     """Tell the user something beside the result, on stderr."""
     typer.echo(text, err=True)
+
+
+@contextmanager
+def trust_notes() -> Iterator[None]:
+    """While it lasts, what the library logs about quarantined tools is a note on stderr."""
+    logger = logging.getLogger("shortlist.trust")
+    handler, propagates = _Notes(), logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagates
+
+
+class _Notes(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(f"note: {record.getMessage()}")
 
 
 def counted(number: int, noun: str) -> str:

@@ -15,7 +15,7 @@ from .source import read_catalog
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, Rejected
-    from ..trust import Scan
+    from ..trust import Flag
 
 _SHOWN = 5
 """Details shown of one check; the JSON holds all."""
@@ -37,15 +37,15 @@ def doctor(
     if tools and index is not None:
         raise typer.BadParameter("give --index FOLDER or --tools FILE, not both")
     checks = list(check_environment())
-    flagged: dict[str, Scan] = {}
+    flags: dict[str, Flag] = {}
     twins: list[dict[str, list[str]]] = []
     if tools or index is not None:
         from ..trust import Trust
         from .check_catalog import check_catalog
 
         catalog, rejected = _read_leniently(tools) if tools else (read_catalog(index, None), ())
-        flagged = Trust().flagged(catalog)
-        checks += check_catalog(catalog, rejected, flagged)
+        flags = Trust().flags(catalog)
+        checks += check_catalog(catalog, rejected, flags)
         twins = _twins(catalog, index)
     if index is not None:
         from .check_learned import check_learned
@@ -58,8 +58,8 @@ def doctor(
                 "ok": not failed,
                 "checks": [check.to_dict() for check in checks],
                 "flagged": [
-                    {"id": tool_id, "reasons": list(found.reasons)}
-                    for tool_id, found in flagged.items()
+                    {"id": tool_id, "level": flag.level, "reasons": list(flag.reasons)}
+                    for tool_id, flag in flags.items()
                 ],
                 "twins": twins,
             }
@@ -85,7 +85,8 @@ def _twins(catalog: Catalog, index: Path | None) -> list[dict[str, list[str]]]:
 def _read_leniently(files: list[Path]) -> tuple[Catalog, tuple[Rejected, ...]]:
     from ..catalog import Catalog, read_tools
 
-    read = [read_tools(file, strict=False) for file in files]
+    # A report names each row as its file does.
+    read = [read_tools(file, strict=False, keep_ids=True) for file in files]
     catalog = Catalog(tool for result in read for tool in result.tools)
     return catalog, tuple(one for result in read for one in result.rejected)
 

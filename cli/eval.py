@@ -106,7 +106,8 @@ def evaluate(
 ) -> None:
     """Measure tiers on labelled queries: --tools T.jsonl --queries Q.jsonl.
 
-    Finding is measured, not trust: no definition is held back; `shortlist doctor` tells which are.
+    Finding is measured, not trust: no definition is quarantined; `shortlist doctor` names
+    those that would be.
     """
     if context.invoked_subcommand is not None:
         return

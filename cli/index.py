@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import StoreError
-from .console import counted, note, progress
+from .console import counted, note, progress, trust_notes
 from .options import ConfigOption, ServerOption
 from .source import is_index, read_config
 
@@ -43,18 +43,26 @@ def index(
     lenient: Annotated[
         bool, typer.Option("--lenient", help="Leave bad definitions out instead of stopping.")
     ] = False,
+    keep_ids: Annotated[
+        bool,
+        typer.Option(
+            "--keep-ids", help="Rows keep their own id. Only for files that you wrote yourself."
+        ),
+    ] = False,
 ) -> None:
     """Index tools into a folder; in an existing one only what changed is encoded."""
     from ..catalog import Catalog, read_tools
 
     start = perf_counter()
     settings = read_config(config)
-    read = [read_tools(path, format=form, server=server, strict=not lenient) for path in tools]
+    read = [
+        read_tools(path, format=form, server=server, strict=not lenient, keep_ids=keep_ids)
+        for path in tools
+    ]
     _tell_rejected(read)
     catalog = Catalog(tool for result in read for tool in result.tools)
     _tell_collisions(catalog)
     engine = _engine(out, catalog, settings)
-    _tell_quarantined(engine)
     engine.save(out)
     seconds = perf_counter() - start
     count, encoded = len(catalog), engine.encoded
@@ -67,12 +75,13 @@ def index(
 def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
     from ..engine import Engine
 
-    with progress("encoding tools") as report:
+    with trust_notes(), progress("encoding tools") as report:
         if is_index(out):
             try:
                 return Engine.open(out, catalog, config, progress=report)
             except StoreError as error:
                 note(f"note: the index there cannot be reused: {error}")
+                note("note: what `learn` taught it and `Engine.quarantine` added to it is lost")
         return Engine.from_tools(catalog, config, progress=report)
 
 
@@ -86,17 +95,6 @@ def _tell_rejected(read: list[ReadResult]) -> None:
         note(f"  {one.where}:{name} {one.field}: {one.reason}")
     if len(rejected) > _SHOWN:
         note(f"  and {len(rejected) - _SHOWN} more; `shortlist doctor` names all")
-
-
-def _tell_quarantined(engine: Engine) -> None:
-    held = engine.quarantined
-    if not held:
-        return
-    note(f"note: {counted(len(held), 'tool')} held back until approved:")
-    for tool_id, reason in list(held.items())[:_SHOWN]:
-        note(f"  {tool_id}: {reason}")
-    if len(held) > _SHOWN:
-        note(f"  and {len(held) - _SHOWN} more; `shortlist trust diff` names all")
 
 
 def _tell_collisions(catalog: Catalog) -> None:

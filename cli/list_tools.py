@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from .console import counted, plain_table, show, write_json
-from .options import IndexOption, JsonOption, ToolsOption
-from .source import read_catalog
+from .options import ConfigOption, IndexOption, JsonOption, QuarantinedOption, ToolsOption
+from .source import read_offered
 
 _CUT = 200
 """Characters of a description that are shown."""
@@ -22,15 +22,21 @@ def register(app: typer.Typer) -> None:
 def list_tools(
     index: IndexOption = None,
     tools: ToolsOption = None,
+    config: ConfigOption = None,
     server: Annotated[str | None, typer.Option("--server", help="Only this server's.")] = None,
+    quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tools of an index or of files."""
-    catalog = read_catalog(index, tools)
+    """List the tools of an index or of files; quarantined tools only if asked."""
+    catalog, left_out = read_offered(index, tools, config)
     if server is not None and server not in catalog.servers:
         known = ", ".join(catalog.servers) or "none"
         raise typer.BadParameter(f"--server {server!r}: there are: {known}")
-    listed = [tool for tool in catalog if server is None or tool.server == server]
+    listed = [
+        tool
+        for tool in catalog
+        if (server is None or tool.server == server) and (quarantined or tool.id not in left_out)
+    ]
     if as_json:
         write_json({"catalog": catalog.fingerprint, "tools": [tool.to_dict() for tool in listed]})
         return

@@ -37,3 +37,10 @@ EncodingOption = Annotated[
     str, typer.Option("--encoding", help="Vocabulary that tokens are counted in.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write nothing but JSON to stdout.")]
+QuarantinedOption = Annotated[
+    bool, typer.Option("--quarantined", help="Include tools that wait for approval.")
+]
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", metavar="DIR", help="Home directory to look in; yours by default."),
+]

@@ -105,7 +105,7 @@ def _footer(selection: Selection, count: int, quarantined: int) -> Text:
         text.append(f"{selection.tier_reason}\n", style="yellow")
     if held := len(selection.denied):
         lines = refusal_lines(selection.denied.nearest())
-        some = f", {quarantined:,} of them until approved" if quarantined else ""
+        some = f", {quarantined:,} of them quarantined" if quarantined else ""
         text.append(f"denied: {held:,} of {counted(count, 'tool')}{some}; the nearest:\n")
         text.append("\n".join(lines) + "\n")
     stages = ", ".join(f"{stage} {ms:.1f}" for stage, ms in selection.timings.items())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .console import note, progress
+from .console import note, progress, trust_notes
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -37,6 +37,38 @@ def read_catalog(index: Path | None, tools: list[Path] | None) -> Catalog:
 
         return read(index).catalog
     return catalog_of(tools or [])
+
+
+def read_offered(
+    index: Path | None, tools: list[Path] | None, config: Path | None
+) -> tuple[Catalog, frozenset[str]]:
+    """The tools of a saved index or of files, and the ids of those that are quarantined.
+
+    Raises:
+        BadParameter: both or neither is given.
+        CatalogError: a file cannot be read.
+        StoreError: nothing readable is saved there.
+        PinsError: the file of pins cannot be read.
+    """
+    from ..trust import Trust, tell
+
+    _one_of(index, tools)
+    settings, screening = read_config(config).trust, None
+    given: set[str] = set()
+    if index is None:
+        catalog = catalog_of(tools or [])
+    else:
+        from ..retrieval.store import read
+
+        saved = read(index)
+        catalog, screening, given = saved.catalog, saved.screening, set(saved.quarantined)
+    trust = Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
+    trust.recall(catalog, screening)
+    with trust_notes():
+        flags = trust.flags(catalog)
+        tell(flags, {})
+    judged = {one for one, flag in flags.items() if flag.level == "quarantine"}
+    return catalog, frozenset(judged | given)
 
 
 def catalog_of(files: list[Path]) -> Catalog:
@@ -69,7 +101,7 @@ def open_engine(
     settings = read_config(config)
     if tier is not None:
         settings = _offering(settings, tier)
-    with progress("encoding tools") as report:
+    with trust_notes(), progress("encoding tools") as report:
         if index is not None:
             return Engine.open(index, config=settings, progress=report)
         return Engine.from_tools(catalog_of(tools or []), settings, progress=report)

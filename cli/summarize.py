@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .console import counted, note, plain_table, progress, show, write_json
-from .options import JsonOption
-from .source import catalog_of
+from .options import ConfigOption, JsonOption, QuarantinedOption
+from .source import read_offered
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -57,16 +57,23 @@ def summarize(
     workers: Annotated[
         int, typer.Option("--workers", min=1, help="Prompts under way at a time.")
     ] = 4,
+    config: ConfigOption = None,
+    quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a summary of every tool, by definition; a run that was interrupted goes on.
 
+    Quarantined tools are left out unless asked for.
+
     Exits with 1 if the command answered nothing usable for some tool: these keep their offline
     summary and are asked again next time.
     """
+    from ..catalog import Catalog
     from ..loaders.summaries import SummaryRow, read_rows
 
-    catalog = catalog_of(tools)
+    catalog, left_out = read_offered(None, tools, config)
+    if left_out and not quarantined:
+        catalog = Catalog(tool for tool in catalog if tool.id not in left_out)
     by_hand = list(read_rows(overrides)) if overrides else []
     kept = _still_true(catalog, read_rows(out) if out.exists() else ())
     failures: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""`shortlist trust`: accept definitions, see what changed, approve what is held back."""
+"""`shortlist trust`: accept definitions, see what changed, approve what is quarantined."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, write_json
-from .options import JsonOption
-from .source import catalog_of
+from .options import IndexOption, JsonOption, ToolsOption
+from .source import catalog_of, read_catalog
 
 if TYPE_CHECKING:
-    from ..trust import Change
+    from ..catalog import Catalog
+    from ..trust import Change, Flag, Pins
 
-_HELD = 3
+_QUARANTINED = 3
 
 _ToolsOption = Annotated[
     list[Path],
@@ -30,7 +31,7 @@ _PinsOption = Annotated[
 ]
 
 trust = typer.Typer(
-    no_args_is_help=True, help="Definitions that are accepted, and those that are held back."
+    no_args_is_help=True, help="Accept definitions, see what changed, approve what is quarantined."
 )
 
 
@@ -40,43 +41,72 @@ def register(app: typer.Typer) -> None:
 
 
 @trust.command()
-def pin(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
-    """Pin each definition that has no pin yet; pins that exist stay where they are."""
-    from ..trust import Pins, Trust
+def init(
+    pins: _PinsOption,
+    tools: ToolsOption = None,
+    index: IndexOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create the file of pins: pin every definition of the tools or of the index as it is now.
 
-    catalog = catalog_of(tools)
-    before = Pins.read(pins)
+    A configuration that names a file of pins needs it to exist. The scan still holds back what
+    reads like orders; see `approve`.
+    """
+    from ..errors import PinsError
+    from ..trust import Pins
+
+    if pins.exists():
+        raise PinsError(
+            f"{pins}: exists already; `shortlist trust pin` adds the tools that have no pin"
+        )
+    _pin(read_catalog(index, tools), Pins(), pins, as_json)
+
+
+@trust.command()
+def pin(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
+    """Pin each definition that has no pin yet; pins that exist stay as they are.
+
+    Creates the file where there is none.
+    """
+    from ..trust import Pins
+
+    _pin(catalog_of(tools), Pins.read(pins, missing_ok=True), pins, as_json)
+
+
+def _pin(catalog: Catalog, before: Pins, path: Path, as_json: bool) -> None:
+    from ..trust import Trust
+
     after = before.pin(catalog)
-    after.save(pins)
-    held = Trust(pins=after).quarantined(catalog)
+    after.save(path)
+    flags = _quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         fresh = [tool_id for tool_id in after if tool_id not in before]
-        write_json({"pinned": fresh, "pins": len(after), "quarantined": held})
+        write_json({"pinned": fresh, "pins": len(after), "quarantined": _reasons(flags)})
         return
-    typer.echo(f"{pins}: {counted(len(after), 'pin')}, {len(after) - len(before):,} of them new")
-    _show_held(held)
+    typer.echo(f"{path}: {counted(len(after), 'pin')}, {len(after) - len(before):,} of them new")
+    _show(flags)
 
 
 @trust.command()
 def diff(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
-    """Show what is held back, and each changed definition as a diff; exits with 3 if any is."""
+    """Show what is quarantined, and each changed definition as a diff; exits with 3 if any is."""
     from ..trust import Pins, Trust
 
     catalog = catalog_of(tools)
     accepted = Pins.read(pins)
     changes = accepted.changes(catalog)
-    held = Trust(pins=accepted).quarantined(catalog)
+    flags = _quarantined(Trust(pins=accepted).flags(catalog))
     if as_json:
         new = [tool.id for tool in catalog if tool.id not in accepted]
         gone = [tool_id for tool_id in accepted if tool_id not in catalog]
         changed = [change.to_dict() for change in changes]
-        write_json({"changed": changed, "new": new, "gone": gone, "quarantined": held})
+        write_json({"changed": changed, "new": new, "gone": gone, "quarantined": _reasons(flags)})
     else:
         for change in changes:
             _show_change(change)
-        _show_held(held)
-    if held:
-        raise typer.Exit(_HELD)
+        _show(flags)
+    if flags:
+        raise typer.Exit(_QUARANTINED)
 
 
 @trust.command()
@@ -88,18 +118,21 @@ def approve(
     pins: _PinsOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Approve the definitions of these tools as they are now, and pin them."""
+    """Approve the definitions of these tools as they are now, and pin them.
+
+    Creates the file where there is none.
+    """
     from ..trust import Pins, Trust
 
     catalog = catalog_of(tools)
-    after = Pins.read(pins).approve([catalog.get(tool_id) for tool_id in ids])
+    after = Pins.read(pins, missing_ok=True).approve([catalog.get(tool_id) for tool_id in ids])
     after.save(pins)
-    held = Trust(pins=after).quarantined(catalog)
+    flags = _quarantined(Trust(pins=after).flags(catalog))
     if as_json:
-        write_json({"approved": ids, "quarantined": held})
+        write_json({"approved": ids, "quarantined": _reasons(flags)})
         return
     typer.echo(f"{pins}: approved {', '.join(ids)}")
-    _show_held(held)
+    _show(flags)
 
 
 def _show_change(change: Change) -> None:
@@ -110,8 +143,16 @@ def _show_change(change: Change) -> None:
             typer.echo(f"    {line}")
 
 
-def _show_held(held: Mapping[str, str]) -> None:
-    if not held:
-        typer.echo("nothing is held back")
-    for tool_id, reason in held.items():
-        typer.echo(f"held back: {tool_id}: {reason}")
+def _quarantined(flags: Mapping[str, Flag]) -> dict[str, Flag]:
+    return {tool_id: flag for tool_id, flag in flags.items() if flag.level == "quarantine"}
+
+
+def _reasons(flags: Mapping[str, Flag]) -> dict[str, str]:
+    return {tool_id: "; ".join(flag.reasons) for tool_id, flag in flags.items()}
+
+
+def _show(flags: Mapping[str, Flag]) -> None:
+    if not flags:
+        typer.echo("nothing is quarantined")
+    for tool_id, reason in _reasons(flags).items():
+        typer.echo(f"quarantined: {tool_id}: {reason}")

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
 from ..retrieval.selection import Hit, Selection
 from .measurements import DEPTH, measure
@@ -109,7 +110,7 @@ class Decider:
             ConfigError: it cannot be read or is of another form.
         """
         try:
-            saved = json.loads(Path(path).read_text(encoding="utf-8"))
+            saved = json.loads(read_text_file(path, error=ConfigError))
             if saved["format"] != _FORMAT:
                 raise ConfigError(
                     f"{path}: calibration of format {saved['format']!r}, not {_FORMAT}; "

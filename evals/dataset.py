@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog import Catalog
+from ..catalog.text_file import FILE_BYTES, open_file
 from ..errors import EvaluationError
 
 _CONTEXT = 600
@@ -167,7 +168,7 @@ def file_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         EvaluationError: it cannot be read.
     """
     try:
-        with path.open("rb") as lines:
+        with open_file(path, 4 * FILE_BYTES, error=EvaluationError) as lines:
             for number, line in enumerate(lines, start=1):
                 if line.strip():
                     yield number, line

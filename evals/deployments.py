@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool, read_tools
+from ..catalog.text_file import read_text_file
 from ..errors import EvaluationError
 
 #: Tools of a deployment, drawn evenly by logarithm; and of one server at most, drawn from these.
@@ -77,7 +78,7 @@ class Source:
         tools: dict[str, Tool] = {}
         rows: list[tuple[str, tuple[str, ...]]] = []
         for folder in folders:
-            found = read_tools(folder / "tools.jsonl", strict=False).tools
+            found = read_tools(folder / "tools.jsonl", strict=False, keep_ids=True).tools
             tools.update({tool.id: tool for tool in found if tool.server and tool.id not in tools})
             rows += [
                 (text, relevant)
@@ -131,8 +132,8 @@ class Source:
 
 def _rows(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     try:
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in read_text_file(path, error=EvaluationError).splitlines():
             row = json.loads(line)
             yield row["query"], tuple(row["relevant"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise EvaluationError(f"{path}: cannot be read as labelled requests: {error!r}") from error

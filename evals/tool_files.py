@@ -28,7 +28,7 @@ def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malform
     malformed: list[Malformed] = []
     tools: list[Tool] = []
     for path in map(Path, paths):
-        read = read_tools(path, strict=False)
+        read = read_tools(path, strict=False, keep_ids=True)
         tools.extend(read.tools)
         for one in read.rejected:
             name = f"tool {one.name!r}: " if one.name else ""

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..catalog.text_file import open_file
 from ..errors import EvaluationError, MissingExtraError
 from .dataset import Malformed, RowError, parse_object
 
@@ -102,7 +103,7 @@ def download(token: str | None) -> Path:
 
 
 def _raw_rows(file: Path) -> Iterator[bytes | Mapping[str, Any] | RowError]:
-    with file.open("rb") as held:
+    with open_file(file, None, error=EvaluationError) as held:
         start = held.read(4096)
         held.seek(0)
         if not start.strip():

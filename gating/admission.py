@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +34,7 @@ class Admission:
         index: the catalog version.
         evaluation: the rules in the agent's state.
         allowed: what the request was limited to.
-        quarantine: the tools held back until someone approves them.
+        quarantine: the tools that wait for an operator's approval.
         votes: what servers said of their tools for this turn.
 
     Attributes:
@@ -81,6 +82,15 @@ class Admission:
         """Rows of the admitted tools that take the turn, in order."""
         return self._claims[0]
 
+    def warnings(self, tool_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Id to the codes of what a scan warns about, for those of the tools that have any."""
+        flags = self._quarantine.flags
+        return {
+            tool_id: tuple(dict.fromkeys(finding.code for finding in flags[tool_id].findings))
+            for tool_id in tool_ids
+            if tool_id in flags
+        }
+
     def admits(self, tool_id: str) -> bool:
         """Whether the tool may be used; false for an id that the catalog does not hold."""
         row = self._row(tool_id)
@@ -115,15 +125,17 @@ class Admission:
         if row is None:
             return self.unknown(name)
         tool = self.index.tools[row]
-        return self.refusal(tool.id) or tool
+        refusal = self.refusal(tool.id)
+        # Who asks by a name alone is not told whose tool it is.
+        return tool if refusal is None else replace(refusal, tool_id=name)
 
     def unknown(self, asked: str) -> UnknownToolError:
         """The error for an id or name that is not there; names nothing that is not admitted."""
         text = asked if isinstance(asked, str) else repr(asked)
         text = text[:ID_LIMIT]
-        catalog = self._evaluation.catalog
-        everything = np.arange(len(self.index.tools))
-        rows = catalog.in_order(everything) if self.mask is None else catalog.by_id(self.mask)
+        rows = self.index.by_id(
+            np.ones(len(self.index.tools), np.bool_) if self.mask is None else self.mask
+        )
         tools = [self.index.tools[row] for row in rows.tolist()]
         return UnknownToolError(text, nearest_ids(text, tools))
 
@@ -136,7 +148,7 @@ class Admission:
         """The refusals, with what finds those nearest to a request."""
         if self.mask is None:
             return Denials()
-        order = self._evaluation.catalog.in_order
+        order = self.index.names.in_order
         return Denials(np.flatnonzero(~self.mask), self._refused, nearest, order)
 
     @cached_property
@@ -167,7 +179,7 @@ class Admission:
 
     def _decided(self) -> Mask | None:
         mask = self._evaluation.catalog.admitted(self._evaluation.truths)
-        for other in (self._allowed.mask, self._quarantine.spared(self.index)):
+        for other in (self._allowed.mask, self._quarantine.mask(self.index)):
             if other is not None:
                 mask = other if mask is None else mask & other
         rows = self.index.rows
@@ -183,8 +195,8 @@ class Admission:
     def _refused(self, row: int) -> Refusal:
         """The refusal of a row; what the agent's state cannot mend is named first."""
         tool_id = self.index.tools[row].id
-        if (why := self._quarantine.reasons.get(tool_id)) is not None:
-            return Refusal(tool_id, "quarantined", f"held back until approved: {why}")
+        if (quarantined := self._quarantine.refusal(tool_id)) is not None:
+            return quarantined
         if self._allowed.mask is not None and not self._allowed.mask[row]:
             reason = "it is not among the tools this request may use"
             return Refusal(tool_id, "not_allowed", reason)

@@ -7,23 +7,19 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..catalog import Tool
-from ..errors import ConfigError
+from ..retrieval.change import Change
+from ..retrieval.names import Names
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered
 from .gate import Gate
-from .matcher import Matcher
+from .matcher import Matcher, Rows
 from .pattern import Pattern
 from .rule import KINDS_PROVIDED, Rule
 from .state import Scalar, State
 
 _LOG = logging.getLogger(__name__)
 _ERROR_TEXT = 200
-# Globs of requests whose rows are remembered.
-_GRANTED = 64
-
-Rows = NDArray[np.intp]
 
 
 class CompiledGate:
@@ -34,9 +30,11 @@ class CompiledGate:
     Args:
         gate: the rules.
         tools: of the version, in order of row.
-        rows: tool id to row.
+        names: their rows by id.
+        matcher: of these tools; made here when absent.
 
     Attributes:
+        rows: tool id to row.
         nodes: every condition with the places of its parts in this list, parts first.
         places: each condition's place in `nodes`.
         demands: rules with a condition that concern some tool: the rule, the condition's place in
@@ -48,10 +46,13 @@ class CompiledGate:
         others: the other conditions, parts first, with their places and the places of their parts.
     """
 
-    def __init__(self, gate: Gate, tools: Sequence[Tool], rows: Mapping[str, int]) -> None:
+    def __init__(
+        self, gate: Gate, tools: Sequence[Tool], names: Names, matcher: Matcher | None = None
+    ) -> None:
         self.gate = gate
         self.tools = tools
-        self.rows = rows
+        self.names = names
+        self.rows: Mapping[str, int] = names.rows
         self.nodes: list[tuple[Condition, tuple[int, ...]]] = []
         self.places: dict[Condition, int] = {}
         self.demands: list[tuple[Rule, int, Mask]] = []
@@ -62,13 +63,21 @@ class CompiledGate:
         self.others: list[tuple[Condition, int, tuple[int, ...]]] = []
         self._spared: dict[int, Mask] = {}
         self._leading: dict[Condition, Rows | None] = {}
-        self._matcher = Matcher(tools)
-        self._granted: dict[str, Rows] = {}
+        self._matcher = Matcher(tools) if matcher is None else matcher
         for rule in gate.rules:
             self._add(rule)
         for condition, place in self.places.items():
             self._sort(condition, place)
         self._matcher.release()
+
+    def updated(self, change: Change, names: Names) -> CompiledGate:
+        """The gate over the next version; only the rows that differ are matched.
+
+        Args:
+            change: from this version to the next.
+            names: of the next version.
+        """
+        return CompiledGate(self.gate, change.tools, names, self._matcher.updated(change))
 
     def holding(self, state: State) -> Evaluation:
         """The gate's conditions in a state."""
@@ -95,17 +104,7 @@ class CompiledGate:
 
     def granted(self, glob: str) -> Rows:
         """Rows that a glob of a request matches exactly; none if it is no pattern."""
-        rows = self._granted.get(glob)
-        if rows is None:
-            try:
-                rows = np.flatnonzero(self._matcher.matching(Pattern(glob)))
-            except ConfigError:
-                rows = np.empty(0, np.intp)
-            if len(self._granted) >= _GRANTED:
-                self._granted.clear()
-            # Requests repeat their globs.
-            self._granted[glob] = rows
-        return rows
+        return self._matcher.granted(glob)
 
     def leading_to(self, condition: Condition) -> Rows | None:
         """Rows whose call leads to a simple condition's holding, by id; None where no call does."""
@@ -116,11 +115,7 @@ class CompiledGate:
 
     def by_id(self, mask: Mask) -> Rows:
         """Rows of a mask, in order of tool id: rows themselves may be in any order."""
-        return self.in_order(np.flatnonzero(mask))
-
-    def in_order(self, rows: Rows) -> Rows:
-        """The same rows in order of tool id."""
-        return rows if len(rows) < 2 else rows[np.argsort(self._ranks[rows])]
+        return self.names.by_id(mask)
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state after a call of this tool, with the milestones that rules say it reaches."""
@@ -131,14 +126,6 @@ class CompiledGate:
             if kind == "milestones" and row is not None and mask[row]
         ]
         return state.after_call(tool_id).reached(*reached)
-
-    @cached_property
-    def _ranks(self) -> Rows:
-        """Position of each row in order of tool id, shape (n,)."""
-        order = sorted(range(len(self.tools)), key=lambda row: self.tools[row].id)
-        ranks = np.empty(len(order), np.intp)
-        ranks[order] = np.arange(len(order))
-        return ranks
 
     def _add(self, rule: Rule) -> None:
         if rule.condition is not None:

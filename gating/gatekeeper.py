@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from threading import Lock
 from weakref import WeakKeyDictionary
 
 from ..errors import RequestError
+from ..processes import GuardedLock
 from ..retrieval.index import Index
 from .admission import Admission
 from .allowed import Allowed
@@ -33,7 +33,7 @@ class Gatekeeper:
         # Weak, so that a catalog version goes with its last request.
         self._compiled: WeakKeyDictionary[Index, CompiledGate] = WeakKeyDictionary()
         self._problems: WeakKeyDictionary[Index, tuple[Problem, ...]] = WeakKeyDictionary()
-        self._lock = Lock()
+        self._lock = GuardedLock("engine")
 
     def over(self, index: Index) -> CompiledGate:
         """The gate compiled for a catalog version, once; what is wrong with it is logged."""
@@ -41,7 +41,7 @@ class Gatekeeper:
             compiled = self._compiled.get(index)
         if compiled is None:
             # Not under the lock: requests to the version before must not wait for this one.
-            compiled = CompiledGate(self.gate, index.tools, index.rows)
+            compiled = self._compile(index)
             problems = rule_problems(self.gate) + catalog_problems(compiled)
             for problem in problems:
                 _LOG.warning("gate: %s", problem)
@@ -49,6 +49,16 @@ class Gatekeeper:
                 compiled = self._compiled.setdefault(index, compiled)
                 self._problems[index] = problems
         return compiled
+
+    def _compile(self, index: Index) -> CompiledGate:
+        """The gate over a version, made from that of the version before where there is one."""
+        if (change := index.change) is not None:
+            with self._lock:
+                known = list(self._compiled.values())
+            for compiled in known:
+                if compiled.tools is change.before:
+                    return compiled.updated(change, index.names)
+        return CompiledGate(self.gate, index.tools, index.names)
 
     def problems(self, index: Index) -> tuple[Problem, ...]:
         """What is wrong with the rules over a catalog version."""
@@ -67,7 +77,7 @@ class Gatekeeper:
 
         Args:
             index: the version.
-            quarantine: the tools held back until someone approves them.
+            quarantine: the tools that wait for an operator's approval.
             state: what the agent holds; nothing when absent.
             allowed: ids and globs the request is limited to, see `Allowed.of`; None for no limit.
             votes: what servers say of their tools for this turn.

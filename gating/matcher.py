@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..errors import ConfigError
+from ..retrieval.change import Change, patched
 from .condition import Mask
 from .conditions import json_key
 from .hints import hints
@@ -16,7 +18,10 @@ from .pattern import Pattern, fold
 from .rule import Rule
 from .state import Scalar
 
-_Rows = Mapping[str, Sequence[int]]
+Rows = NDArray[np.intp]
+_Table = dict[str, list[int]]
+#: Globs of requests whose rows are remembered.
+_GRANTED = 64
 
 
 class Matcher:
@@ -31,52 +36,72 @@ class Matcher:
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = tools
-        self._masks: dict[tuple[Pattern, bool], Mask] = {}
-        self._annotations: dict[tuple[str, tuple[bool, Scalar]], Mask] = {}
+        # Keys: pattern and folded; globs of servers and folded; annotation and value.
+        self._masks: dict[Hashable, Mask] = {}
+        self._granted: dict[str, Rows] = {}
+        self._granting = _Texts(tools, folded=False)
         self.release()
 
+    def updated(self, change: Change) -> Matcher:
+        """The matcher of the next version, which looks only at the rows that differ.
+
+        Until `release`, masks that this one has are copied and changed in those rows.
+
+        Args:
+            change: from this version to the next.
+        """
+        made, changed = Matcher(change.tools), Matcher(change.changed())
+        made._last = dict(self._masks), change, changed
+        made._granting = self._granting.updated(change)
+        gone = np.zeros(max(len(change.before), len(change.tools)), np.bool_)
+        gone[change.gone()] = True
+        # A copy, for requests of this version may add to it.
+        for glob, rows in dict(self._granted).items():
+            fresh = change.rows[changed.granted(glob)]
+            made._granted[glob] = np.sort(np.concatenate([rows[~gone[rows]], fresh]))
+        return made
+
     def release(self) -> None:
-        """Free the lookup tables, which are made again when needed; masks are kept."""
-        count = len(self._tools)
-        self._exact = _Texts(self._tools, range(count), folded=False)
-        self._folded = _Texts(self._tools, range(count), folded=True)
-        self._changed: _Texts | None = None
+        """Free lookup tables and the last version's masks; what this version has made stays."""
+        self._exact = _Texts(self._tools, folded=False)
+        self._folded = _Texts(self._tools, folded=True)
+        self._changed_by_folding: _Texts | None = None
         self._hints: list[Mapping[str, Any]] | None = None
+        self._last: tuple[Mapping[Hashable, Mask], Change, Matcher] | None = None
 
     def meant(self, pattern: Pattern, *, folded: bool = False) -> Mask:
         """Rows a pattern matches, shape (n,); with `folded`, exactly or folded.
 
         Both are one object where they are equal.
         """
-        if (pattern, folded) not in self._masks:
-            if folded:
-                exact = self.meant(pattern)
-                wider = exact | self._texts_for(pattern).matching(pattern)
-                mask = exact if bool((wider == exact).all()) else wider
-            else:
-                mask = self.matching(pattern)
-            self._masks[pattern, folded] = mask
-        return self._masks[pattern, folded]
+        key = pattern, folded
+        if key not in self._masks:
+            mask = self._made(key, lambda matcher: matcher._matching(pattern, folded))
+            if folded and bool((mask == (exact := self.meant(pattern))).all()):
+                mask = exact
+            self._masks[key] = mask
+        return self._masks[key]
 
-    def matching(self, pattern: Pattern) -> Mask:
-        """Rows a pattern matches exactly, shape (n,); not remembered."""
-        return self._exact.matching(pattern)
+    def granted(self, glob: str) -> Rows:
+        """Rows that a glob of a request matches exactly; none if it is no pattern."""
+        rows = self._granted.get(glob)
+        if rows is None:
+            try:
+                rows = np.flatnonzero(self._granting.matching(Pattern(glob)))
+            except ConfigError:
+                rows = np.empty(0, np.intp)
+            if len(self._granted) >= _GRANTED:
+                self._granted.clear()
+            # Requests repeat their globs.
+            self._granted[glob] = rows
+        return rows
 
     def annotated(self, name: str, value: Scalar) -> Mask:
         """Rows whose annotation has this value, shape (n,)."""
-        truth, _ = key = json_key(value)
-        if (name, key) not in self._annotations:
-            if self._hints is None:
-                self._hints = [hints(tool.annotations) for tool in self._tools]
-            self._annotations[name, key] = np.fromiter(
-                (
-                    isinstance(said := given.get(name), bool) == truth and said == value
-                    for given in self._hints
-                ),
-                np.bool_,
-                len(self._tools),
-            )
-        return self._annotations[name, key]
+        key = name, json_key(value)
+        if key not in self._masks:
+            self._masks[key] = self._made(key, lambda matcher: matcher._annotated(name, value))
+        return self._masks[key]
 
     def concerned(self, rule: Rule, *, folded: bool = False) -> Mask:
         """Rows that all selectors of a rule match, shape (n,); with `folded`, exactly or folded."""
@@ -90,90 +115,147 @@ class Matcher:
             mask &= self.annotated(one.name, one.value)
         return mask
 
+    def _made(self, key: Hashable, make: Callable[[Matcher], Mask]) -> Mask:
+        """A mask, made of the last version's and a mask of the changed rows where that is there."""
+        if self._last is not None:
+            masks, change, changed = self._last
+            if (mask := masks.get(key)) is not None:
+                return patched(mask, len(self._tools), change.rows, make(changed))
+        return make(self)
+
+    def _matching(self, pattern: Pattern, folded: bool) -> Mask:
+        if not folded:
+            return self._exact.matching(pattern)
+        return self.meant(pattern) | self._texts_for(pattern).matching(pattern)
+
+    def _annotated(self, name: str, value: Scalar) -> Mask:
+        truth = isinstance(value, bool)
+        if self._hints is None:
+            self._hints = [hints(tool.annotations) for tool in self._tools]
+        return np.fromiter(
+            (
+                isinstance(said := given.get(name), bool) == truth and said == value
+                for given in self._hints
+            ),
+            np.bool_,
+            len(self._tools),
+        )
+
+    def _served(self, globs: tuple[Pattern, ...], folded: bool) -> Mask:
+        key = globs, folded
+        if key not in self._masks:
+            self._masks[key] = self._made(key, lambda matcher: matcher._serving(globs, folded))
+        return self._masks[key]
+
+    def _serving(self, globs: tuple[Pattern, ...], folded: bool) -> Mask:
+        mask = self._exact.served(globs)
+        return mask | self._folded.served(globs) if folded else mask
+
     def _texts_for(self, pattern: Pattern) -> _Texts:
         """The folded texts to try after an exact match, fewer where those left match the same."""
         if pattern.text != fold(pattern.text):
             return self._folded
-        if self._changed is None:
+        if self._changed_by_folding is None:
             changed = [
                 row
                 for row, tool in enumerate(self._tools)
                 for text in (f"{tool.server or ''}/{tool.name}/{tool.id}",)
                 if fold(text) != text
             ]
-            self._changed = _Texts(self._tools, changed, folded=True)
-        return self._changed
+            self._changed_by_folding = _Texts(self._tools, folded=True, rows=changed)
+        return self._changed_by_folding
 
-    def _served(self, globs: Sequence[Pattern], folded: bool) -> Mask:
-        mask = self._exact.served(globs)
-        return mask | self._folded.served(globs) if folded else mask
+
+def _plain_id(tool: Tool) -> str | None:
+    # An id of one's own choosing without a slash is a name as well.
+    return tool.id if "/" not in tool.id and tool.id != tool.name else None
+
+
+def _qualified(tool: Tool) -> str | None:
+    """`server/name` of a tool whose id is another."""
+    name = None if tool.server is None else f"{tool.server}/{tool.name}"
+    return None if name == tool.id else name
+
+
+_TEXTS: Mapping[str, Callable[[Tool], str | None]] = {
+    "id": lambda tool: tool.id,
+    "qualified": _qualified,
+    "name": lambda tool: tool.name,
+    "plain_id": _plain_id,
+    "server": lambda tool: tool.server,
+}
 
 
 class _Texts:
-    """Ids, names and servers of tools, as they are or folded, and the rows that have them."""
+    """Rows of tools by their ids, names and servers, as they are or folded.
 
-    def __init__(self, tools: Sequence[Tool], rows: Sequence[int], *, folded: bool) -> None:
+    Args:
+        tools: of a catalog version, in order of row.
+        folded: whether the texts are folded.
+        rows: of the tools looked at; all when absent.
+    """
+
+    def __init__(
+        self, tools: Sequence[Tool], *, folded: bool, rows: Sequence[int] | None = None
+    ) -> None:
         self._tools = tools
-        self._rows = rows
+        self._rows = range(len(tools)) if rows is None else rows
         self._is_folded = folded
-        self._form: Callable[[str], str] = fold if folded else str
+        # Made when first needed.
+        self._tables: dict[str, _Table] = {}
+
+    def updated(self, change: Change) -> _Texts:
+        """The texts of the next version, for texts of all tools."""
+        made = _Texts(change.tools, folded=self._is_folded)
+        for kind, table in dict(self._tables).items():
+            made._tables[kind] = self._patched(kind, table, change)
+        return made
 
     def matching(self, pattern: Pattern) -> Mask:
+        """Rows that a pattern matches, shape (n,)."""
         mask = np.zeros(len(self._tools), np.bool_)
-        tables: list[_Rows] = []
+        kinds: list[str] = []
         if pattern.by_id(self._is_folded):
-            tables += [self._ids, self._qualified]
+            kinds += ["id", "qualified"]
         if pattern.by_name:
-            tables += [self._names, self._plain_ids]
-        for rows in tables:
+            kinds += ["name", "plain_id"]
+        for kind in kinds:
+            rows = self._table(kind)
             for text in pattern.fitting(rows, folded=self._is_folded):
                 mask[rows[text]] = True
         return mask
 
     def served(self, globs: Sequence[Pattern]) -> Mask:
+        """Rows of the servers that one of the globs matches, shape (n,)."""
         mask = np.zeros(len(self._tools), np.bool_)
-        for server, rows in self._servers.items():
+        for server, rows in self._table("server").items():
             if any(glob.fits(server, folded=self._is_folded) for glob in globs):
                 mask[rows] = True
         return mask
 
-    def _numbered(self) -> Iterator[tuple[int, Tool]]:
-        return ((row, self._tools[row]) for row in self._rows)
+    def _table(self, kind: str) -> _Table:
+        table = self._tables.get(kind)
+        if table is None:
+            table = {}
+            for row, text in self._placed(kind, self._tools, self._rows):
+                table.setdefault(text, []).append(row)
+            self._tables[kind] = table
+        return table
 
-    @cached_property
-    def _ids(self) -> _Rows:
-        return self._grouped((tool.id, row) for row, tool in self._numbered())
+    def _patched(self, kind: str, table: _Table, change: Change) -> _Table:
+        made = dict(table)
+        # New lists throughout: those there are the version before's as well.
+        for row, text in self._placed(kind, change.before, change.gone()):
+            made[text] = [one for one in made[text] if one != row]
+            if not made[text]:
+                del made[text]
+        for row, text in self._placed(kind, change.tools, change.rows.tolist()):
+            made[text] = [*made.get(text, ()), row]
+        return made
 
-    @cached_property
-    def _plain_ids(self) -> _Rows:
-        # An id of one's own choosing without a slash is a name as well.
-        return self._grouped(
-            (tool.id, row)
-            for row, tool in self._numbered()
-            if "/" not in tool.id and tool.id != tool.name
-        )
-
-    @cached_property
-    def _qualified(self) -> _Rows:
-        """Rows by `server/name`, of the tools whose id is another."""
-        return self._grouped(
-            (f"{tool.server}/{tool.name}", row)
-            for row, tool in self._numbered()
-            if tool.server is not None and tool.id != f"{tool.server}/{tool.name}"
-        )
-
-    @cached_property
-    def _names(self) -> _Rows:
-        return self._grouped((tool.name, row) for row, tool in self._numbered())
-
-    @cached_property
-    def _servers(self) -> _Rows:
-        return self._grouped(
-            (tool.server, row) for row, tool in self._numbered() if tool.server is not None
-        )
-
-    def _grouped(self, pairs: Iterable[tuple[str, int]]) -> _Rows:
-        rows: dict[str, list[int]] = {}
-        for text, row in pairs:
-            rows.setdefault(self._form(text), []).append(row)
-        return rows
+    def _placed(
+        self, kind: str, tools: Sequence[Tool], rows: Iterable[int]
+    ) -> list[tuple[int, str]]:
+        """Rows with their text of a kind, for the tools that have one."""
+        form, text_of = fold if self._is_folded else str, _TEXTS[kind]
+        return [(row, form(text)) for row in rows if (text := text_of(tools[row])) is not None]

@@ -14,12 +14,16 @@ def originals(catalog: Catalog, pins: Path | None, approved: Collection[str]) ->
     Args:
         catalog: the tools.
         pins: file of accepted definitions; None for none.
-        approved: ids approved by configuration.
+        approved: `id` or `id@fingerprint`, as the configuration approves them.
 
     Raises:
-        PinsError: the file of pins cannot be read.
+        PinsError: the file of pins is missing or cannot be read.
     """
-    trusted = {tool_id for tool_id in approved if tool_id in catalog}
+    trusted = {
+        tool.id
+        for tool in catalog
+        if tool.id in approved or f"{tool.id}@{tool.fingerprint}" in approved
+    }
     if pins is not None:
         from ..trust import Pins
 

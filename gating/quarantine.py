@@ -1,67 +1,93 @@
-"""Tools held back until someone approves them, whatever a request's state."""
+"""Quarantine: which rows of a catalog version wait for an operator's approval."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import RequestError
 from ..retrieval.index import Index
+from ..retrieval.refusal import Refusal
 from .condition import Mask
+
+if TYPE_CHECKING:
+    from ..trust import Flag
+
+_BY_OPERATOR = "held_by_operator"
+_WAITS = "It waits for an operator's approval."
 
 
 class Quarantine:
-    """Tool ids with the reason each is held back; immutable.
+    """Quarantined tool ids; immutable. Models and events see fixed sentences only.
 
     Args:
-        given: id to reason, as told; an id that a catalog lacks is held back once it comes.
-        judged: id to reason, as `Screening` finds in a catalog version.
+        given: id to an operator's reason, which only operators see; an id that a catalog lacks
+            counts once it comes.
+        judged: id to the flag that `trust` decided on, warnings included.
 
     Attributes:
-        reasons: both together.
+        given: as given.
+        flags: `judged`.
+        reasons: id to the reason, for operators.
 
     Raises:
-        RequestError: no mapping of ids to reasons.
+        RequestError: `given` is no mapping of ids to reasons.
     """
 
-    __slots__ = ("_given", "_held", "_judged", "reasons")
+    __slots__ = ("_mask", "flags", "given", "reasons")
 
     def __init__(
-        self, given: Mapping[str, str] | None = None, judged: Mapping[str, str] | None = None
+        self, given: Mapping[str, str] | None = None, judged: Mapping[str, Flag] | None = None
     ) -> None:
-        told = {} if given is None else given
-        if not isinstance(told, Mapping) or not all(
-            isinstance(text, str) for pair in told.items() for text in pair
+        reasons = {} if given is None else given
+        if not isinstance(reasons, Mapping) or not all(
+            isinstance(text, str) for pair in reasons.items() for text in pair
         ):
             raise RequestError("quarantined: a mapping of tool ids to reasons")
-        self._given = dict(told)
-        self._judged = dict(judged or {})
-        self.reasons: Mapping[str, str] = MappingProxyType(self._judged | self._given)
-        self._held: tuple[Index | None, Mask | None] = (None, None)
+        self.given: Mapping[str, str] = MappingProxyType(dict(reasons))
+        self.flags: Mapping[str, Flag] = MappingProxyType(dict(judged or {}))
+        sentences = {
+            tool_id: flag.sentence
+            for tool_id, flag in self.flags.items()
+            if flag.level == "quarantine"
+        }
+        self.reasons: Mapping[str, str] = MappingProxyType(sentences | self.given)
+        self._mask: tuple[Index | None, Mask | None] = (None, None)
 
     def replaced(
-        self, given: Mapping[str, str] | None = None, judged: Mapping[str, str] | None = None
+        self, given: Mapping[str, str] | None = None, judged: Mapping[str, Flag] | None = None
     ) -> Quarantine:
-        """This one with other reasons of a kind; those not given stay as they are.
+        """A copy with other reasons, other flags, or both; those not given stay.
 
         Raises:
-            RequestError: no mapping of ids to reasons.
+            RequestError: `given` is no mapping of ids to reasons.
         """
         return Quarantine(
-            self._given if given is None else given, self._judged if judged is None else judged
+            self.given if given is None else given, self.flags if judged is None else judged
         )
 
-    def spared(self, index: Index) -> Mask | None:
-        """Rows of a catalog version that are not held back, shape (n,); None for all of them."""
-        known, spared = self._held
+    def mask(self, index: Index) -> Mask | None:
+        """Rows of a catalog version that are not quarantined, shape (n,); None for all of them."""
+        known, mask = self._mask
         if known is not index:
             rows = [index.rows[tool_id] for tool_id in self.reasons if tool_id in index.rows]
-            spared = None
+            mask = None
             if rows:
-                spared = np.ones(len(index.rows), np.bool_)
-                spared[rows] = False
-            # One version is asked about at a time, but for requests that are under way.
-            self._held = (index, spared)
-        return spared
+                mask = np.ones(len(index.rows), np.bool_)
+                mask[rows] = False
+            # Requests ask about one version at a time, except those already under way.
+            self._mask = (index, mask)
+        return mask
+
+    def refusal(self, tool_id: str) -> Refusal | None:
+        """The refusal of a quarantined tool: a code and a fixed sentence; None for another."""
+        if tool_id not in self.reasons:
+            return None
+        code, sentence = _BY_OPERATOR, _WAITS
+        flag = self.flags.get(tool_id)
+        if flag is not None and flag.level == "quarantine":
+            code, sentence = flag.code, flag.sentence
+        return Refusal(tool_id, "quarantined", sentence, (), {"code": code})

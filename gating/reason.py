@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from ..retrieval.refusal import Refusal
-from .compiled import Evaluation, Rows
+from .compiled import Evaluation
 from .condition import REFUSALS, Condition, Mask, Values
-from .conditions import AllOf, AnyOf
+from .conditions import After, AllOf, AnyOf
+from .matcher import Rows
 from .satisfiable import simple
 
 #: Tools named as leading to another, at most.
 UNLOCKING = 5
+_HIDDEN = "a tool that may not be used here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Reasons:
         return Refusal(
             compiled.tools[row].id,
             lack.kind,
-            f"needs {needs}{wrong}",
+            f"needs {self._discreet(needs, failing)}{wrong}",
             self._ids(lack.unlocking),
             {
                 "rules": [name for names in failing.values() for name in names],
@@ -100,11 +102,28 @@ class Reasons:
     def _detail(self, condition: Condition) -> dict[str, Any]:
         """JSON form of a condition that does not hold."""
         form = condition.to_dict()
+        if self._names_hidden(condition):
+            form["after"] = _HIDDEN
         for part in self._silent(condition):
             form |= {**part.to_dict(), "error": self._evaluation.errors[part]}
         if unlocked_by := self._ids(self._unlocking(condition)):
             form["unlocked_by"] = list(unlocked_by)
         return form
+
+    def _discreet(self, text: str, conditions: Iterable[Condition]) -> str:
+        """A reason without the patterns of tools that the request may not use: they may be ids."""
+        for condition in conditions:
+            for part in simple(condition):
+                if isinstance(part, After) and self._names_hidden(part):
+                    text = text.replace(repr(part.pattern.text), _HIDDEN)
+        return text
+
+    def _names_hidden(self, condition: Condition) -> bool:
+        """Whether it waits for a call of tools of the catalog of which none is admitted."""
+        if not isinstance(condition, After) or self._unlocking(condition) is not None:
+            return False
+        rows = self._evaluation.catalog.leading_to(condition)
+        return rows is not None and len(rows) > 0
 
     def _ids(self, rows: Rows | None) -> tuple[str, ...]:
         tools = self._evaluation.catalog.tools

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..catalog import Tool
+from ..catalog.short import ShortDefinition, short_definition
 from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 #: is offered now, and the model calls again. `invalid`: the arguments do not fit the schema.
 #: `denied`: not permitted. `unknown`: no such tool.
 Status = Literal["passed", "promoted", "invalid", "denied", "unknown"]
+
+
+#: Tokens of the definition that a `promoted` verdict shows. A definition may hold ten times as
+#: many, and a stranger writes it.
+DEFINITION_TOKENS = 3_500
+_SHORTENED = " Its definition is long: parts of its description and schema are left out here."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,10 @@ class Verdict:
     renamed: bool = False
 
     @property
+    def _definition(self) -> ShortDefinition:
+        return ShortDefinition("", {}, False) if self.tool is None else _shown(self.tool)
+
+    @property
     def passed(self) -> bool:
         """Whether the call may go ahead."""
         return self.status == "passed"
@@ -63,7 +75,7 @@ class Verdict:
             return (
                 f"{name} was not among the tools offered. It is now: call it again with "
                 "arguments that fit its input_schema."
-            )
+            ) + (_SHORTENED if self._definition.shortened else "")
         if self.status == "invalid":
             listed = "; ".join(map(str, self.problems))
             return f"The arguments do not fit: {listed}. Correct them and call again."
@@ -101,8 +113,10 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """What the model is answered with, JSON-able.
 
-        `{"error": "tool_not_available", ...}` for a tool that was not offered, is held back or does
+        `{"error": "tool_not_available", ...}` for a tool that was not offered, is denied or does
         not exist, extended by what mends it; `{"error": "invalid_arguments", ...}` for arguments.
+        The definition of a promoted tool takes at most some 4,000 tokens; `"shortened": true` says
+        that parts of it are left out.
         """
         if self.status == "passed":
             return {"status": "passed", "tool": self.tool.id if self.tool else self.asked}
@@ -115,8 +129,11 @@ class Verdict:
         if self.tool is not None and not self.renamed:
             held["tool"] = self.tool.id
         if self.status == "promoted" and self.tool is not None:
-            held["input_schema"] = self.tool.input_schema
-            held["description"] = self.tool.description
+            definition = self._definition
+            held["input_schema"] = definition.input_schema
+            held["description"] = definition.description
+            if definition.shortened:
+                held["shortened"] = True
         if self.refusal is not None:
             held |= self.refusal.to_dict()
         if self.status == "unknown":
@@ -124,3 +141,10 @@ class Verdict:
         if self.problems:
             held["problems"] = [problem.to_dict() for problem in self.problems]
         return held
+
+
+@lru_cache(64)
+def _shown(tool: Tool) -> ShortDefinition:
+    from ..models import TokenCounter
+
+    return short_definition(tool, DEFINITION_TOKENS, TokenCounter().count)

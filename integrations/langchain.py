@@ -74,8 +74,8 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         **settings: Any,
     ) -> None:
         super().__init__()
-        self.tools = list(tools)
-        self._ours = AgentTools(self.tools, engine)
+        self._ours = AgentTools(tools, engine)
+        self.tools = list(self._ours.by_name.values())
         self.engine = self._ours.engine
         self._state = State() if state is None else state
         self._settings: dict[str, Any] = {**_SETTINGS, **settings}

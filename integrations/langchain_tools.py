@@ -24,11 +24,18 @@ def catalog_of(tools: Iterable[BaseTool]) -> list[Tool]:
         tools: with names that differ.
 
     Raises:
-        RequestError: a name comes twice.
+        RequestError: something that is no tool, or a name that comes twice.
         ToolError: a tool that cannot be read.
     """
+    if not isinstance(tools, Iterable):
+        raise RequestError(f"tools: a list of LangChain tools, not {type(tools).__name__}")
     made: dict[str, Tool] = {}
-    for tool in tools:
+    for place, tool in enumerate(tools):
+        if not isinstance(tool, BaseTool):
+            raise RequestError(
+                f"tools[{place}]: a LangChain tool, not {type(tool).__name__}; make one of a "
+                "function with the decorator langchain_core.tools.tool"
+            )
         if tool.name in made:
             raise RequestError(f"tools: two are named {tool.name!r}; an agent can run only one")
         told = tool.metadata or {}
@@ -61,6 +68,7 @@ class AgentTools:
     """
 
     def __init__(self, tools: Sequence[BaseTool], engine: Engine | None) -> None:
+        tools = list(tools) if isinstance(tools, Iterable) else tools
         catalog = catalog_of(tools)
         self.by_name = {tool.name: tool for tool in tools}
         self.engine = Engine.from_tools(catalog) if engine is None else engine

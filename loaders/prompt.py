@@ -71,7 +71,7 @@ class Prompt:
     Attributes:
         catalog: the version shown.
         passes_through: whether the whole catalog is in the prefix.
-        withheld: ids that are neither shown nor promoted.
+        withheld: ids that are not promoted; assign others where the prefix shows none of them.
         shown_as: id to fingerprint of the definition that a promoted tool is shown with.
         in_prefix: ids of the tools that can be called from the prefix alone.
 

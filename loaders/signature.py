@@ -1,4 +1,4 @@
-"""A tool's arguments on one line, and its input schema without prose."""
+"""A tool's arguments on one line."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ _VALUES = 8
 _VALUE_LETTERS = 32
 _DEPTH = 4
 """Levels of objects, arrays, alternatives and references entered."""
-_PROSE = frozenset(("description", "title", "examples", "example", "$comment", "$schema", "$id"))
-_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
-_LITERAL = frozenset(("const", "enum", "default", "required"))
 
 
 def signature(tool: Tool) -> str:
@@ -43,31 +40,6 @@ def call_form(tool: Tool) -> str:
     needed, free = written[: len(required)], written[len(required) :]
     more = ["..."] * (len(ordered) > _ARGUMENTS)
     return f"({'; '.join(filter(None, (', '.join(needed), ' '.join(free + more))))})"
-
-
-def without_prose(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that accepts the same values, without the texts that explain them.
-
-    Args:
-        schema: any JSON Schema; it is not changed.
-    """
-    return {
-        key: _bare(key, value)
-        for key, value in schema.items()
-        if key not in _PROSE or not isinstance(value, str | list)
-    }
-
-
-def _bare(key: str, value: Any) -> Any:
-    if key in _LITERAL:
-        return value
-    if isinstance(value, dict):
-        if key in _NAMED:
-            return {name: _bare("", child) for name, child in value.items()}
-        return without_prose(value)
-    if isinstance(value, list):
-        return [_bare("", child) for child in value]
-    return value
 
 
 def _fields(schema: dict[str, Any], references: References, depth: int) -> str:

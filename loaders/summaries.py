@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ..catalog import Tool
 from ..catalog.fingerprint import canonical_json, digest
+from ..catalog.text_file import read_text_file
 from ..errors import SummaryError
 from .recent import Recent
 from .summary import bounded, summarize
@@ -96,10 +97,7 @@ def read_rows(path: Path | str) -> Iterator[SummaryRow]:
     Raises:
         SummaryError: the file cannot be read, or a row is not one; names the line.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SummaryError(f"cannot read summaries from {path}: {error}") from error
+    text = read_text_file(path, error=SummaryError)
     whole = _parsed(text)
     if isinstance(whole, dict) and "summary" not in whole:
         yield from _by_hand(whole, path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import onnxruntime as ort
@@ -21,6 +23,8 @@ _INTEGER_TYPES: dict[str, type[np.signedinteger[Any]]] = {
 }
 _TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _TEXTS_PER_TASK = 16
+#: Every ONNX session of this process that is alive.
+_ALIVE: WeakSet[ort.InferenceSession] = WeakSet()
 
 
 def default_threads() -> int:
@@ -158,9 +162,25 @@ def _open(path: Path, threads: int) -> ort.InferenceSession:
     # Threads that spin while idle take the cores from other callers and from everything else.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise ModelError(f"{path}: ONNX Runtime cannot open it: {error}") from error
+    _ALIVE.add(session)
+    return session
+
+
+def _keep_copies() -> None:
+    """Keep the copies that a fork made of sessions from ever being destroyed.
+
+    The destructor joins the session's threads, which the child does not have: it would hang when
+    it drops an engine or exits.
+    """
+    for session in _ALIVE:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_keep_copies)
 
 
 def _input_types(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import RequestError
 from .index import Index
+from .names import asked_name
 from .query import Query, Ranking, by_id
 from .run import Run
 from .selection import Hit, Placement
@@ -72,12 +73,13 @@ def permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, rows: int) -> Ra
 def promoted(
     index: Index, query: Query, ranking: Ranking, claimed: Sequence[int] = ()
 ) -> tuple[Ranking, First]:
-    """The ranking with tools of exactly this id or name first, then those claimed."""
+    """The ranking with the tool of exactly this id first, those of this name, those claimed."""
     named = [row for row in index.named(query.text) if query.allowed is None or query.allowed[row]]
     if not named and not claimed:
         return ranking, First()
     places = {row: place for place, row in enumerate(ranking.rows.tolist())}
-    named.sort(key=lambda row: (places.get(row, len(places)), index.tools[row].id))
+    owner = index.rows.get(asked_name(query.text))
+    named.sort(key=lambda row: (row != owner, places.get(row, len(places)), index.tools[row].id))
     first = list(dict.fromkeys([*named, *claimed]))
     rest = ~np.isin(ranking.rows, first)
     top = max(float(ranking.scores[0]) if len(ranking) else 0.0, 0.0)

@@ -129,11 +129,23 @@ class HnswIndex:
         return type(self)(vectors, self._graph, self._settings, exact, changed)
 
     def save(self, folder: Path) -> None:
-        """Write the graph into an existing folder, built anew if rows have changed since."""
+        """Write the graph into an existing folder, built anew if rows have changed since.
+
+        Raises:
+            OSError: the disk refuses.
+        """
         if not self._valid.all() or len(self._changed):
             type(self).build(self._vectors, **dict(self._settings)).save(folder)
-        else:
-            self._graph.save_index(str(folder / _FILE))
+            return
+        path = folder / _FILE
+        try:
+            self._graph.save_index(str(path))
+        except RuntimeError as error:
+            raise OSError(f"{path}: hnswlib cannot write: {error}") from error
+        # hnswlib does not say so where a full disk cuts its file short.
+        size = self._graph.index_file_size()
+        if path.stat().st_size != size:
+            raise OSError(f"{path}: {path.stat().st_size} of {size} bytes written; no room left?")
 
     def search(
         self, vector: NDArray[np.float32], depth: int, allowed: NDArray[np.bool_] | None = None

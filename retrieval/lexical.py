@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import tempfile
-import weakref
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -72,25 +70,20 @@ class TantivyIndex:
         return cls._over(_Shared(index, None), boosts, _Delta(documents, len(documents)))
 
     @classmethod
-    def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self:
+    def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self | None:
         """Open a saved index in place; its files are mapped, not read, and never written.
 
-        Tantivy writes a lock file even to read, so a folder that cannot be written is copied.
+        None for a folder that cannot be written: tantivy needs a lock file even to read, so the
+        caller builds the index anew in memory. A copy on disk would stay behind a killed process.
         """
         boosts = _positive(boosts)
-        copied = folder.is_dir() and not os.access(folder, os.W_OK)
-        if copied:
-            copy = Path(tempfile.mkdtemp(prefix="shortlist-lexical-"))
-            shutil.copytree(folder, copy, dirs_exist_ok=True, copy_function=shutil.copyfile)
-            folder = copy
+        if folder.is_dir() and not os.access(folder, os.W_OK):
+            return None
         try:
             index = tantivy.Index.open(str(folder))
+            return cls._over(_Shared(index, folder), boosts, None)
         except ValueError as error:
             raise StoreError(f"{folder}: not a readable lexical index ({error})") from error
-        loaded = cls._over(_Shared(index, folder), boosts, None)
-        if copied:
-            weakref.finalize(loaded, shutil.rmtree, folder, ignore_errors=True)
-        return loaded
 
     @classmethod
     def _over(cls, shared: _Shared, boosts: Mapping[str, float], delta: _Delta | None) -> Self:
@@ -128,16 +121,27 @@ class TantivyIndex:
             return type(self)(self._shared, self._boosts, delta)
 
     def save(self, folder: Path) -> None:
-        """Write the index into a new folder, as if built anew."""
+        """Write the index into a new folder, as if built anew.
+
+        Raises:
+            OSError: the disk refuses.
+        """
         if self._shared.folder is not None:
             ignored = shutil.ignore_patterns(".*", "*.lock")
             shutil.copytree(self._shared.folder, folder, ignore=ignored)
-            return
-        folder.mkdir(parents=True)
-        index = tantivy.Index(self._schema, path=str(folder))
-        _fill(index, self._delta.documents, self._boosts)
-        for lock in folder.glob("*.lock"):
-            lock.unlink()
+        else:
+            folder.mkdir(parents=True)
+            try:
+                index = tantivy.Index(self._schema, path=str(folder))
+                _fill(index, self._delta.documents, self._boosts)
+            except ValueError as error:
+                raise OSError(f"tantivy cannot write: {error}") from error
+            for lock in folder.glob("*.lock"):
+                lock.unlink()
+        # Tantivy keeps some files to their owner; who may list the folder may open the index.
+        mode = folder.stat().st_mode & 0o666
+        for path in folder.iterdir():
+            path.chmod(mode)
 
     def search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
         """Rows sharing a term with `text`, best first, at most `depth`, all inside the mask.

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from ..catalog import Tool
 from .change import Change
 
+# Before a name that reads like an id; no name has a line break.
+_NAME = "\n"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Names:
@@ -60,11 +63,29 @@ class Names:
         """The rows of a mask in order of tool id, shape (m,)."""
         return np.flatnonzero(mask) if self.order is None else self.order[mask[self.order]]
 
+    def in_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The same rows in order of tool id, shape (m,); rows must be unique."""
+        mask = np.zeros(len(self.rows), np.bool_)
+        mask[rows] = True
+        return self.by_id(mask)
+
     def named(self, text: str) -> Sequence[int]:
-        """Rows whose id or name is exactly `text`; failing that, but for letter case."""
-        # Names and ids are held in NFC, see `Tool`.
-        name = unicodedata.normalize("NFC", text).strip().strip("`'\"")
-        return self.exact.get(name) or self.folded.get(name.casefold()) or ()
+        """Rows whose id or name is exactly `text`, or else but for letter case.
+
+        A name with a slash counts only where no id reads so: nothing *named* like the id of another
+        tool stands beside it.
+        """
+        name = asked_name(text)
+        folded = name.casefold()
+        for held, key in (
+            (self.exact, name),
+            (self.folded, folded),
+            (self.exact, _NAME + name),
+            (self.folded, _NAME + folded),
+        ):
+            if rows := held.get(key):
+                return rows
+        return ()
 
     def _remove(self, row: int, tool: Tool) -> None:
         del self.rows[tool.id]
@@ -76,7 +97,16 @@ class Names:
                 del held[name]
 
     def _places(self, tool: Tool) -> Iterator[tuple[dict[str, list[int]], str]]:
-        for name in {tool.id, tool.name}:
-            yield self.exact, name
-        for name in {tool.id.casefold(), tool.name.casefold()}:
-            yield self.folded, name
+        name = tool.name
+        if "/" in name and name != tool.id:
+            name = _NAME + name
+        for key in {tool.id, name}:
+            yield self.exact, key
+        for key in {tool.id.casefold(), name.casefold()}:
+            yield self.folded, key
+
+
+def asked_name(text: str) -> str:
+    """The id or name that a request may be, without blanks and quotes around it."""
+    # Names and ids are held in NFC, see `Tool`.
+    return unicodedata.normalize("NFC", text).strip().strip("`'\"")

@@ -23,7 +23,8 @@ class LexicalIndex(Protocol):
 
     `build` takes field name to raw text for each row and writes nothing outside a folder of its
     own; `save` and `load` write and open a folder; `search` stays inside the mask, shape (n,);
-    `weight` is the inverse document frequency of an analysed term.
+    `weight` is the inverse document frequency of an analysed term. `load` may give None where the
+    folder cannot be opened in place, as a read-only one; the index is then built anew.
 
     A backend may also offer `updated(documents, rows) -> Self | None`, see `Updatable`.
     """
@@ -31,7 +32,7 @@ class LexicalIndex(Protocol):
     @classmethod
     def build(cls, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]) -> Self: ...
     @classmethod
-    def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self: ...
+    def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self | None: ...
     def weight(self, term: str) -> float: ...
     def save(self, folder: Path) -> None: ...
     def search(

@@ -1,4 +1,4 @@
-"""A tool held back from a request, with the reason."""
+"""A tool denied to a request, with the reason."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import isfinite
 from time import perf_counter
 from typing import Protocol
 
@@ -18,7 +17,8 @@ from .protocols import Fusion, Retriever
 from .query import Query, Ranking, by_id
 from .selection import Placement
 
-_LONGEST_MS = 86_400_000
+LONGEST_MS = 1_000_000_000
+"""Milliseconds that a budget may have at most: eleven days."""
 _RESERVE_MS = 5.0
 _RESERVED = 0.1
 
@@ -38,14 +38,16 @@ def deadline(start: float, budget_ms: float | None) -> float | None:
         budget_ms: milliseconds the answer may take; None for no limit.
 
     Raises:
-        RequestError: no finite number above 0.
+        RequestError: no number above 0, or infinite.
     """
     if budget_ms is None:
         return None
     number = isinstance(budget_ms, int | float) and not isinstance(budget_ms, bool)
-    if not number or not 0 < budget_ms <= _LONGEST_MS or not isfinite(budget_ms):
-        said = f"{budget_ms:.4g}" if isinstance(budget_ms, float) else repr(budget_ms)[:40]
-        raise RequestError(f"budget_ms: {said}; a number of milliseconds above 0, at most a day")
+    if not number or not 0 < budget_ms <= LONGEST_MS:
+        raise RequestError(
+            f"budget_ms: {budget_ms!r:.80}; a number of milliseconds above 0, at most "
+            f"{LONGEST_MS:,}; None for no limit"
+        )
     return start + (budget_ms - min(_RESERVE_MS, budget_ms * _RESERVED)) / 1e3
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Protocol
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError, RequestError
 from ..models import TokenVectors, encoded
+from ..processes import ProcessGuard
 from .answer import hits_of, outside, permitted, promoted
 from .explain import Explanation, explain
 from .index import Index
@@ -51,6 +52,7 @@ class Searcher:
     def __init__(self, tiers: Tiers, k: int) -> None:
         self._tiers = tiers
         self._k = k
+        self._guard = ProcessGuard("engine")
 
     def search(
         self,
@@ -78,7 +80,9 @@ class Searcher:
 
         Raises:
             RequestError: an argument is of the wrong type or out of range, or no such tier.
+            ProcessError: this is a fork of the process that made the engine.
         """
+        self._guard.check()
         start = perf_counter() if start is None else start
         name, strategy = self._tiers.asked(tier)
         due = deadline(start, budget_ms)
@@ -116,8 +120,11 @@ class Searcher:
         Raises:
             RequestError: as `search`.
         """
+        self._guard.check()
         if isinstance(queries, str):
             raise RequestError("queries: a list of texts, not one text; see `search`")
+        if not isinstance(queries, Iterable):
+            raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
         texts = [bounded(query) for query in queries]
         _, strategy = self._tiers.asked(tier)
         index = admitted.index
@@ -160,6 +167,7 @@ class Searcher:
             UnknownToolError: no such tool.
             RequestError: as `search`.
         """
+        self._guard.check()
         index, refusal = admitted.index, admitted.refusal(tool_id)
         name, strategy = self._tiers.asked(tier)
         asked = Query(bounded(query), admitted.mask, with_tokens=_reads_tokens(strategy))
@@ -172,7 +180,8 @@ class Searcher:
         index = admitted.index
         return Run(
             asked,
-            self.count(k),
+            # More than there are would only be room that a stage sets aside.
+            min(self.count(k), max(len(index.tools), 1)),
             index.retrievers,
             index.rerankers,
             asked.due,
@@ -203,7 +212,7 @@ class Searcher:
         if k is None:
             return self._k
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise RequestError(f"k: {k!r}; a whole number of hits, at least 1")
+            raise RequestError(f"k: {k!r:.80}; a whole number of hits, at least 1")
         return k
 
 

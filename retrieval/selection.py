@@ -128,7 +128,7 @@ class Selection:
         return tuple(hit.id for hit in self.hits)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form; of the tools held back, how many and the nearest few."""
+        """JSON form; of the denied tools, how many and the nearest few."""
         return {
             "query": self.query,
             "tier": self.tier,

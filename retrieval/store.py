@@ -11,11 +11,16 @@
         tokens/          vectors, weights and starts of the rows' tokens, if the encoder gives them
         lexical/ dense/  what the backends wrote
         screening.json   what a scan of the tools found, if they were scanned
+        quarantine.json  tools that an operator quarantined, with the reasons, if any
         learned/         what usage taught, if anything; the dense index was built with it
 
 A version is written completely before CURRENT names it, so a crash leaves the old one in force. The
 version before the current one is kept for readers that are just opening it; files they have mapped
 stay readable when it goes.
+
+A save that fails removes what it wrote. What a killed writer left is removed by the next save: it
+holds LOCK, so no other writer can still be at it. Where CURRENT is damaged, a save keeps every
+complete version, as CURRENT may have meant any of them, and the save after it tidies up.
 """
 
 from __future__ import annotations
@@ -24,8 +29,9 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +43,17 @@ from ..errors import CatalogError, StoreError
 from ..models import TokenTable, TokenVectors
 from .index import Index
 from .learned import Learned
+from .protocols import LexicalIndex
 from .vectors import Vectors
 
-FORMAT = 3
+FORMAT = 4
+# Format 3 has no quarantine.json.
+_READABLE = (3, FORMAT)
 _LOCK_SECONDS = 30.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
 _SCREENING = "screening.json"
+_QUARANTINE = "quarantine.json"
 _TOKEN_ARRAYS = ("vectors", "weights", "starts")
 
 
@@ -58,6 +68,7 @@ class Saved:
         settings: what the backends were built with.
         learned: what usage taught, or None.
         screening: what a scan of the tools found, or None.
+        quarantined: tool id to reason, as an operator set it.
     """
 
     folder: Path
@@ -66,6 +77,7 @@ class Saved:
     settings: dict[str, Any]
     learned: Learned | None = None
     screening: dict[str, Any] | None = None
+    quarantined: Mapping[str, str] = field(default_factory=dict)
 
 
 def save(
@@ -73,6 +85,9 @@ def save(
     folder: Path,
     settings: dict[str, Any],
     screening: Mapping[str, Any] | None = None,
+    quarantined: Mapping[str, str] | None = None,
+    *,
+    lexical: Callable[[], LexicalIndex | None] | None = None,
 ) -> None:
     """Write an index as the new current version.
 
@@ -81,14 +96,30 @@ def save(
         folder: of all versions.
         settings: what the backends were built with.
         screening: JSON form of what a scan of the tools found.
+        quarantined: tool id to reason, as an operator set it.
+        lexical: builds the lexical index anew, for an index whose own files on disk are gone.
 
     Raises:
-        StoreError: another process is writing, or the disk refuses.
+        StoreError: another process is writing, or the disk refuses. Nothing of the new version
+            is left then.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{str(folder)!r}: cannot be written: {error}") from error
+    try:
         with FileLock(folder / "LOCK", timeout=_LOCK_SECONDS):
-            _save_locked(index, folder, settings, screening)
+            version = folder / f"v-{max(_versions(folder), default=0) + 1:06d}"
+            named, kept = _sweep(folder)
+            try:
+                version.mkdir()
+                _write_lexical(index, version, lexical)
+                _write(index, version, settings, screening, quarantined)
+                _make_current(version)
+            except BaseException:
+                _discard(version)
+                raise
+            _remove_versions(folder, {version.name, *([named] if named else kept)})
     except Timeout as error:
         raise StoreError(
             f"{folder}: another process has been writing for {_LOCK_SECONDS:.0f} s; try again"
@@ -121,7 +152,7 @@ def current(folder: Path) -> str:
     """
     try:
         name = (folder / "CURRENT").read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise StoreError(
             f"{folder}: not a saved index (no readable CURRENT); make one with `shortlist index`"
         ) from error
@@ -130,22 +161,105 @@ def current(folder: Path) -> str:
     return name
 
 
-def _save_locked(
-    index: Index, folder: Path, settings: dict[str, Any], screening: Mapping[str, Any] | None
+def _versions(folder: Path) -> dict[int, str]:
+    """Number to name of every version's folder, complete or not, ascending."""
+    names = (path.name for path in folder.glob("v-*") if path.name[2:].isdecimal())
+    return dict(sorted((int(name[2:]), name) for name in names))
+
+
+def _sweep(folder: Path) -> tuple[str | None, set[str]]:
+    """Remove what killed writers left; only the holder of LOCK may.
+
+    Returns:
+        The name of the current version, None where CURRENT is damaged or there is none; and the
+        versions that were kept.
+    """
+    versions = list(_versions(folder).values())
+    named = _named(folder)
+    if named is None:
+        kept = {name for name in versions if _complete(folder / name)}
+    else:
+        # Later ones were never current. The one before may have a reader that is just opening it.
+        place = versions.index(named)
+        kept = set(versions[max(0, place - 1) : place + 1])
+    _remove_versions(folder, kept)
+    return named, kept
+
+
+def _named(folder: Path) -> str | None:
+    """The version that CURRENT names, if its folder is there."""
+    try:
+        name = current(folder)
+    except StoreError:
+        return None
+    return name if name in _versions(folder).values() else None
+
+
+def _complete(version: Path) -> bool:
+    """Whether a version was written to its end; its manifest is written last."""
+    try:
+        manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
+        return all(
+            (version / name).stat().st_size == saved["bytes"]
+            for name, saved in manifest["files"].items()
+        )
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+    except OSError:
+        return True  # it cannot be told, so it is not removed
+
+
+def _remove_versions(folder: Path, kept: Collection[str]) -> None:
+    for name in _versions(folder).values():
+        if name not in kept:
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def _discard(version: Path) -> None:
+    """Remove a version whose save failed, unless it has become the current one."""
+    if _named(version.parent) != version.name:
+        shutil.rmtree(version, ignore_errors=True)
+        with suppress(OSError):
+            (version.parent / "CURRENT.new").unlink(missing_ok=True)
+
+
+def _make_current(version: Path) -> None:
+    marker = version.parent / "CURRENT.new"
+    marker.write_text(version.name, encoding="ascii")
+    _flush(marker)
+    marker.replace(version.parent / "CURRENT")
+    _flush(version.parent)
+
+
+def _write_lexical(
+    index: Index, version: Path, build: Callable[[], LexicalIndex | None] | None
 ) -> None:
-    versions = sorted(
-        (path.name for path in folder.glob("v-*") if path.name[2:].isdecimal()),
-        key=lambda name: int(name[2:]),
-    )
-    previous = current(folder) if (folder / "CURRENT").exists() else None
-    version = folder / f"v-{int(versions[-1][2:]) + 1 if versions else 1:06d}"
-    version.mkdir()
+    lexical, target = index.lexical, version / "lexical"
+    if lexical is None:
+        return
+    try:
+        lexical.save(target)
+    except FileNotFoundError:
+        # It was opened from a version that later saves have removed.
+        again = None if build is None else build()
+        if again is None:
+            raise
+        shutil.rmtree(target, ignore_errors=True)
+        again.save(target)
+
+
+def _write(
+    index: Index,
+    version: Path,
+    settings: dict[str, Any],
+    screening: Mapping[str, Any] | None,
+    quarantined: Mapping[str, str] | None,
+) -> None:
+    """Write everything but the lexical index, the manifest last, and wait for the disk."""
     with (version / "tools.jsonl").open("w", encoding="utf-8") as lines:
         lines.writelines(
             json.dumps(tool.to_saved(), ensure_ascii=False) + "\n" for tool in index.catalog
         )
-    if index.lexical is not None:
-        index.lexical.save(version / "lexical")
     if index.dense is not None:
         vectors = index.dense.vectors
         np.save(version / "vectors.npy", vectors.values)
@@ -161,6 +275,9 @@ def _save_locked(
     if screening is not None:
         text = json.dumps(screening, ensure_ascii=False)
         (version / _SCREENING).write_text(text, encoding="utf-8")
+    if quarantined:
+        text = json.dumps(dict(quarantined))
+        (version / _QUARANTINE).write_text(text, encoding="utf-8")
     if index.learned is not None:
         (version / "learned").mkdir()
         index.learned.save(version / "learned")
@@ -183,14 +300,6 @@ def _save_locked(
     for path in version.rglob("*"):
         _flush(path)
     _flush(version)
-    marker = folder / "CURRENT.new"
-    marker.write_text(version.name, encoding="ascii")
-    _flush(marker)
-    marker.replace(folder / "CURRENT")
-    _flush(folder)
-    for name in versions:
-        if name != previous:
-            shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _tokens(folder: Path, rows: int) -> TokenVectors | None:
@@ -226,7 +335,7 @@ def _sha256(path: Path) -> str:
 def _read_version(version: Path) -> Saved:
     try:
         manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
-        if manifest["format"] != FORMAT:
+        if manifest["format"] not in _READABLE:
             raise StoreError(
                 f"{version}: format {manifest['format']}, this version reads {FORMAT}; index again"
             )
@@ -258,6 +367,7 @@ def _read_version(version: Path) -> Saved:
             dict(manifest["settings"]),
             Learned.load(learned) if learned.is_dir() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
+            _read_quarantine(version / _QUARANTINE),
         )
     except FileNotFoundError:
         raise
@@ -272,3 +382,12 @@ def _read_version(version: Path) -> Saved:
         CatalogError,
     ) as error:
         raise StoreError(f"{version}: damaged: {error}; index again") from error
+
+
+def _read_quarantine(path: Path) -> dict[str, str]:
+    if not path.exists():
+        return {}
+    reasons = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(reasons, dict) or not all(isinstance(one, str) for one in reasons.values()):
+        raise ValueError(f"{path.name}: no object of tool ids and reasons")
+    return reasons

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from ..errors import EvaluationError
+from ..catalog.text_file import read_text_file
+from ..errors import EvaluationError, RequestError
 from .query import MAX_QUERY_CHARS
 
 #: Parts that events and tools are dealt into; each is held out once.
@@ -55,10 +56,7 @@ def read_events(path: str | Path) -> tuple[Event, ...]:
     Raises:
         EvaluationError: the file cannot be read, or a row is no event; names the row.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvaluationError(f"{path}: cannot be read: {error}") from error
+    text = read_text_file(path, error=EvaluationError)
     events = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -69,6 +67,29 @@ def read_events(path: str | Path) -> tuple[Event, ...]:
     if not events:
         raise EvaluationError(f"{path}: no event in it")
     return tuple(events)
+
+
+def checked_events(events: Iterable[Event]) -> list[Event]:
+    """The events as a list.
+
+    Raises:
+        RequestError: something else; names its place.
+    """
+    if isinstance(events, str | Mapping) or not isinstance(events, Iterable):
+        raise RequestError(f"events: a list of Event, not {type(events).__name__}")
+    given = list(events)
+    for place, event in enumerate(given):
+        if not isinstance(event, Event):
+            kind = type(event).__name__
+            raise RequestError(f"events[{place}]: an Event, not {kind}; see read_events")
+        ids = event.relevant if isinstance(event.relevant, tuple | list) else None
+        if (
+            not isinstance(event.query, str)
+            or ids is None
+            or not all(isinstance(tool_id, str) for tool_id in ids)
+        ):
+            raise RequestError(f"events[{place}]: an Event of a text and a list of tool ids")
+    return given
 
 
 def families(tools: Sequence[Tool]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..catalog import Tool
 from ..catalog.document import embedding_text
 from ..models import Encoder, TokenTable, TokenVectors, encoded, gives_tokens
+from .background import in_background
 from .change import NEW, Change, patched
 
 
@@ -80,7 +81,8 @@ def encode_tools(
             held += [table.base, table.patch]
             token_rows = np.concatenate([table.places, table.count + np.arange(len(fresh))])[rows]
     if fresh or known is None:
-        made = _encoded(encoder, fresh, tokens, progress)
+        advance = _counted(progress, len(fresh))
+        made = encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance)
         values.append(made[0])
         if made[1] is not None:
             held.append(made[1])
@@ -103,6 +105,8 @@ def patch_vectors(
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Vectors, int]:
     """Vectors of the next version's tools; only texts that no tool had are encoded.
+
+    Searches of the version before take precedence over the encoding.
 
     Args:
         encoder: the one that made the known vectors.
@@ -132,7 +136,11 @@ def patch_vectors(
         if source >= 0:
             keys[row] = known.keys[source]
     if fresh:
-        made, tokens = _encoded(encoder, fresh, known.tokens is not None, progress)
+        texts, wants_tokens = list(fresh.values()), known.tokens is not None
+        made, tokens = in_background(
+            lambda advance: encoded(encoder, texts, tokens=wants_tokens, progress=advance),
+            _counted(progress, len(texts)),
+        )
     else:
         made, tokens = known.values[:0], None
     new = sources < 0
@@ -153,21 +161,17 @@ def _key(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
-def _encoded(
-    encoder: Encoder,
-    texts: Mapping[bytes, str],
-    tokens: bool,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[NDArray[np.float32], TokenVectors | None]:
+def _counted(progress: Callable[[int, int], None] | None, count: int) -> Callable[[int], None]:
+    """Progress as an encoder reports it, made into (texts encoded, texts to encode)."""
     done = 0
 
     def advance(further: int) -> None:
         nonlocal done
         done += further
         if progress:
-            progress(done, len(texts))
+            progress(done, count)
 
-    return encoded(encoder, list(texts.values()), tokens=tokens, progress=advance)
+    return advance
 
 
 def _rows_of_parts(

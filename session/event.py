@@ -63,7 +63,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A tool held back.
+    """A tool that is denied.
 
     Args:
         tool: its id.
@@ -119,6 +119,7 @@ class TurnEvent:
         tokens: of everything the prompt says of tools, None where nothing is rendered.
         timings: milliseconds: `search` and `session` in all, and for each stage of the searches.
         content: the texts searched for and the candidates' descriptions, if asked for.
+        warnings: active tools that a scan warns about: id to codes, never the text.
     """
 
     kind: ClassVar[str] = "turn"
@@ -149,6 +150,7 @@ class TurnEvent:
     tokens: int | None
     timings: Mapping[str, float]
     content: Mapping[str, Any] | None = None
+    warnings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, turn: Turn, place: Place, *, query: str, content: bool = False) -> TurnEvent:
@@ -194,6 +196,7 @@ class TurnEvent:
             tokens=turn.tokens,
             timings=stages,
             content=_texts(turn.queries, considered) if content else None,
+            warnings=turn.warnings,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -227,6 +230,7 @@ class TurnEvent:
             "cut": self.cut,
             "tokens": self.tokens,
             "timings": {stage: _short(ms, 3) for stage, ms in self.timings.items()},
+            "warnings": {tool_id: list(codes) for tool_id, codes in self.warnings.items()},
         }
         return told if self.content is None else told | {"content": dict(self.content)}
 

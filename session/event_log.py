@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any, Self
 
+from ..catalog.text_file import open_file
 from ..errors import EventError
 from .event import Event
 
@@ -33,7 +35,7 @@ class JsonLines:
         try:
             self._file = os.open(self.path, os.O_APPEND | os.O_CREAT | os.O_RDWR, 0o644)
             self._end_last_line()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise EventError(f"{self.path}: cannot be opened for events: {error}") from error
         self._open = True
 
@@ -93,7 +95,10 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
         EventError: the file cannot be read.
     """
     try:
-        with Path(path).open(encoding="utf-8", errors="backslashreplace") as lines:
+        with (
+            open_file(path, None, error=EventError) as file,
+            TextIOWrapper(file, encoding="utf-8", errors="backslashreplace") as lines,
+        ):
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield _event(line, f"{path}:{number}")

@@ -64,7 +64,8 @@ class SessionPrompt:
     ) -> None:
         auto = settings.pool == "auto"
         late = frozenset(map(str, (saved or {}).get("late", ())))
-        self._permitted = _mask(view)
+        #: Rows permitted when the prefix was written, and now.
+        self._permitted, self._now = _mask(view), _mask(view)
         for tool_id in late:
             if (row := view.admission.index.rows.get(tool_id)) is not None:
                 self._permitted[row] = False
@@ -88,8 +89,10 @@ class SessionPrompt:
         # Since the user spoke: id to fingerprint of what the model was shown well enough to call.
         self._seen: dict[str, str] = {}
         self.shown: PromptTurn | None = None
+        self._rows = view.admission.index.rows
         if saved is not None:
             self._prompt.resume(saved["prompt"])
+            self._prompt.withheld = _denied(view)
 
     @property
     def passes_through(self) -> bool:
@@ -129,7 +132,9 @@ class SessionPrompt:
         if promoted is not None:
             return promoted.name.lower()
         pool = prompt.pool
-        if pool is None or tool_id not in prompt.catalog or tool_id in prompt.withheld:
+        if pool is None or tool_id not in prompt.catalog:
+            return None
+        if not self._permitted[self._rows[tool_id]]:
             return None
         server = prompt.catalog.get(tool_id).server or ""
         return _POOL_SHOWS.get(pool.levels.get(server, PoolLevel.SEARCH))
@@ -155,12 +160,15 @@ class SessionPrompt:
     def follow(self, view: View) -> bool:
         """Keep in step with a view; returns whether the prefix had to be written again."""
         permitted = _mask(view)
-        same = view.catalog is self._prompt.catalog
-        if same and not bool((self._permitted & ~permitted).any()):
-            return False
-        self._prompt.update(view.catalog, withheld=_denied(view))
-        self._permitted = permitted
-        return True
+        if view.catalog is not self._prompt.catalog or bool((self._permitted & ~permitted).any()):
+            self._prompt.update(view.catalog, withheld=_denied(view))
+            self._permitted = self._now = permitted
+            self._rows = view.admission.index.rows
+            return True
+        if not np.array_equal(permitted, self._now):
+            self._prompt.withheld = _denied(view)
+            self._now = permitted
+        return False
 
     def turn(self, active: tuple[str, ...], scores: Mapping[str, float]) -> PromptTurn:
         """Render a turn.
@@ -216,6 +224,8 @@ def check_format(name: str) -> None:
     Raises:
         RequestError: no such format; names those there are.
     """
+    if not isinstance(name, str):
+        raise RequestError(f"format: the name of a format, not {type(name).__name__}")
     renderer_for(name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..errors import RequestError, ShortlistError
 from .protocols import Views
 from .saved import read_saved
 from .session import Session
@@ -35,13 +36,19 @@ def resumed(
     base = engine.config.session.changed({**held.settings, **settings})
     # A pinned tool that is gone since is left out.
     pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
-    return Session(
-        engine,
-        base.changed({"pinned": pinned}),
-        format=held.format,
-        state=held.state,
-        allowed=held.allowed,
-        schemas=schemas,
-        session_id=held.id,
-        saved=held,
-    )
+    settled = base.changed({"pinned": pinned})
+    try:
+        return Session(
+            engine,
+            settled,
+            format=held.format,
+            state=held.state,
+            allowed=held.allowed,
+            schemas=schemas,
+            session_id=held.id,
+            saved=held,
+        )
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        if isinstance(error, ShortlistError):
+            raise
+        raise RequestError(f"saved session: damaged: {error!r:.200}") from error

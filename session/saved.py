@@ -52,7 +52,7 @@ def read_saved(values: Mapping[str, Any]) -> SavedSession:
             passed={str(tool): int(count) for tool, count in values["passed"].items()},
             conversation=Conversation.of(values["messages"]),
             active=Active.from_dict(values["active"]),
-            prompt=None if shown is None else dict(shown),
+            prompt=None if shown is None else {"prompt": shown["prompt"], "late": shown["late"]},
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise RequestError(f"saved session: damaged: {error!r}") from error
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise RequestError(f"saved session: damaged: {error!r:.200}") from error

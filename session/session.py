@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -14,6 +13,7 @@ from ..config import SessionConfig
 from ..errors import RequestError
 from ..gating import State, Votes
 from ..gating.verdict import Verdict
+from ..processes import GuardedLock
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .deciding import look, scores
@@ -21,7 +21,7 @@ from .events import recorder_for
 from .prompting import check_format
 from .protocols import Views
 from .saved import SavedSession
-from .toolset import Toolset
+from .toolset import Toolset, found_per_turn
 from .turn import Turn
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _OBSERVED = 0.5
-#: Tools offered with their definitions per turn where all others have lines.
-_OFFERED = 3
 
 
 class Session:
@@ -72,14 +70,15 @@ class Session:
         if settings.tier is not None and settings.tier not in engine.tiers:
             there = ", ".join(engine.tiers)
             raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {there}")
+        if not isinstance(session_id, str | None):
+            raise RequestError(f"session_id: a text, not {type(session_id).__name__}")
         self.id = uuid4().hex if session_id is None else session_id
         self.settings = settings
         self.format = format
         self._engine = engine
-        lines = format is not None and settings.pool != "summaries"
-        self._k = settings.k or (_OFFERED if lines else engine.config.k)
+        self._k = found_per_turn(settings, format, engine.config.k)
         self._events = recorder_for(settings.events)
-        self._lock = RLock()
+        self._lock = GuardedLock("session", reentrant=True)
         self._state = State()
         self._allowed: tuple[str, ...] | None = None
         self.state = State() if state is None else state
@@ -89,10 +88,14 @@ class Session:
         self._called: tuple[str, ...] = () if saved is None else saved.called
         self._passed: Counter[str] = Counter({} if saved is None else saved.passed)
         self._tools = Toolset(settings, format, self._k, schemas=schemas, saved=saved)
-        for tool_id in settings.pinned:
-            engine.catalog.get(tool_id)
+        unknown = [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]
+        if unknown:
+            # Of the view, because it names no id that the session may not use.
+            raise self.view().admission.unknown(unknown[0])
         if format is not None:
             check_format(format)
+        if schemas is not None and not callable(getattr(schemas, "load", None)):
+            raise RequestError(f"schemas: a SchemaLoader, not {type(schemas).__name__}")
         if saved is not None and saved.prompt is not None:
             self._tools.follow(self.view())
 
@@ -117,6 +120,8 @@ class Session:
     def allowed(self, allowed: Iterable[str] | None) -> None:
         if isinstance(allowed, str):
             raise RequestError(f"allowed: a list of ids or globs, not the text {allowed[:80]!r}")
+        if allowed is not None and not isinstance(allowed, Iterable):
+            raise RequestError(f"allowed: a list of ids or globs, not {type(allowed).__name__}")
         self._allowed = None if allowed is None else tuple(allowed)
 
     @property
@@ -158,6 +163,8 @@ class Session:
             `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None
             where it shows nothing.
         """
+        if not isinstance(tool_id, str):
+            return None
         with self._lock:
             return None if self._tools.prompt is None else self._tools.prompt.level(tool_id)
 
@@ -277,6 +284,8 @@ class Session:
 
     def answered(self, text: str | None) -> None:
         """Remember what the assistant said, so that a follow-up can be understood from it."""
+        if not isinstance(text, str | None):
+            raise RequestError(f"text: what the assistant said, not {type(text).__name__}")
         with self._lock:
             said = [Message("assistant", (text or "").strip())]
             self._conversation = self._conversation.extended(said)
@@ -374,6 +383,7 @@ class Session:
             active=self._tools.active.ids,
             left=left,
             changed=changed,
+            warnings=view.admission.warnings(self._tools.active.ids),
             abstained=offered.abstained,
             reason=offered.reason,
             fits=offered.fits,

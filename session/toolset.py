@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from ..loaders.schemas import SchemaLoader
 
 
+#: Tools offered with their definitions per turn where all others have lines.
+_BESIDE_LINES = 3
+
+
+def found_per_turn(settings: SessionConfig, format: str | None, most: int) -> int:  # noqa: A002
+    """How many tools a turn looks for: as set, few where all have lines, or the engine's `k`."""
+    lines = format is not None and settings.pool != "summaries"
+    return settings.k or (_BESIDE_LINES if lines else most)
+
+
 class Toolset:
     """What a session keeps of tools. Not for several threads at once.
 

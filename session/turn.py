@@ -31,6 +31,7 @@ class Turn:
         active: ids of all active tools, in the order they came.
         left: tools that are active no longer, with the reason.
         changed: ids of active tools whose definition changed since they were offered last.
+        warnings: active tools that a scan warns about: id to codes such as `puts_itself_first`.
         abstained: whether nothing fits.
         reason: why it abstained or why nothing was judged, else None.
         fits: probability that any tool serves the request, None where nothing judged it.
@@ -53,6 +54,7 @@ class Turn:
     active: tuple[str, ...] = ()
     left: tuple[Departure, ...] = ()
     changed: tuple[str, ...] = ()
+    warnings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     abstained: bool = False
     reason: str | None = None
     fits: float | None = None

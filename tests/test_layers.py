@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 #: Every part, lowest layer first; a part may import those of lower layers and itself.
 LAYERS = (
     ("errors", "lazy"),
-    ("text",),
+    ("text", "processes"),
     ("settings",),
     ("registry",),
     ("sections",),
@@ -26,7 +26,7 @@ LAYERS = (
     ("session",),
     ("engine",),
     ("demo",),
-    ("integrations",),
+    ("gateway", "integrations"),
     ("evals",),
     ("models.training",),
     ("cli",),

@@ -1,20 +1,23 @@
-"""Which definitions may be shown: text that gives orders, definitions that changed."""
+"""Which definitions may be shown: hidden instructions, definitions that changed, approvals."""
 
 from .change import Change, PartChange
+from .flag import Finding, Flag
+from .notice import notice, tell
 from .pins import Pin, Pins
 from .revision import revision
-from .scan import HELD_FROM, Finding, Scan, scan
+from .scan import scan
 from .trust import Trust
 
 __all__ = [
-    "HELD_FROM",
     "Change",
     "Finding",
+    "Flag",
     "PartChange",
     "Pin",
     "Pins",
-    "Scan",
     "Trust",
+    "notice",
     "revision",
     "scan",
+    "tell",
 ]

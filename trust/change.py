@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import ndiff
 from typing import Any, Literal
 
-from .folding import segments
+from .plain import sentences
 
 _PARTS_SHOWN = 3
 """Parts named in one line about a change."""
@@ -36,8 +36,8 @@ class PartChange:
 
     def lines(self) -> list[str]:
         """What was said, marked `-`, and what is said, marked `+`; sentences that stayed, ` `."""
-        before = segments(self.before or "")
-        after = segments(self.after or "")
+        before = sentences(self.before or "")
+        after = sentences(self.after or "")
         return [line.rstrip("\n") for line in ndiff(before, after) if not line.startswith("?")]
 
     def to_dict(self) -> dict[str, Any]:

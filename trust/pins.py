@@ -55,17 +55,26 @@ class Pins:
         self._pins = dict(pins or {})
 
     @classmethod
-    def read(cls, path: str | Path) -> Self:
-        """The pins of a file; none where there is no file yet.
+    def read(cls, path: str | Path, *, missing_ok: bool = False) -> Self:
+        """The pins of a file.
+
+        Args:
+            path: of the file.
+            missing_ok: whether a file that does not exist counts as one without pins.
 
         Raises:
-            PinsError: the file is not one of pins.
+            PinsError: there is no such file, or it is not one of pins.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return cls()
-        except (OSError, UnicodeDecodeError) as error:
+        except FileNotFoundError as error:
+            if missing_ok:
+                return cls()
+            raise PinsError(
+                f"{path}: no such file of pins; create it from the tools as they are now with "
+                f"`shortlist trust init --tools FILE --pins {path}`"
+            ) from error
+        except (OSError, ValueError) as error:
             raise PinsError(f"{path}: cannot be read: {error}") from error
         return cls({tool_id: _pin(path, tool_id, row) for tool_id, row in _rows(path, text)})
 
@@ -96,10 +105,12 @@ class Pins:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-        except OSError as error:
+        except BaseException as error:
             if temporary is not None:
                 temporary.unlink(missing_ok=True)
-            raise PinsError(f"{path}: cannot be written: {error}") from error
+            if isinstance(error, OSError):
+                raise PinsError(f"{path}: cannot be written: {error}") from error
+            raise
 
     def __len__(self) -> int:
         return len(self._pins)
@@ -127,6 +138,8 @@ class Pins:
 
     def changes(self, catalog: Catalog) -> tuple[Change, ...]:
         """All changes of a catalog, in its order."""
+        if not self._pins:
+            return ()
         return tuple(change for tool in catalog if (change := self.change(tool)) is not None)
 
     def pin(self, tools: Iterable[Tool]) -> Pins:

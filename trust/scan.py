@@ -1,216 +1,177 @@
-"""Scanning: does a definition read like orders to the model."""
+"""Scanning: what in a definition no honest vendor writes, and what is only loud."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence, Set
-from dataclasses import asdict, dataclass
-from itertools import accumulate, chain
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import accumulate, islice
+from typing import Final
 
 from ..catalog import Tool
-from .folding import fold, segments
-from .languages import elsewhere
-from .lexicon import CONNECTING, CONNECTING_ELSEWHERE, POINTED, POINTED_ELSEWHERE, literals
-from .mentions import foreign_tools, names
-from .purpose import off_topic, own_call, own_server
-from .reading import Passage, passages, words_of
-from .relevance import signals_of, still_wanted
-from .signal import Signal
-from .wording import Said
+from .flag import Finding
+from .plain import decoded, plain, visible
+from .rules import BLOCK, CONCEPTS, ORDERS, REACHING_ORDERS, RULES, Rule
+from .texts import MOST_CHARACTERS, MOST_STRINGS, Text, texts
 
-HELD_FROM: Final = 0.35
-"""Sum of the weights of different signals close together from which a tool is held back.
-
-The lowest at which at most 1 % of the benign tools of the training sets are held back.
-"""
-WINDOW: Final = 4
-"""Segments, about sentences, that count as close together."""
-_EXCERPT = 160
-_NAMED_AFTER = re.compile(r"\b([a-z]+)(?:_\w+)?[`'\"]?(?: \([^)\n]{0,40}\))?: \1\b")
-"""An option or argument and its description, `get: Get a list`, which is no order to get one."""
-_UNREAD = "\u2026"  # in no expression, so that nothing is found by what was taken out
-_FILLED = frozenset({"slot", "hand_over", "imperative"})
+_END: Final = re.compile(r"(?<=[.!?;])['\")\]]?\s+|\n+|(?<=[。！？；])")
+_INVISIBLE: Final = re.compile(
+    r"(\d+) (tag|bidi|zero-width|variation selector|combining) character"
+)
+_MOST_INVISIBLE: Final = {
+    "tag": 6,
+    "bidi": 3,
+    "zero-width": 15,
+    "variation selector": 8,
+    "combining": 60,
+}
+_EXCERPT: Final = 160
+_MOST_FINDINGS: Final = 20
+_MOST_BLOCKS: Final = 8
+_LONGEST_BLOCK: Final = 4_000
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One signal in one place.
+def scan(tool: Tool) -> tuple[Finding, ...]:
+    """What stands out in a definition, quarantine first; empty for most.
 
-    Args:
-        signal: its name.
-        reason: what it says of the text.
-        weight: its share of what it takes to hold a tool back, see `HELD_FROM`.
-        where: the field, such as `description` or `input_schema.properties.note.description`.
-        text: the words it was found in, cut to one line.
-    """
-
-    signal: str
-    reason: str
-    weight: float
-    where: str
-    text: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """What was found in a tool.
+    At most `MOST_CHARACTERS` and `MOST_STRINGS` are read; what exceeds them is a warning.
 
     Args:
-        findings: those of the passage that weighs most, heaviest first.
+        tool: the definition; all its text that a model may read is scanned.
     """
-
-    findings: tuple[Finding, ...] = ()
-
-    @property
-    def score(self) -> float:
-        """The sum of the weights."""
-        return round(sum(finding.weight for finding in self.findings), 2)
-
-    @property
-    def flagged(self) -> bool:
-        """Whether the tool is to be held back until someone approves it."""
-        return bool(self.findings) and self.score >= HELD_FROM
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The findings, one line each."""
-        return tuple(
-            f"{one.where}: {one.reason}{f': {one.text!r}' if one.text else ''}"
-            for one in self.findings
-        )
-
-
-def scan(tool: Tool, siblings: Collection[str] = ()) -> Scan:
-    """What in a definition reads like orders to the model.
-
-    Args:
-        tool: the definition; all its text that a model sees is read.
-        siblings: names of the other tools of its server, which it may speak of freely.
-    """
-    read = tuple(passages(tool))
-    pieces = [piece.lower() for passage in read for piece in passage.pieces]
-    possible = literals().possible("\n".join(pieces))
-    spoken = _concepts(pieces, possible)
-    own = _own_names(tool, siblings, read)
-    topic = _topic(tool)
-    best = Scan()
-    start = 0
-    for passage in read:
-        end = start + len(passage.pieces)
-        found = [
-            _signals(passage, number, concepts, possible, own, topic)
-            for number, concepts in enumerate(spoken[start:end])
-        ]
-        best = max(best, _heaviest(passage, found, pieces[start:end]), key=lambda one: one.score)
-        start = end
-    return best
+    found = list(_unseen(tool))
+    read: list[Text] = []
+    left = MOST_CHARACTERS
+    for one in texts(tool):
+        if len(one.text) > left or len(read) == MOST_STRINGS:
+            found.append(Finding("too_long", "warn", one.where, "not all of it was scanned"))
+        if left <= 0 or len(read) == MOST_STRINGS:
+            break
+        text = visible(one.text[:left], identifier=one.identifier)[:MOST_CHARACTERS]
+        read.append(one._replace(text=text))
+        left -= max(len(one.text), len(text))
+    found += _scanned(read)
+    for one in read:
+        for hidden in decoded(one.text):
+            where = f"{one.where} (encoded)"
+            inside = _scanned([Text(where, visible(hidden), slot=one.slot, encoded=True)])
+            found += inside or [Finding("encoded_text", "warn", one.where, _cut(hidden))]
+    unique = {(one.code, one.where): one for one in sorted(found, key=lambda one: one.level)}
+    first = sorted(unique.values(), key=lambda one: (one.level != "quarantine", one.code))
+    return tuple(first[:_MOST_FINDINGS])
 
 
-def _own_names(tool: Tool, siblings: Collection[str], read: Sequence[Passage]) -> Set[str] | None:
-    """Names the tool may speak of, or None where it speaks of no others."""
-    text = "\n".join(piece for passage in read for piece in passage.pieces)
-    others = names(text).difference(siblings, (tool.name,))
-    if not others:
-        return None
-    own = frozenset((*siblings, tool.name, *(one.name for one in tool.parameters)))
-    return None if others <= own else own
+def _unseen(tool: Tool) -> Iterator[Finding]:
+    """Invisible characters that cleaning removed, if they are enough to spell a word."""
+    counts: Counter[str] = Counter()
+    for note in tool.cleaned:
+        where, _, what = note.partition(": ")
+        if match := _INVISIBLE.match(what):
+            counts[match[2]] += int(match[1])
+            if counts[match[2]] > _MOST_INVISIBLE[match[2]]:
+                yield Finding("hidden_text", "quarantine", where, what)
 
 
-def _topic(tool: Tool) -> str:
-    """What the tool is there for, as its name, title, server and first sentence say."""
-    first = segments(fold(tool.description))[:1]
-    return " ".join(
-        (words_of(tool.name), words_of(tool.server or ""), tool.title or "", *first)
-    ).lower()
-
-
-def _concepts(pieces: Sequence[str], possible: Set[str]) -> list[set[str]]:
-    """The pointed concepts of each segment; all segments are searched at once, for speed."""
-    text = "\n".join(pieces)
-    starts = list(accumulate((len(piece) + 1 for piece in pieces), initial=0))
-    found: list[set[str]] = [set() for _ in pieces]
-    searched = [(name, POINTED[name]) for name in POINTED.keys() & possible]
-    if elsewhere(text):
-        searched += POINTED_ELSEWHERE.items()
-    for name, words in searched:
-        for match in words.finditer(text):
-            found[min(bisect_right(starts, match.start()), len(pieces)) - 1].add(name)
+def _scanned(read: list[Text]) -> list[Finding]:
+    """The rules that match."""
+    passages = _Passages(read)
+    found = [
+        Finding(rule.code, rule.level, *passages.quoted(number))
+        for rule in RULES
+        for number in passages.matches(rule)
+    ]
+    found += (
+        Finding("imitates_system", "quarantine", *passages.quoted(number))
+        for number in passages.blocks()
+    )
     return found
 
 
-def _signals(
-    passage: Passage,
-    number: int,
-    concepts: Set[str],
-    possible: Set[str],
-    own: Set[str] | None,
-    topic: str,
-) -> list[Signal]:
-    """The signals of one segment."""
-    piece = passage.pieces[number]
-    said = concepts if own is None else concepts | foreign_tools(piece, own)
-    if not said:
-        return []
-    lower = _NAMED_AFTER.sub(_UNREAD, piece.lower())
-    wanted = still_wanted(frozenset(said)) & possible
-    said = said | {name for name in wanted if CONNECTING[name].search(lower)}
-    if elsewhere(lower):
-        said |= {name for name, words in CONNECTING_ELSEWHERE.items() if words.search(lower)}
-    if own_call(lower, topic):
-        said |= {"own_call"}
-    if own_server(lower, topic):
-        said |= {"own_server"}
-    if passage.where in ("description", "name", "title") and number == 0:
-        said -= {
-            "imperative",
-            "acts",
-            "redirect",
-        }  # what a tool does is said in the form of an order
-    elif passage.slot:
-        said |= off_topic(said, f"{topic} {passage.about.lower()}")
-        if "off_topic" in said:
-            said |= _FILLED
-    else:
-        said |= off_topic(said, topic)
-    return signals_of(said)
+class _Passages:
+    """Texts in plain form, cut into numbered sentences, and which of them hold which concept."""
 
+    def __init__(self, read: list[Text]) -> None:
+        self._read = read
+        plains = [plain(one.text) for one in read]
+        self._whole = "\n".join(plains)
+        self._begins = list(accumulate((len(one) + 1 for one in plains), initial=0))[:-1]
+        self._known: dict[str, frozenset[int]] = {}
 
-def _heaviest(passage: Passage, found: Sequence[Sequence[Signal]], pieces: Sequence[str]) -> Scan:
-    """The window of a passage that weighs most, with what its form and its wording tell."""
-    form = tuple(
-        Finding(one.signal, one.reason, one.weight, passage.where, _cut(one.text))
-        for one in passage.form
-    )
-    best = _ordered(form)
-    if not (form or any(found)):
-        return best  # wording counts beside what was found, and alone is not even read
-    said = Said(pieces, opening=passage.where == "description")
-    for start in range(len(found)):
-        near: dict[str, Finding] = {}
-        for number, signals in enumerate(found[start : start + WINDOW], start):
-            for signal in signals:
-                if signal.name not in near:
-                    text = _cut(passage.pieces[number])
-                    near[signal.name] = Finding(
-                        signal.name, signal.reason, signal.weight, passage.where, text
-                    )
-        number, weight = said.heaviest(start, start + WINDOW)
-        if weight and (near or form):
-            near["wording"] = Finding(
-                "wording", said.reason(number), weight, passage.where, _cut(passage.pieces[number])
-            )
-        best = max(best, _ordered(chain(form, near.values())), key=lambda one: one.score)
-    return best
+    def matches(self, rule: Rule) -> Iterator[int]:
+        """Numbers of the sentences at which a rule matches."""
+        if not all(self._possible(name) for name in rule.needs):
+            return
+        held = [one for name in rule.needs if (one := self._holding(name))]
+        if len(held) < len(rule.needs):
+            return
+        innocent = [self._holding(name) for name in rule.unless]
+        for number in sorted(held[0]):
+            for start in range(number - rule.span + 1, number + 1):
+                near = self._window(start, rule, number)
+                if all(near & one for one in held) and not any(near & one for one in innocent):
+                    yield number
+                    break
 
+    def blocks(self) -> Iterator[int]:
+        """Numbers of the sentences that open a block of orders in markup of a prompt."""
+        if "<" not in self._whole:
+            return
+        for match in islice(BLOCK.finditer(self._whole), _MOST_BLOCKS):
+            close = f"</{match[1] or match[2]}>"
+            end = self._whole.find(close, match.end(), match.end() + _LONGEST_BLOCK)
+            orders = ORDERS if match[1] else REACHING_ORDERS
+            if end > 0 and orders.search(self._whole, match.end(), end):
+                yield self._number(match.start())
 
-def _ordered(findings: Iterable[Finding]) -> Scan:
-    return Scan(tuple(sorted(findings, key=lambda one: (-one.weight, one.signal))))
+    def quoted(self, number: int) -> tuple[str, str]:
+        """Where a sentence stands, and its words."""
+        start = self._starts[number]
+        end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._whole)
+        where = self._read[self._text_of(number)].where
+        return where, _cut(self._whole[start : min(end, start + 4 * _EXCERPT)])
+
+    def _possible(self, name: str) -> bool:
+        letters = CONCEPTS[name].letters
+        return not letters or any(one in self._whole for one in letters)
+
+    def _holding(self, name: str) -> frozenset[int]:
+        """Numbers of the sentences that hold a concept."""
+        known = self._known.get(name)
+        if known is None:
+            searched = self._whole if self._possible(name) else ""
+            found = CONCEPTS[name].expression.finditer(searched)
+            known = self._known[name] = frozenset(self._number(one.start()) for one in found)
+        return known
+
+    def _window(self, start: int, rule: Rule, number: int) -> frozenset[int]:
+        """The sentences from `start` on that a rule looks at, none of another text."""
+        text = self._text_of(number)
+        near = frozenset(
+            one
+            for one in range(max(start, 0), min(start + rule.span, len(self._starts)))
+            if self._text_of(one) == text
+        )
+        of = self._read[text]
+        if (rule.slot and not of.slot) or (rule.encoded and not of.encoded):
+            return frozenset()
+        if of.loose and len(rule.needs) > 1:
+            return frozenset()
+        if not rule.opening and of.where == "description":
+            near -= {bisect_right(self._starts, self._begins[text]) - 1}
+        return near
+
+    def _number(self, at: int) -> int:
+        return bisect_right(self._starts, at) - 1
+
+    def _text_of(self, number: int) -> int:
+        return bisect_right(self._begins, self._starts[number]) - 1
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each sentence starts; every text starts one."""
+        return [0, *(match.end() for match in _END.finditer(self._whole))]
 
 
 def _cut(text: str) -> str:

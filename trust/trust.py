@@ -1,130 +1,144 @@
-"""Trust: which tools of a catalog are held back, and why."""
+"""Trust: decides once per catalog version which tools are quarantined or warned about, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Self, TypeAlias
+from pathlib import Path
+from typing import Any
 
 from ..catalog import Catalog, Tool
+from ..errors import PinsError, StoreError
+from .flag import CHANGED, HIDDEN_INSTRUCTION, UNUSUAL, Finding, Flag
 from .pins import Pins
-from .scan import Scan, scan
+from .revision import revision
+from .scan import scan
 
-_Key: TypeAlias = "str | tuple[str, ...]"
-_Known: TypeAlias = "dict[frozenset[str], _Family]"
-
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """What was found in the tools of one server, or of several with the same names.
-
-    Kept whole, so that a catalog that changes little makes few objects for the garbage collector.
-
-    Args:
-        scans: fingerprint of a definition to what was found.
-        flagged: those that read like orders.
-    """
-
-    scans: dict[_Key, Scan]
-    flagged: frozenset[_Key]
-
-    @classmethod
-    def of(cls, scans: dict[_Key, Scan]) -> Self:
-        """Of scans by fingerprint."""
-        return cls(scans, frozenset(key for key, found in scans.items() if found.flagged))
+_Found = dict[str, tuple[Finding, ...]]
 
 
 class Trust:
     """Decides which definitions may be shown to a model; safe to use from several threads.
 
-    A tool whose definition is not the pinned one is held back, and so is one that reads like
-    orders to the model, unless someone approved exactly what it says. What was scanned is
-    remembered by fingerprint, so that a catalog that changes little costs little.
+    A tool is quarantined if its definition differs from the pinned one, or if the scan finds what
+    no honest vendor writes and nobody approved exactly this definition. Findings are remembered by
+    id and fingerprint, so a catalog version costs what changed.
 
     Args:
         scans: whether definitions are scanned.
-        pins: accepted definitions.
-        approved: ids of tools that are offered whatever a scan finds, now and later.
+        pins: accepted definitions, or their file, which is read for every decision.
+        approved: tools that are offered whatever the scan finds, each as `id`, which counts for
+            every later definition too, or as `id@fingerprint`, which counts for one definition.
     """
 
     def __init__(
-        self, *, scans: bool = True, pins: Pins | None = None, approved: Collection[str] = ()
+        self,
+        *,
+        scans: bool = True,
+        pins: Pins | Path | None = None,
+        approved: Collection[str] = (),
     ) -> None:
         self._scans = scans
-        self._pins = pins or Pins()
+        self._pins = pins
         self._approved = frozenset(approved)
-        self._known: _Known = {}
+        self._known: _Found = {}
 
-    @property
-    def pins(self) -> Pins:
-        """The accepted definitions."""
-        return self._pins
+    def flags(self, catalog: Catalog) -> dict[str, Flag]:
+        """Tool id to its flag, in the order of the catalog; most tools have none.
+
+        Args:
+            catalog: the tools; about 0.2 ms each the first time a definition is seen.
+
+        Raises:
+            PinsError: the file of pins is missing or cannot be read.
+        """
+        pins = _read_pins(self._pins) if isinstance(self._pins, Path) else self._pins or Pins()
+        found = self._found(catalog) if self._scans else {}
+        flags: dict[str, Flag] = {}
+        for tool in catalog:
+            change = pins.change(tool)
+            findings = found.get(_key(tool), ()) if found else ()
+            if findings and self._approves(tool, pins):
+                findings = ()
+            if findings or change is not None:
+                flags[tool.id] = _flag(findings, "" if change is None else change.summary)
+        return flags
 
     def quarantined(self, catalog: Catalog) -> dict[str, str]:
-        """Tool id to the reason it is held back, in the order of the catalog.
-
-        Args:
-            catalog: the tools; about 1 ms each the first time their definitions are seen.
-        """
-        reasons = {change.tool_id: change.summary for change in self._pins.changes(catalog)}
-        for tool_id, found in self.flagged(catalog).items():
-            says = f"reads like orders to the model: {'; '.join(found.reasons)}"
-            reasons[tool_id] = f"{reasons[tool_id]}; {says}" if tool_id in reasons else says
-        return {tool.id: reasons[tool.id] for tool in catalog if tool.id in reasons}
-
-    def flagged(self, catalog: Catalog) -> dict[str, Scan]:
-        """Tool id to what was found, for each that reads like orders and was not approved."""
-        if not self._scans:
-            return {}
-        known: _Known = {}
-        found: dict[str, Scan] = {}
-        for siblings, tools in _families(catalog).items():
-            family = self._known.get(siblings) or _Family.of({})
-            keys = [_key(tool) for tool in tools]
-            if not (len(keys) == len(family.scans) and all(key in family.scans for key in keys)):
-                family = _Family.of(
-                    {
-                        key: family.scans.get(key) or scan(tool, siblings)
-                        for key, tool in zip(keys, tools, strict=True)
-                    }
-                )
-            known[siblings] = family
-            if family.flagged:
-                found |= {
-                    tool.id: family.scans[key]
-                    for key, tool in zip(keys, tools, strict=True)
-                    if key in family.flagged and not self._approves(tool)
-                }
-        self._known = known
-        return found
-
-    def remember(self, catalog: Catalog, scans: Mapping[str, Scan]) -> None:
-        """Take over what a scanner of this `revision` found, so that it is not scanned again.
-
-        Args:
-            catalog: the tools that were scanned.
-            scans: tool id to what was found, for each that was flagged.
-        """
-        self._known = {
-            siblings: _Family.of({_key(tool): scans.get(tool.id, Scan()) for tool in tools})
-            for siblings, tools in _families(catalog).items()
+        """Tool id to the fixed sentence of its flag, for each tool that is quarantined."""
+        return {
+            tool_id: flag.sentence
+            for tool_id, flag in self.flags(catalog).items()
+            if flag.level == "quarantine"
         }
 
-    def _approves(self, tool: Tool) -> bool:
-        return tool.id in self._approved or self._pins.approves(tool)
+    def to_dict(self, catalog: Catalog) -> dict[str, Any] | None:
+        """JSON form of what the scan finds, whatever is approved; None without scanning."""
+        if not self._scans:
+            return None
+        found = self._found(catalog)
+        flagged = {tool.id: found[key] for tool in catalog if (key := _key(tool)) in found}
+        return {
+            "scanner": revision(),
+            "flagged": {
+                tool_id: [finding.to_dict() for finding in findings]
+                for tool_id, findings in flagged.items()
+            },
+        }
+
+    def recall(self, catalog: Catalog, saved: Mapping[str, Any] | None) -> None:
+        """Take over what `to_dict` returned for a catalog, unless another scanner wrote it.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        if not self._scans or saved is None:
+            return
+        try:
+            if saved["scanner"] != revision():
+                return
+            found = {
+                tool_id: tuple(Finding(**finding) for finding in findings)
+                for tool_id, findings in saved["flagged"].items()
+            }
+        except (KeyError, TypeError, AttributeError) as error:
+            raise StoreError(f"screening of a saved index: damaged: {error!r}") from error
+        self._known = {_key(tool): found.get(tool.id, ()) for tool in catalog}
+
+    def _found(self, catalog: Catalog) -> _Found:
+        """Findings by key, of the tools that have any; scans what is not known yet."""
+        known = self._known
+        fresh: _Found = {}
+        for tool in catalog:
+            key = _key(tool)
+            findings = known.get(key)
+            fresh[key] = scan(tool) if findings is None else findings
+        self._known = fresh
+        return {key: findings for key, findings in fresh.items() if findings}
+
+    def _approves(self, tool: Tool, pins: Pins) -> bool:
+        return (
+            tool.id in self._approved
+            or f"{tool.id}@{tool.fingerprint}" in self._approved
+            or pins.approves(tool)
+        )
 
 
-def _key(tool: Tool) -> _Key:
-    return (tool.fingerprint, *tool.cleaned) if tool.cleaned else tool.fingerprint
+def _flag(findings: tuple[Finding, ...], change: str) -> Flag:
+    """The flag of a tool with findings, a change, or both."""
+    if any(one.level == "quarantine" for one in findings):
+        return Flag("quarantine", HIDDEN_INSTRUCTION, findings, change)
+    if change:
+        return Flag("quarantine", CHANGED, findings, change)
+    return Flag("warn", UNUSUAL, findings)
 
 
-def _families(catalog: Catalog) -> dict[frozenset[str], list[Tool]]:
-    """The tools by the names their server has; a tool of no server stands alone."""
-    servers: dict[str | None, list[Tool]] = {}
-    for tool in catalog:
-        servers.setdefault(tool.server, []).append(tool)
-    families: dict[frozenset[str], list[Tool]] = {}
-    for server, tools in servers.items():
-        names = frozenset() if server is None else frozenset(tool.name for tool in tools)
-        families.setdefault(names, []).extend(tools)
-    return families
+def _key(tool: Tool) -> str:
+    """What findings depend on: the id, which a model reads too, and the definition."""
+    return "\n".join((tool.id, tool.fingerprint, *tool.cleaned))
+
+
+def _read_pins(path: Path) -> Pins:
+    try:
+        return Pins.read(path)
+    except PinsError as error:
+        raise PinsError(f"trust.pins: {error}") from error

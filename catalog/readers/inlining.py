@@ -12,8 +12,66 @@ REFERENCE_DEPTH = 5
 """References followed inside one another; what lies deeper is left unrestricted."""
 VALUE_BUDGET = 10_000
 """Values copied for one operation; references met after that are left unrestricted."""
+DOCUMENT_BUDGET = 300_000
+"""Values copied for all operations of a document, beyond as many as it holds: half a second."""
 NESTING_LIMIT = 64
 """Nesting of a schema once its references are inlined."""
+
+
+class Expansion:
+    """What all operations of one document may be spelled out to, shared fairly among them.
+
+    A few kilobytes of references can stand for millions of values. Once half of what is allowed is
+    spent, each operation gets its share of the rest. References for which nothing is left stay
+    unrestricted.
+
+    Args:
+        document: the whole OpenAPI document.
+        operations: how many it has.
+    """
+
+    def __init__(self, document: Any, operations: int) -> None:
+        self._most = DOCUMENT_BUDGET + _values(document)
+        self._left = self._most
+        self._operations = operations
+        self._sizes: dict[str, int] = {}
+
+    def share(self) -> int:
+        """Values of the next operation, at most."""
+        waiting, self._operations = max(self._operations, 1), self._operations - 1
+        if self._left > self._most // 2:
+            return VALUE_BUDGET
+        return max(min(VALUE_BUDGET, self._left // waiting), 0)
+
+    def size(self, reference: str, target: object) -> int:
+        """Values of what a reference points to, its own references not followed; counted once."""
+        if reference not in self._sizes:
+            self._sizes[reference] = _values(target)
+        return self._sizes[reference]
+
+    def take(self, values: int, field: str) -> None:
+        """Count values that were copied.
+
+        Raises:
+            ToolError: there are far too many, also without references.
+        """
+        self._left -= values
+        if self._left < -self._most:
+            reason = f"the document's operations take more than {2 * self._most:,} values together"
+            raise ToolError(field=f"{field:.200}", reason=reason)
+
+
+def _values(document: Any) -> int:
+    """Values of a document; what an alias repeats counts once."""
+    seen: set[int] = set()
+    count, waiting = 0, [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict | list) and id(value) not in seen:
+            seen.add(id(value))
+            count += len(value)
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+    return count
 
 
 class Inlining:
@@ -24,11 +82,14 @@ class Inlining:
 
     Args:
         references: the references of the whole OpenAPI document.
+        expansion: what the operations of the document may take together.
     """
 
-    def __init__(self, references: References) -> None:
+    def __init__(self, references: References, expansion: Expansion) -> None:
         self._references = references
-        self._budget = VALUE_BUDGET
+        self._expansion = expansion
+        self._budget = expansion.share()
+        self._copied = 0
 
     def target(self, value: Any, field: str) -> dict[str, Any]:
         """The object itself, or the one its `$ref` leads to.
@@ -37,6 +98,7 @@ class Inlining:
             ToolError: not an object, or a reference that leads out of the document, nowhere or
                 back to itself.
         """
+        self._expansion.take(1, field)
         for _ in range(REFERENCE_DEPTH):
             if not isinstance(value, dict):
                 got = type(value).__name__
@@ -69,7 +131,9 @@ class Inlining:
                 field=f"{field:.200}", reason=f"nested deeper than {NESTING_LIMIT} levels"
             )
         self._budget -= len(value)
-        if self._budget < -VALUE_BUDGET:
+        self._copied += len(value)
+        self._expansion.take(len(value), field)
+        if self._copied > 2 * VALUE_BUDGET:
             raise ToolError(
                 field=f"{field:.200}", reason=f"holds more than {2 * VALUE_BUDGET:,} values"
             )
@@ -82,9 +146,11 @@ class Inlining:
         if isinstance(reference, str):
             beside = {key: child for key, child in value.items() if key != "$ref"}
             copy = self._copy(beside, field, followed, depth + 1)
-            if reference in followed or len(followed) == REFERENCE_DEPTH or self._budget < 0:
-                return copy
             inner = self._look_up(reference, field)
+            if reference in followed or len(followed) == REFERENCE_DEPTH:
+                return copy
+            if self._budget < self._expansion.size(reference, inner):
+                return copy
             inlined = self._copy(inner, field, (*followed, reference), depth + 1)
             return inlined | copy if isinstance(inlined, dict) else copy
         return {

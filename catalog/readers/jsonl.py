@@ -11,7 +11,11 @@ from .protocol import Document, Entry, fields_of, first_object
 
 
 class RowReader:
-    """Rows with the fields of a Tool, one per line or in a list; ids given are honoured."""
+    """Rows with the fields of a Tool, one per line or in a list.
+
+    The server is the caller's, else the row's. A row's own id counts only if the caller asks for
+    that and names no server: whoever writes a row could otherwise take the id of another's tool.
+    """
 
     name = "jsonl"
 
@@ -22,15 +26,18 @@ class RowReader:
         return own and "name" in row and "inputSchema" not in row
 
     def entries(self, document: Document) -> Iterator[Entry]:
-        """Each row; a server asked for by the caller fills in where a row has none."""
+        """Each row, with the server it belongs to."""
         if not isinstance(document.value, list):
             raise CatalogError("rows of tools must be lines of a file or a list")
+        keep_ids = document.keep_ids and document.server is None
         for index, row in enumerate(document.value):
-            yield Entry(document.place(index), row, document.server)
+            server = document.named(None)
+            if isinstance(row, dict):
+                if document.server is None and row.get("server") is not None:
+                    server = row["server"]
+                row = row if keep_ids else {key: row[key] for key in row if key != "id"}
+            yield Entry(document.place(index), row, server)
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a row."""
-        row = fields_of(entry)
-        if entry.server is not None and row.get("server") is None:
-            row = row | {"server": entry.server}
-        return Tool.from_dict(row)
+        return Tool.from_dict(fields_of(entry) | {"server": entry.server})

@@ -49,7 +49,8 @@ class McpReader:
         elif isinstance(value, dict) and _is_map(value):
             for server, result in value.items():
                 if isinstance(result, dict):
-                    yield from _of_result({"server": server} | result, document, f"{server:.80}.")
+                    # The key is the caller's; what stands below it is the server's.
+                    yield from _of_result(result | {"server": server}, document, f"{server:.80}.")
                 else:
                     yield from _of_list(result, document.named(server), f"{server:.80}")
         else:
@@ -84,7 +85,9 @@ def _of_result(value: dict[str, Any], document: Document, prefix: str) -> Iterat
     result = value.get("result")
     inner = value | result if isinstance(result, dict) else value
     info = inner.get("serverInfo")
-    declared = inner.get("server") or (info.get("name") if isinstance(info, dict) else None)
+    # Beside the envelope wrote who dumped it, inside it the server.
+    declared = value.get("server") or inner.get("server")
+    declared = declared or (info.get("name") if isinstance(info, dict) else None)
     yield from _of_list(inner["tools"], document.named(declared), f"{prefix}tools")
 
 

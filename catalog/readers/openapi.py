@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..reference import References
 from ..tool import Tool
-from .inlining import Inlining
+from .inlining import Expansion, Inlining
 from .protocol import Document, Entry, fields_of, shown
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
@@ -49,15 +50,23 @@ class OpenApiReader:
         info = value.get("info")
         server = document.named(info.get("title") if isinstance(info, dict) else None)
         references = References(value)
+        found: list[Entry] = []
         for path, item in paths.items():
             if not isinstance(path, str):
                 raise CatalogError(f"paths: keys must be text, got {shown(path)}")
             if not path.startswith("x-"):
-                yield from _operations(path, item, references, server)
+                found += _operations(path, item, references, server)
+        expansion = Expansion(value, len(found))
+        for entry in found:
+            call = entry.value
+            is_call = isinstance(call, dict) and call.get("references") is references
+            yield replace(entry, value=call | {"expansion": expansion}) if is_call else entry
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of an operation."""
         call = fields_of(entry)
+        if not isinstance(call.get("expansion"), Expansion):
+            raise ToolError(field="definition", reason="must be an object with operations")
         operation = call["operation"]
         if not isinstance(operation, dict):
             got = type(operation).__name__
@@ -67,7 +76,9 @@ class OpenApiReader:
         texts = (_prose(operation.get(key)) for key in ("summary", "description"))
         prose = [text for text in dict.fromkeys(texts) if text]
         try:
-            schema = _arguments(operation, call["shared"], Inlining(call["references"]))
+            schema = _arguments(
+                operation, call["shared"], Inlining(call["references"], call["expansion"])
+            )
         except ToolError as error:
             known = name if isinstance(name, str) else None
             raise ToolError(field=error.field, reason=error.reason, tool=known) from None

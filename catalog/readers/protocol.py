@@ -19,12 +19,14 @@ class Document:
         server: the server asked for by the caller, which wins over what the document says.
         fallback: the server to assume where neither the caller nor the document names one.
         lines: for a file of lines, the number of the line each value stood on.
+        keep_ids: whether rows keep the ids they carry; see `read_tools`.
     """
 
     value: Any
     server: str | None = None
     fallback: str | None = None
     lines: tuple[int, ...] = ()
+    keep_ids: bool = False
 
     def place(self, index: int) -> str:
         """Where the value of this index stood."""

@@ -117,7 +117,7 @@ class Workbench:
         return TwoPhase(self.engine, settings)
 
     def trusted(self, settings: Settings) -> TwoPhase:
-        """The same with what reads like orders in quarantine."""
+        """The same with what the scan quarantines left out."""
         self.engine.quarantine(Trust().quarantined(self.catalog))
         return self.two_phase(settings)
 

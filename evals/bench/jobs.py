@@ -42,7 +42,7 @@ def index(
     from ...engine import Engine
 
     resident["imports"] = resident_mb()
-    catalog = Catalog.read(tools)
+    catalog = Catalog.read(tools, keep_ids=True)
     resident["tools"] = resident_mb()
     start = perf_counter()
     if perturb is None:

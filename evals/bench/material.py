@@ -72,7 +72,7 @@ def read_material(
     rejected = 0
     found: Iterable[Tool] = demo.load_catalog()
     if tools:
-        results = [read_tools(path, strict=False) for path in tools]
+        results = [read_tools(path, strict=False, keep_ids=True) for path in tools]
         rejected = sum(len(result.rejected) for result in results)
         found = (tool for result in results for tool in result.tools)
     given = tuple(Catalog(found))

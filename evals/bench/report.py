@@ -12,6 +12,7 @@ from .comparison import BARE, EMBED, HYBRID, TORCH, Comparison
 from .decision import RULES
 from .perturbed import NOISE
 from .run import CHANGED, UPDATED_SIZE, Bench
+from .timing import Latency
 from .updates import EVERY_S, REPLACED
 
 IMPORT_LIMIT_S = 0.15
@@ -194,6 +195,14 @@ def _update_bars(bench: Bench) -> list[Bar]:
             "x",
             absent,
         ),
+        Bar(
+            "p95 of the searches that overlap such an update, to the others",
+            SEARCH_LIMIT,
+            "most",
+            None if one is None else one.slowdown,
+            "x",
+            absent or (None if one and one.slowdown else "no search ran between updates"),
+        ),
     ]
 
 
@@ -351,8 +360,13 @@ def _update_rows(bench: Bench) -> list[tuple[Cell, ...]]:
         (f"{head}, first after opening, beyond encoding, ms", round(one.first_ms, 1)),
         ("search alone, p95 ms", one.alone.p95_ms),
         (f"search while that happens every {EVERY_S:g} s, p95 ms", one.meanwhile.p95_ms),
-        ("search that overlaps an update, p95 ms", one.overlapping.p95_ms),
+        ("of these, those that overlap an update, p95 ms", _p95(one.overlapping)),
+        ("of these, those between updates, p95 ms", _p95(one.apart)),
     ]
+
+
+def _p95(latency: Latency | None) -> float | None:
+    return None if latency is None else latency.p95_ms
 
 
 def _significant(number: float) -> str:

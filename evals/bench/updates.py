@@ -21,7 +21,7 @@ from .timing import Latency, warm_up
 
 REPLACED = 30
 """Tools of the server that is replaced."""
-EVERY_S = 0.5
+EVERY_S = 2.0
 """Seconds from one replacement to the next while searches are timed."""
 _SERVER = "replaced"
 _TIER = "hybrid"
@@ -40,7 +40,8 @@ class Updates:
         encoding: the encoding of the server's tools.
         alone: searches while nothing else happens.
         meanwhile: searches while the server is replaced every `EVERY_S` seconds.
-        overlapping: those of them during which an update was under way.
+        overlapping: those of them during which an update was under way, encoding included.
+        apart: the others of them; None if updates left no time for any.
     """
 
     tools: int
@@ -50,7 +51,15 @@ class Updates:
     encoding: Latency
     alone: Latency
     meanwhile: Latency
-    overlapping: Latency
+    overlapping: Latency | None
+    apart: Latency | None
+
+    @property
+    def slowdown(self) -> float | None:
+        """p95 of the searches that overlap an update, to that of those between updates."""
+        if self.overlapping is None or self.apart is None:
+            return None
+        return self.overlapping.p95_ms / self.apart.p95_ms
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -66,7 +75,8 @@ class Updates:
             "encoding": self.encoding.to_dict(),
             "search_alone": self.alone.to_dict(),
             "search_meanwhile": self.meanwhile.to_dict(),
-            "search_overlapping": self.overlapping.to_dict(),
+            "search_overlapping": self.overlapping and self.overlapping.to_dict(),
+            "search_apart": self.apart and self.apart.to_dict(),
         }
 
 
@@ -91,11 +101,11 @@ def updates(folder: Path, queries: Sequence[str], *, threads: int) -> Updates:
         spent = list(encoding)
         alone = search.times(len(queries))
         begun, ended, meanwhile = _beside(engine, editions, search)
-    overlapping = [
-        (end - start) * 1e3
-        for start, end in meanwhile
-        if any(start < last and first < end for first, last in zip(begun, ended, strict=True))
-    ]
+    spans = list(zip(begun, ended, strict=True))
+    times_by_overlap: dict[bool, list[float]] = {True: [], False: []}
+    for start, end in meanwhile:
+        overlaps = any(start < last and first < end for first, last in spans)
+        times_by_overlap[overlaps].append((end - start) * 1e3)
     return Updates(
         tools=len(engine.catalog),
         threads=threads,
@@ -104,7 +114,8 @@ def updates(folder: Path, queries: Sequence[str], *, threads: int) -> Updates:
         encoding=Latency.of(spent),
         alone=Latency.of([(end - start) * 1e3 for start, end in alone]),
         meanwhile=Latency.of([(end - start) * 1e3 for start, end in meanwhile]),
-        overlapping=Latency.of(overlapping),
+        overlapping=_latency(times_by_overlap[True]),
+        apart=_latency(times_by_overlap[False]),
     )
 
 
@@ -150,6 +161,10 @@ def _beside(
     found = search.times(0, over)
     thread.join()
     return begun, ended, found
+
+
+def _latency(times: Sequence[float]) -> Latency | None:
+    return Latency.of(times) if times else None
 
 
 def _replace(engine: Engine, tools: Sequence[Tool]) -> float:

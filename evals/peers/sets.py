@@ -25,7 +25,7 @@ def labelled_set(name: str, tools: Path, queries: Path) -> ComparisonSet:
         CatalogError: the tools cannot be read.
         EvaluationError: the queries cannot be read.
     """
-    catalog = Catalog.read(tools)
+    catalog = Catalog.read(tools, keep_ids=True)
     served = (one for one in read_queries([queries], catalog).queries if one.relevant)
     return ComparisonSet(name, tuple(catalog), tuple(served))
 

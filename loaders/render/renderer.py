@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from ...catalog import Tool
+from ...catalog.short import without_prose
 from ..detail import Detail, definition_text, describe
 from ..entry import Entry, Form
 from ..layout import Batch, Layout
 from ..names import provider_name
-from ..signature import without_prose
 
 HEADING = "Tools loaded:\n"
 """Stands before the lines of each batch that travels in a message."""

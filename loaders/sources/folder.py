@@ -71,7 +71,8 @@ class FolderSource:
     def _read(self, tool_id: str) -> Tool:
         path = self._folder / file_name(tool_id)
         try:
-            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+            descriptor = os.open(path, os.O_RDONLY | flags)
             with os.fdopen(descriptor, "rb") as file:
                 content = file.read(LARGEST_FILE + 1)
             if len(content) > LARGEST_FILE:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 import pytest
@@ -95,7 +95,7 @@ def test_few_problems_at_once_and_short_ones() -> None:
         ({"properties": {"a": {"pattern": "(a|a)*b"}}}, {"a": "a" * 199}),
         ({"properties": {"a": {"uniqueItems": True}}}, {"a": [{"x": at} for at in range(6_000)]}),
         ({"properties": {"a": {"allOf": [{"items": {}}] * 9_000}}}, {"a": list(range(6_000))}),
-        ({"properties": {"a": {"enum": [list(range(900))] * 50}}}, {"a": list(range(899))}),
+        ({"properties": {"a": {"enum": [list(range(900))] * 50}}}, {"a": list(range(900))}),
         ({"patternProperties": {"^(a+)+$": {}}}, {"a" * 60 + "b": 1}),
         ({"type": "objekt"}, {"a": 1}),
         ({"type": 5, "properties": 5, "required": "x"}, {"a": 1}),
@@ -138,3 +138,93 @@ def test_any_schema_and_any_arguments_give_an_answer(
     schema: dict[str, Any], arguments: dict[str, Any]
 ) -> None:
     assert len(argument_problems(schema, arguments)) <= MAX_PROBLEMS
+
+
+def _numbered(count: int, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"properties": {f"p{i}": schema for i in range(count)}}
+
+
+_WIDE = {f"p{i}": "a" * 199 + "b" for i in range(6_000)}
+HOSTILE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "6,000 patterns": (
+        {"properties": {f"p{i}": {"pattern": f"^[a-z{i}]*[a-f{i}]*"} for i in range(6_000)}},
+        _WIDE,
+    ),
+    "slow patterns": (
+        {"properties": {f"p{i}": {"pattern": f"^a*a*a*|{i}"} for i in range(2_000)}},
+        _WIDE,
+    ),
+    "pattern of property names": (
+        {"patternProperties": {"(a+)+$": {}}, "additionalProperties": False},
+        {"a" * 40 + "!": 1},
+    ),
+    "branches without keywords": ({"oneOf": [True] * 40_000}, {}),
+    "branches that are false": ({"anyOf": [False] * 40_000}, {}),
+    "choices that are objects": (
+        {"properties": {"a": {"enum": [{"x": i} for i in range(12_000)]}}},
+        {"a": {str(i): i for i in range(19_000)}},
+    ),
+    "names to be near to": (
+        {"properties": {f"{'x' * 30}{i}": {} for i in range(5_000)}, "additionalProperties": False},
+        {"x" * 35: 1},
+    ),
+    "anchors": (
+        {
+            "$defs": {f"d{i}": {"$anchor": f"a{i}"} for i in range(6_000)},
+            "allOf": [{"$ref": f"#a{i}"} for i in range(2_000)],
+        },
+        {},
+    ),
+    "ids": (
+        {
+            "$defs": {f"d{i}": {"$id": f"http://x/{i}"} for i in range(3_000)},
+            "allOf": [{"$ref": f"http://x/{i}"} for i in range(3_000)],
+        },
+        {},
+    ),
+    "errors about a long text": ({"anyOf": [{"type": "integer"}] * 9_000}, {"a": "x" * 2_000_000}),
+    "references that double": (
+        {
+            "$defs": {
+                f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2, "type": "object"}
+                for i in range(60)
+            },
+            "$ref": "#/$defs/d0",
+        },
+        {},
+    ),
+    "contained": (
+        {"properties": {"a": {"allOf": [{"contains": {"const": i}} for i in range(5_000)]}}},
+        {"a": list(range(-19_000, 0))},
+    ),
+    "no item twice": (
+        {"properties": {"a": {"allOf": [{"uniqueItems": True}] * 5_000}}},
+        {"a": [{"k": list(range(10))} for _ in range(1_500)]},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_schema_makes_a_check_slow(kind: str) -> None:
+    """Some 50 ms of this thread, with room for a slow machine."""
+    schema, arguments = HOSTILE[kind]
+    argument_problems(schema, {})
+    start = thread_time()
+    argument_problems(schema, arguments)
+    assert thread_time() - start < 0.2
+
+
+def test_a_large_usual_call_is_checked_to_its_end() -> None:
+    row = {"type": "object", "properties": {f"c{i}": {"type": "integer"} for i in range(10)}}
+    schema = {"properties": {"rows": {"type": "array", "items": row}}}
+    rows: list[dict[str, Any]] = [{f"c{i}": i for i in range(10)} for _ in range(300)]
+    assert argument_problems(schema, {"rows": rows}) == ()
+    rows[-1]["c9"] = "nine"
+    (problem,) = argument_problems(schema, {"rows": rows})
+    assert problem.path == "/rows/299/c9"
+
+
+def test_properties_that_are_not_declared_are_checked() -> None:
+    schema = {"properties": {"a": {}}, "additionalProperties": {"type": "integer"}}
+    (problem,) = argument_problems(schema, {"a": "x", "b": 1, "c": "x"})
+    assert (problem.path, problem.expected) == ("/c", "integer")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -241,3 +242,62 @@ def test_a_schema_past_the_budget_is_refused() -> None:
 def test_documents_of_another_kind_are_refused(document: Any, reason: str) -> None:
     with pytest.raises(CatalogError, match=reason):
         read_tools(document)
+
+
+def _posting(count: int, schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    body = {"content": {"application/json": {"schema": schema}}}
+    return {
+        "openapi": "3.0.0",
+        "paths": {f"/p{i}": {"post": {"requestBody": body}} for i in range(count)},
+        "components": components,
+    }
+
+
+_TREE = {
+    f"S{depth}": {
+        "type": "object",
+        "properties": {f"k{i}": {"$ref": f"#/components/schemas/S{depth + 1}"} for i in range(12)},
+    }
+    for depth in range(6)
+} | {"S6": {"type": "string"}}
+_LARGE = {"type": "object", "properties": {f"f{i}": {"type": "string"} for i in range(1_500)}}
+_REPEATED = {"post": {"requestBody": {"content": {"application/json": {"schema": _LARGE}}}}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        _posting(1_000, {"$ref": "#/components/schemas/S0"}, {"schemas": _TREE}),
+        _posting(1_000, {"$ref": "#/components/schemas/B"}, {"schemas": {"B": _LARGE}}),
+        {
+            "openapi": "3.0.0",
+            "paths": {f"/p{i}": {"$ref": "#/x-base"} for i in range(2_000)},
+            "x-base": _REPEATED,
+        },
+    ],
+    ids=["references that branch", "one large schema", "one path for all"],
+)
+def test_a_small_document_never_takes_long(document: dict[str, Any]) -> None:
+    """Goal: a second; room for a slow machine."""
+    start = process_time()
+    read = read_tools(document, strict=False)
+    assert process_time() - start < 3
+    assert read.tools
+    assert len(read.tools) + len(read.rejected) == len(document["paths"])
+
+
+def test_every_operation_gets_a_share_of_what_is_spelled_out() -> None:
+    read = read_tools(_posting(1_000, {"$ref": "#/components/schemas/S0"}, {"schemas": _TREE}))
+    assert all(len(tool.input_schema["properties"]) == 12 for tool in read.tools)
+
+
+def test_the_operations_of_a_usual_document_are_spelled_out_whole() -> None:
+    model = {"type": "object", "properties": {f"f{i}": {"type": "string"} for i in range(30)}}
+    schemas = {f"M{i}": model for i in range(50)}
+    paths = _posting(1, {}, {"schemas": schemas})
+    body = [{"$ref": f"#/components/schemas/M{i % 50}"} for i in range(1_000)]
+    paths["paths"] = {
+        f"/p{i}": {"post": {"requestBody": {"content": {"application/json": {"schema": one}}}}}
+        for i, one in enumerate(body)
+    }
+    assert all(len(tool.input_schema["properties"]) == 30 for tool in read_tools(paths).tools)

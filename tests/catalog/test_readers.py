@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from shortlist import Engine, Gate, Rule, Tool
 from shortlist.catalog import Catalog, Rejected, read_tools
 from shortlist.catalog.readers import READERS
 from shortlist.catalog.readers.python_type import to_schema
 from shortlist.errors import CatalogError, ToolError
+from shortlist.gating.conditions import Scope
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 MCP = {"name": "forecast", "title": "Forecast", "description": "Weather", "inputSchema": SCHEMA}
@@ -56,7 +58,7 @@ XLAM = {
         ([ANTHROPIC], "anthropic", "forecast"),
         (ANTHROPIC, "anthropic", "forecast"),
         ({"model": "m", "messages": [], "tools": [ANTHROPIC]}, "anthropic", "forecast"),
-        ([ROW], "jsonl", "w1"),
+        ([ROW], "jsonl", "web/forecast"),
         ([XLAM], "xlam", "forecast"),
         (XLAM, "xlam", "forecast"),
     ],
@@ -86,10 +88,52 @@ def test_the_server_asked_for_wins(source: Any) -> None:
     assert read_tools(source, server="mine").tools[0].id == "mine/forecast"
 
 
-def test_a_row_keeps_its_server_and_id() -> None:
-    rows = [ROW, {"id": "free", "name": "free", "server": None}]
-    read = read_tools(rows, server="mine").tools
-    assert [(tool.id, tool.server) for tool in read] == [("w1", "web"), ("free", "mine")]
+@pytest.mark.parametrize("keep_ids", [False, True])
+def test_the_callers_server_wins_over_a_rows_server_and_id(keep_ids: bool) -> None:
+    rows = [ROW, {"id": "github/free", "name": "free", "server": None}]
+    read = read_tools(rows, server="mine", keep_ids=keep_ids).tools
+    assert [(tool.id, tool.server) for tool in read] == [
+        ("mine/forecast", "mine"),
+        ("mine/free", "mine"),
+    ]
+
+
+def test_a_row_cannot_choose_its_id() -> None:
+    row = {"id": "github/delete_repository", "server": "evil", "name": "free"}
+    assert Catalog.read([row])[0].id == "evil/free"
+    assert [tool.id for tool in Catalog.read([row, row | {"description": "two"}])] == [
+        "evil/free",
+        "evil/free~2",
+    ]
+    rules = Gate([Rule(Scope("never"), server="evil")])
+    engine = Engine.from_tools(Catalog.read([row]), tiers=["lexical"], gate=rules)
+    assert engine.search("free").ids == ()
+
+
+def test_rows_of_files_of_ones_own_keep_their_ids_where_asked() -> None:
+    rows = [ROW, {"id": "free", "name": "other", "server": None}]
+    read = read_tools(rows, keep_ids=True).tools
+    assert [(tool.id, tool.server) for tool in read] == [("w1", "web"), ("free", None)]
+
+
+def test_in_a_map_of_servers_the_key_wins_over_what_a_server_says_of_itself() -> None:
+    dump = {
+        "evil": {"server": "github", "serverInfo": {"name": "github"}, "tools": [MCP]},
+        "worse": {"server": "x", "result": {"server": "github", "tools": [MCP]}},
+    }
+    assert [tool.id for tool in read_tools(dump).tools] == ["evil/forecast", "worse/forecast"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_name_with_a_slash_never_takes_the_id_of_a_servers_tool(first: bool) -> None:
+    real = Tool("list_repositories", "github")
+    fake = Tool("github/list_repositories", description="not from github")
+    other = Tool("other", "z")
+    catalog = Catalog([fake, real, other] if first else [real, fake, other])
+    assert catalog.get("github/list_repositories") == real
+    assert catalog.get("github/list_repositories~2").description == "not from github"
+    assert catalog[-1] == other
+    assert Catalog([fake]).add([real]).get("github/list_repositories") == real
 
 
 def test_nothing_is_no_tools() -> None:
@@ -145,9 +189,9 @@ def test_a_deep_annotation_ends() -> None:
 
 def test_files_may_have_marks_blank_lines_and_foreign_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "tools.jsonl"
-    lines = [json.dumps(ROW), "", json.dumps(ROW | {"id": "w2"}), "  "]
+    lines = [json.dumps(ROW), "", json.dumps(ROW | {"name": "w2"}), "  "]
     path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
-    assert [tool.id for tool in read_tools(path).tools] == ["w1", "w2"]
+    assert [tool.name for tool in read_tools(path).tools] == ["forecast", "w2"]
     dump = tmp_path / "dump.json"
     dump.write_bytes(b"\xef\xbb\xbf" + json.dumps({"tools": [MCP]}).encode())
     assert read_tools(str(dump)).tools[0].id == "forecast"
@@ -168,10 +212,10 @@ def test_a_folder_is_read_file_by_file_each_its_own_server(tmp_path: Path) -> No
     (tmp_path / "c.jsonl").write_text(json.dumps(ROW))
     (tmp_path / "notes.txt").write_text("not read")
     result = read_tools(tmp_path)
-    assert [tool.id for tool in result.tools] == ["named/forecast", "b/forecast", "w1"]
+    assert [tool.id for tool in result.tools] == ["named/forecast", "b/forecast", "web/forecast"]
     assert result.format == "mcp+jsonl"
     listed = read_tools([tmp_path / "b.json", str(tmp_path / "c.jsonl")])
-    assert [tool.id for tool in listed.tools] == ["b/forecast", "w1"]
+    assert [tool.id for tool in listed.tools] == ["b/forecast", "web/forecast"]
 
 
 def test_bad_definitions_are_named_and_the_good_ones_kept(tmp_path: Path) -> None:
@@ -187,7 +231,7 @@ def test_bad_definitions_are_named_and_the_good_ones_kept(tmp_path: Path) -> Non
     ]
     path.write_text("\n".join(lines))
     result = read_tools(path, strict=False)
-    assert [tool.id for tool in result.tools] == ["w1"]
+    assert [tool.id for tool in result.tools] == ["web/forecast"]
     assert result.rejected == (
         Rejected(f"{path}: line 2", "line", "is not JSON: Expecting value at column 8"),
         Rejected(
@@ -246,7 +290,7 @@ def test_a_bad_definition_is_placed_by_index_and_field(source: Any, where: str, 
         ("a.json", b"", "line 1, column 1: is not JSON"),
         ("a.json", b'{"tools": [}', "line 1, column 12: is not JSON"),
         ("a.json", b"[" * 100_000, "nested too deep"),
-        ("a.json", b"[" + b"9" * 5000 + b"]", "digits"),
+        ("a.json", b"[" + b"9" * 5000 + b"]", "not a known form"),
         ("a.json", b"\xff\xfe", "is not UTF-8 text"),
         ("a.json", b'"text"', "not a known form of tools"),
         ("a.json", b'{"a": 1}', "not a known form of tools"),
@@ -259,7 +303,7 @@ def test_a_bad_definition_is_placed_by_index_and_field(source: Any, where: str, 
         ("a.yaml", b"? [1]\n: 2", "line 1: a key must be text"),
         ("a.yaml", b"<<: {a: 1}", "merge keys"),
         ("a.yaml", b"a: !!set {b}", "line 1: tag"),
-        ("a.yaml", b"a: " + b"9" * 5000, "digits"),
+        ("a.yaml", b"a: " + b"9" * 5000, "not a known form"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(

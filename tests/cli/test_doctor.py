@@ -24,7 +24,8 @@ CATALOG = [
     "names",
     "near twins",
     "cleaned text",
-    "hostile text",
+    "hidden instructions",
+    "strong wording",
 ]
 
 
@@ -130,7 +131,7 @@ def poor(tools_file, monkeypatch):
         ("names", "note", "2 names on several tools"),
         ("near twins", "warn", "1 group of tools"),
         ("cleaned text", "note", "1 tool held text"),
-        ("hostile text", "warn", "1 tool reads like orders to the model"),
+        ("hidden instructions", "warn", "1 tool is quarantined until an operator approves"),
     ],
 )
 def test_what_is_wrong_with_a_catalog(run_json, poor, name, status, said):
@@ -157,7 +158,7 @@ def test_an_empty_catalog_is_a_warning(run_json, tools_file, poor):
 def test_what_reads_like_orders_is_named_with_its_reasons(run, run_json, poor):
     flagged = run_json("doctor", "--tools", poor)["flagged"]
     assert [one["id"] for one in flagged] == ["t/add"]
-    assert any("id_rsa" in reason for reason in flagged[0]["reasons"])
+    assert any("id rsa" in reason for reason in flagged[0]["reasons"])
     assert "t/add: description: " in run("doctor", "--tools", poor).stdout
 
 

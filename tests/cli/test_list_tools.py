@@ -37,7 +37,7 @@ def test_no_tools(run, run_json, tools_file):
 
 def test_markup_and_escapes_in_a_definition_are_text(run, tools_file):
     path = tools_file({"name": "a[red]b", "description": "[bold]x[/bold] \x1b[2J :smile:"})
-    text = run("list", "--tools", path).stdout
+    text = run("list", "--tools", path, "--quarantined").stdout
     assert "a[red]b" in text
     assert "[bold]x[/bold]" in text
     assert ":smile:" in text

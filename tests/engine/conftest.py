@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,3 +97,15 @@ def bundled_engine() -> Engine:
     from .languages import TOOLS
 
     return Engine.from_tools(TOOLS)
+
+
+@pytest.fixture(scope="session")
+def saved_once(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "index"
+    engine.save(folder)
+    return folder
+
+
+@pytest.fixture
+def saved(saved_once: Path, models: Models, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(saved_once, tmp_path / "index"))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
+from shortlist.builder import ranked
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.gating import Gate, Refusal, Rule, State, Votes, after, requires_scope
 from shortlist.retrieval.held_out import DEPTH
@@ -220,7 +221,8 @@ class TestOneDecision:
         vectors = engine._index.encoder
         assert vectors is not None
         encoded = vectors.encode(["create an issue"], query=True)
-        [rows] = engine._ranked(engine._index, None, ["create an issue"], encoded)
+        parts = (engine._builder, engine._searcher, engine._index)
+        [rows] = ranked(*parts, None, ["create an issue"], encoded)
         assert len(rows) == DEPTH
 
 

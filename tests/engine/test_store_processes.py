@@ -1,8 +1,13 @@
-"""Several processes on one saved index: killed writers, readers beside a writer, two writers."""
+"""Several processes on one saved index: killed and interrupted ones, readers, two writers.
+
+With SHORTLIST_LONG_TESTS=1, 50 processes are killed at any point instead of 5.
+"""
 
 from __future__ import annotations
 
+import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +25,7 @@ from .reading_process import check
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 25
-
+KILLS_ANYWHERE = 50 if os.environ.get("SHORTLIST_LONG_TESTS") else 5
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -30,13 +35,14 @@ def start() -> Iterator[Start]:
     """Starts one of the programs beside this file; none outlives the test."""
     with ExitStack() as running:
 
-        def begin(program: str, *arguments: object) -> subprocess.Popen[str]:
+        def begin(program: str, *arguments: object, **environment: str) -> subprocess.Popen[str]:
             process = subprocess.Popen(
                 [sys.executable, "-m", f"tests.engine.{program}", *map(str, arguments)],
                 cwd=ROOT,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                env={**os.environ, **environment},
             )
             running.enter_context(process)
             running.callback(process.kill)
@@ -80,6 +86,61 @@ def test_a_writer_killed_at_any_point_leaves_a_whole_version(
     assert check(open_engine(tmp_path, "hnswlib")) == last
 
 
+def test_processes_killed_at_any_point_leave_nothing_behind(
+    start: Start, models: Models, tmp_path: Path
+) -> None:
+    choose = random.Random(7)
+    folder, temporary = tmp_path / "index", tmp_path / "temporary"
+    temporary.mkdir()
+    last, reported = -1, -1
+    for kill in range(KILLS_ANYWHERE):
+        process = start("killed_process", folder, last + 1, TMPDIR=str(temporary))
+        assert process.stdout is not None
+        # The first round saves, opens twice, updates; the kill falls anywhere in a later one.
+        process.stdout.readline()
+        began = perf_counter()
+        reported = int(process.stdout.readline())
+        sleep(choose.uniform(0, 2 * (perf_counter() - began)))
+        process.send_signal(signal.SIGKILL)
+        rest, complaint = process.communicate()
+        assert process.returncode == -signal.SIGKILL, complaint
+        reported = max([reported, *map(int, rest.split())])
+        [found] = re.findall(r"note (\d+)", open_engine(folder, "hnswlib").catalog[0].description)
+        last = int(found)
+        # What it was saving when it was killed is current or not; what it had saved is.
+        assert reported - 1 <= last <= reported, f"kill {kill}"
+        assert len(list(folder.glob("v-*"))) <= 3
+    opened = open_engine(folder, "hnswlib")
+    opened.save(folder)
+    versions = {path.name for path in folder.glob("v-*")}
+    assert (folder / "CURRENT").read_text() in versions
+    assert len(versions) <= 2
+    assert {path.name for path in folder.iterdir()} == {"CURRENT", "LOCK", *versions}
+    assert len(open_engine(folder, "hnswlib").catalog) == 200 + last % 30
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child alone")
+def test_an_interrupted_save_leaves_nothing_of_its_own(
+    start: Start, models: Models, tmp_path: Path
+) -> None:
+    choose = random.Random(5)
+    for first in (0, 100, 200, 300):
+        writer = start("saving_process", tmp_path, first, 0, "hnswlib")
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        began = perf_counter()
+        writer.stdout.readline()
+        sleep(choose.uniform(0, perf_counter() - began))
+        writer.send_signal(signal.SIGINT)
+        _, complaint = writer.communicate(timeout=60)
+        assert "KeyboardInterrupt" in complaint
+        current = int((tmp_path / "CURRENT").read_text()[2:])
+        assert max(int(path.name[2:]) for path in tmp_path.glob("v-*")) == current
+        assert not (tmp_path / "CURRENT.new").exists()
+        check(open_engine(tmp_path, "hnswlib"))
+
+
 @pytest.mark.parametrize("backend", ["exact", "hnswlib"])
 def test_two_readers_beside_a_writer(
     start: Start, models: Models, tmp_path: Path, backend: str
@@ -87,7 +148,7 @@ def test_two_readers_beside_a_writer(
     first = start("saving_process", tmp_path, 0, 1, backend)
     assert first.communicate()[0] == "0\n"
     writer = start("saving_process", tmp_path, 1, 0, backend)
-    readers = [start("reading_process", tmp_path, 12, backend) for _ in range(2)]
+    readers = [start("reading_process", tmp_path, 20, backend) for _ in range(2)]
     for reader in readers:
         _, complaint = reader.communicate(timeout=120)
         assert reader.returncode == 0, complaint

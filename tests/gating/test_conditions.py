@@ -42,11 +42,13 @@ from shortlist.gating.conditions import (
     Scope,
 )
 from shortlist.retrieval.index import rows_of
+from shortlist.retrieval.names import Names
 
 from .conftest import small_catalog
 
 TOOLS = rows_of(Catalog(small_catalog()))
-ROWS = {tool.id: row for row, tool in enumerate(TOOLS)}
+NAMES = Names.of(TOOLS)
+ROWS = NAMES.rows
 
 
 def yes(state: State) -> bool:
@@ -143,7 +145,7 @@ def qualified(tool: Tool) -> str:
 def test_the_mask_is_what_each_condition_says_of_each_tool(
     conditions: list[Condition], state: State
 ) -> None:
-    compiled = CompiledGate(Gate([Rule(one) for one in conditions]), TOOLS, ROWS)
+    compiled = CompiledGate(Gate([Rule(one) for one in conditions]), TOOLS, NAMES)
     mask = compiled.admitted(compiled.holding(state).truths)
     expected = [
         all(plainly(condition, state, tool) is True for condition in conditions) for tool in TOOLS
@@ -166,14 +168,14 @@ def test_a_condition_shared_by_rules_is_looked_at_once() -> None:
     counting = predicate(lambda state: not looks.append(state), "counting")
     rules = [Rule(all_of(counting, requires_scope("a")), tools=f"*{n}*") for n in "abcdef"]
     rules += [Rule(any_of(counting, milestone("m")), server=n) for n in ("github", "slack")]
-    compiled = CompiledGate(Gate(rules), TOOLS, ROWS)
+    compiled = CompiledGate(Gate(rules), TOOLS, NAMES)
     compiled.holding(State())
     assert len(looks) == 1
     assert [condition for condition, _ in compiled.nodes].count(counting) == 1
 
 
 def test_a_predicate_of_rules_that_concern_no_tool_is_not_asked() -> None:
-    compiled = CompiledGate(Gate([Rule(predicate(boom), tools="nothing")]), TOOLS, ROWS)
+    compiled = CompiledGate(Gate([Rule(predicate(boom), tools="nothing")]), TOOLS, NAMES)
     assert compiled.holding(State()).errors == {}
 
 
@@ -183,7 +185,7 @@ def test_a_predicate_of_rules_that_concern_no_tool_is_not_asked() -> None:
 )
 def test_a_predicate_has_to_say_true(answer: Any, text: str) -> None:
     for condition in (predicate(lambda _: answer, "odd"), not_(predicate(lambda _: answer, "odd"))):
-        compiled = CompiledGate(Gate([Rule(condition)]), TOOLS, ROWS)
+        compiled = CompiledGate(Gate([Rule(condition)]), TOOLS, NAMES)
         found = compiled.holding(State())
         mask = compiled.admitted(found.truths)
         assert mask is not None
@@ -196,7 +198,7 @@ def test_an_asynchronous_predicate_permits_nothing() -> None:
     async def later(state: State) -> bool:
         return True
 
-    compiled = CompiledGate(Gate([Rule(predicate(later))]), TOOLS, ROWS)
+    compiled = CompiledGate(Gate([Rule(predicate(later))]), TOOLS, NAMES)
     with pytest.warns(RuntimeWarning, match="never awaited"):
         found = compiled.holding(State())
     mask = compiled.admitted(found.truths)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +28,7 @@ from shortlist.gating.gatekeeper import Gatekeeper
 from shortlist.gating.pattern import Pattern, fold
 from shortlist.gating.quarantine import Quarantine
 from shortlist.retrieval.index import Index, rows_of
+from shortlist.retrieval.names import Names
 
 from .conftest import small_catalog
 
@@ -47,8 +50,11 @@ IDS = [tool.id for tool in TOOLS]
 
 def index_of(tools: list[Tool], *, backwards: bool = False) -> Index:
     catalog = Catalog(tools)
-    rows = rows_of(catalog)
-    return Index(catalog, rows[::-1] if backwards else rows, None, None, {})
+    tools = rows_of(catalog)[:: -1 if backwards else 1]
+    names = Names.of(tools)
+    if backwards:
+        names = replace(names, order=np.arange(len(tools))[::-1])
+    return Index(catalog, tools, None, None, {}, names=names)
 
 
 INDEX = index_of(TOOLS)
@@ -97,8 +103,7 @@ class TestDenying:
     )
     def test_folding_only_adds_to_what_is_denied(self, names: list[str], glob: str) -> None:
         tools = rows_of(Catalog([Tool(name, "aB") for name in dict.fromkeys(names)]))
-        rows = {tool.id: row for row, tool in enumerate(tools)}
-        compiled = CompiledGate(Gate([Rule(SCOPE, tools=glob)]), tools, rows)
+        compiled = CompiledGate(Gate([Rule(SCOPE, tools=glob)]), tools, Names.of(tools))
         exact, folded = (compiled.meant(Pattern(glob), folded=one) for one in (False, True))
         assert not (exact & ~folded).any()
         mask = compiled.admitted(compiled.holding(State()).truths)
@@ -113,8 +118,7 @@ class TestDenying:
         """Without `?` and `[...]`, which stand for single characters of the folded name."""
         forms = [form for name in names for form in (name, name.upper(), name.lower(), fold(name))]
         tools = rows_of(Catalog([Tool(form, "aB") for form in dict.fromkeys(forms)]))
-        rows = {tool.id: row for row, tool in enumerate(tools)}
-        folded = CompiledGate(Gate(), tools, rows).meant(Pattern(glob), folded=True)
+        folded = CompiledGate(Gate(), tools, Names.of(tools)).meant(Pattern(glob), folded=True)
         denied: dict[str, set[bool]] = {}
         for tool, one in zip(tools, folded.tolist(), strict=True):
             denied.setdefault(fold(tool.id), set()).add(one)

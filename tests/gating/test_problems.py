@@ -8,6 +8,7 @@ import logging
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,9 +32,10 @@ from shortlist.gating import (
 )
 from shortlist.gating.compiled import CompiledGate
 from shortlist.gating.conditions import AllOf, Annotation, AnyOf, Fact, Not
-from shortlist.gating.problem import catalog_problems
+from shortlist.gating.problem import _first_rows, catalog_problems
 from shortlist.gating.satisfiable import satisfiable, simple
 from shortlist.retrieval.index import rows_of
+from shortlist.retrieval.names import Names
 
 from .conftest import admission_of, make_engine, small_catalog
 
@@ -160,7 +162,7 @@ class TestProblems:
             for refusal in admission_of(*rules, state=state).refusals
             if refusal.kind != "annotation" and "needs not" not in refusal.reason
         ]
-        problems = catalog_problems(CompiledGate(Gate(rules), TOOLS, admission.index.rows))
+        problems = catalog_problems(CompiledGate(Gate(rules), TOOLS, admission.index.names))
         assert bool(waiting) == any(one.kind in ("cycle", "after_nothing") for one in problems)
 
 
@@ -211,3 +213,43 @@ def test_a_condition_too_large_to_decide_counts_as_possible() -> None:
     assert len(list(simple(all_of(*pairs)))) == 80
     assert satisfiable(all_of(*pairs, never))
     assert not satisfiable(all_of(never, *pairs))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(
+        st.tuples(FORMULAS, st.sets(st.sampled_from([tool.name for tool in TOOLS]), min_size=1)),
+        max_size=6,
+    )
+)
+def test_every_set_of_rules_that_excludes_itself_is_a_conflict(
+    drawn: list[tuple[Condition, set[str]]],
+) -> None:
+    rules = [
+        Rule(condition, tools=sorted(names), name=str(number))
+        for number, (condition, names) in enumerate(drawn)
+    ]
+    compiled = CompiledGate(Gate(rules), TOOLS, Names.of(TOOLS))
+    found = [one for one in catalog_problems(compiled) if one.kind == "conflict"]
+    expected: dict[tuple[Condition, ...], tuple[str, str]] = {}
+    for row, tool in enumerate(TOOLS):
+        concerning = [rule for rule, _, mask in compiled.demands if mask[row]]
+        conditions = tuple(dict.fromkeys(rule.condition for rule in concerning))
+        possible = all(map(satisfiable, conditions))
+        if len(conditions) > 1 and possible and not satisfiable(all_of(*conditions)):
+            expected.setdefault(conditions, (concerning[0].name, tool.id))
+    assert [(one.rule, one.reason.rpartition(" for ")[2].strip("'")) for one in found] == list(
+        expected.values()
+    )
+
+
+@given(st.integers(1, 150), st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_each_combination_of_masks_is_looked_at_once(rules: int, tools: int, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    some = chance.random((rules, 5)) < 0.5
+    masks = some[:, chance.integers(0, 5, tools)]
+    order = chance.permutation(tools)
+    first: dict[bytes, int] = {}
+    for row in order.tolist():
+        first.setdefault(masks[:, row].tobytes(), row)
+    assert _first_rows(masks, order).tolist() == list(first.values())

@@ -1,4 +1,4 @@
-"""What is held back until someone approves it is neither told of, nor offered, nor run."""
+"""What is quarantined is neither shown, nor offered, nor run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def test_a_tool_that_turns_hostile_leaves_pool_and_offer(tools, calls):
     assert "id_rsa" not in read(model, 2)
     refused = json.loads(answers(messages)[-1].text)
     assert refused["error"] == "tool_not_available"
-    assert "held back until approved" in json.dumps(refused)
+    assert refused["reason"] == (
+        "It waits for an operator's approval: its definition may hide instructions."
+    )
+    assert "rsa" not in json.dumps(refused)
 
 
 def test_a_small_catalog_is_shown_without_it(calls):

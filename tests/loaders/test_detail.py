@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
+from shortlist.catalog.short import without_prose
 from shortlist.loaders.detail import Detail, describe
-from shortlist.loaders.signature import signature, without_prose
+from shortlist.loaders.signature import signature
 
 
 @pytest.mark.parametrize(

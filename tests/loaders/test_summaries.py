@@ -59,7 +59,7 @@ def test_a_bad_file_says_where(tmp_path, text, said):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(SummaryError, match="cannot read"):
+    with pytest.raises(SummaryError, match="cannot be read"):
         Summaries.read(tmp_path / "none.jsonl")
 
 

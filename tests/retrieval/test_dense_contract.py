@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shortlist.retrieval import Ranking
+from shortlist.retrieval.exact import ExactIndex
+
 from .vectors import (
     Mask,
     assert_ranked,
@@ -162,9 +165,21 @@ def test_any_series_of_updates_searches_as_if_built_anew(
     for index, held in versions:
         for query in QUERIES[:4]:
             for allowed in (None, mask[: len(held)]):
-                assert_same(
-                    index.search(query, 12, allowed), brute_force(held, query, 12, allowed), 1e-6
+                found, expected = (
+                    index.search(query, 12, allowed),
+                    brute_force(held, query, 12, allowed),
                 )
+                if dense_backend is not ExactIndex:
+                    # Of equal vectors at the cut, a graph may give others.
+                    found, expected = above_last(found), above_last(expected)
+                assert_same(found, expected, 1e-6)
+
+
+def above_last(ranking: Ranking) -> Ranking:
+    """The rows that score more than the last one does."""
+    if not len(ranking):
+        return ranking
+    return ranking.head(int((ranking.scores > ranking.scores[-1] + 1e-6).sum()))
 
 
 def test_an_updated_index_can_be_saved(dense_backend: Any, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import shortlist
 from shortlist.cli.trust import trust
-from shortlist.trust import HELD_FROM
-from shortlist.trust.scan import WINDOW
+from shortlist.trust.flag import SENTENCES
+from shortlist.trust.rules import RULES
+from shortlist.trust.texts import MOST_CHARACTERS, MOST_STRINGS
 
 PAGE = (Path(shortlist.__file__).parent / "docs" / "trust.md").read_text(encoding="utf-8")
 
@@ -24,7 +25,10 @@ def test_the_commands_are_those_there_are():
     assert named == [command.callback.__name__ for command in trust.registered_commands]
 
 
-def test_the_numbers_are_those_of_the_code():
-    assert f"weigh {HELD_FROM} or more" in PAGE
-    assert WINDOW == 4
-    assert "within four sentences" in PAGE.replace("\n", " ")
+def test_the_rules_and_numbers_are_those_of_the_code():
+    for rule in RULES:
+        assert f"`{rule.code}`" in PAGE
+    for code in SENTENCES:
+        assert f"`{code}`" in PAGE
+    assert f"{MOST_CHARACTERS:,} characters" in PAGE
+    assert f"{MOST_STRINGS:,} strings" in PAGE

@@ -98,12 +98,30 @@ def test_only_what_was_approved_as_it_is_is_approved():
 
 def test_the_file_holds_what_was_pinned(tmp_path):
     path = tmp_path / "deep" / "pins.json"
-    assert Pins.read(path) == Pins()
+    assert Pins.read(path, missing_ok=True) == Pins()
     pins = Pins().pin([SUB]).approve([ADD])
     pins.save(path)
     assert Pins.read(path) == pins
     assert Pins.read(path).approves(ADD)
     assert [one.name for one in path.parent.iterdir()] == ["pins.json"]
+
+
+def test_a_file_that_is_missing_is_refused(tmp_path):
+    with pytest.raises(PinsError, match=r"no such file of pins; create .*trust init .*pins\.json"):
+        Pins.read(tmp_path / "pins.json")
+
+
+def test_a_write_that_is_interrupted_leaves_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "pins.json"
+    Pins().pin([ADD]).save(path)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shortlist.trust.pins.os.fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        Pins().pin([SUB]).save(path)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):

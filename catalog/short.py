@@ -1,0 +1,179 @@
+"""A definition cut down to a number of tokens, for answers whose size a stranger must not set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .tool import Tool
+
+_PROSE = frozenset(("description", "title", "examples", "example", "$comment", "$schema", "$id"))
+_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+_LITERAL = frozenset(("const", "enum", "default", "required"))
+_ALTERNATIVES = frozenset(("anyOf", "oneOf", "allOf"))
+_KEPT = frozenset(
+    ("type", "format", "minimum", "maximum", "pattern", "$ref", "additionalProperties")
+)
+_PROPERTIES = ("properties", "patternProperties")
+_DESCRIPTIONS = (2_000, 500)
+_CHARS = 100
+# Levels of nesting and entries of each object and list, most generous first.
+_CUTS = ((6, 64), (4, 64), (3, 48), (3, 24), (2, 48), (2, 24), (1, 48), (1, 16), (0, 16))
+# No text has fewer tokens than a sixteenth of its characters that is worth counting.
+_CHARS_A_TOKEN = 16
+
+
+class ShortDefinition(NamedTuple):
+    """What is shown of a tool.
+
+    Attributes:
+        description: the text, perhaps cut.
+        input_schema: of the arguments, perhaps without parts.
+        shortened: whether anything is left out.
+    """
+
+    description: str
+    input_schema: dict[str, Any]
+    shortened: bool
+
+
+def short_definition(tool: Tool, limit: int, count: Callable[[str], int]) -> ShortDefinition:
+    """A tool's description and schema in at most `limit` tokens.
+
+    Prose goes first, then deep parts, then what exceeds a number of entries. A schema that is cut
+    accepts more than the tool's own does, never less.
+
+    Args:
+        tool: the definition.
+        limit: tokens of both together, as JSON.
+        count: counts the tokens of a text.
+    """
+    schema = tool.input_schema
+
+    def fits(description: str, shown: Mapping[str, Any]) -> bool:
+        text = json.dumps([description, shown], ensure_ascii=False)
+        if len(text.encode("utf-8", "replace")) <= limit:
+            return True
+        return len(text) <= limit * _CHARS_A_TOKEN and count(text) <= limit
+
+    if fits(tool.description, schema):
+        return ShortDefinition(tool.description, schema, False)
+    bare = without_prose(schema)
+    for chars in _DESCRIPTIONS:
+        description = _cut_text(tool.description, chars)
+        for shown in (schema, bare):
+            if fits(description, shown):
+                return ShortDefinition(description, shown, True)
+    for depth, width in _CUTS:
+        shown = _Cut(depth, width).whole(bare)
+        if fits(description, shown):
+            return ShortDefinition(description, shown, True)
+    return ShortDefinition(description[:100], {"type": "object"}, True)
+
+
+def without_prose(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that accepts the same values, without the texts that explain them.
+
+    Args:
+        schema: any JSON Schema; it is not changed.
+    """
+    return {
+        key: _bare(key, value)
+        for key, value in schema.items()
+        if key not in _PROSE or not isinstance(value, str | list)
+    }
+
+
+def _bare(key: str, value: Any) -> Any:
+    if key in _LITERAL:
+        return value
+    if isinstance(value, dict):
+        if key in _NAMED:
+            return {name: _bare("", child) for name, child in value.items()}
+        return without_prose(value)
+    if isinstance(value, list):
+        return [_bare("", child) for child in value]
+    return value
+
+
+class _Cut:
+    """Leaves out of a schema what lies deeper than some levels or comes later than some entries.
+
+    Args:
+        depth: levels of nesting kept.
+        width: entries kept of each object and list.
+    """
+
+    def __init__(self, depth: int, width: int) -> None:
+        self._depth, self._width = depth, width
+        self._targets: frozenset[str] = frozenset()
+
+    def whole(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """The schema of all arguments."""
+        shared = [] if self._depth == 0 else ["$defs", "definitions"]
+        self._targets = frozenset(
+            f"#/{group}/{name}"
+            for group in shared
+            if isinstance(entries := schema.get(group), dict)
+            for name in list(entries)[: self._width]
+            if _is_short(name)
+        )
+        return {"type": "object", **self._cut(schema, self._depth)}
+
+    def _cut(self, schema: Any, depth: int) -> Any:
+        if not isinstance(schema, Mapping):
+            return schema if isinstance(schema, bool) else {}
+        shown: dict[str, Any] = {}
+        for key, value in schema.items():
+            if key in _KEPT or key == "enum":
+                if self._is_kept(key, value):
+                    shown[key] = value
+            elif key == "required" and isinstance(value, list):
+                shown[key] = [name for name in value[: self._width] if _is_short(name)]
+            elif depth > 0 and key in _NAMED and isinstance(value, dict):
+                shown[key] = self._named(value, schema.get("required"), depth)
+            elif depth > 0 and key == "items":
+                shown[key] = self._cut(value, depth - 1)
+            elif depth > 0 and key in _ALTERNATIVES and 0 < _length(value) <= self._width:
+                # Branches that are cut may overlap, so exactly one can no longer be asked for.
+                name = "anyOf" if key == "oneOf" else key
+                shown.setdefault(name, [self._cut(one, depth - 1) for one in value])
+        whole = all(len(shown.get(key, ())) == _size(schema.get(key)) for key in _PROPERTIES)
+        if shown.get("additionalProperties") is False and not whole:
+            del shown["additionalProperties"]
+        return shown
+
+    def _named(self, entries: dict[str, Any], required: object, depth: int) -> dict[str, Any]:
+        """The required ones first, for those a call cannot do without."""
+        needed = required if isinstance(required, list) else []
+        order = dict.fromkeys(name for name in needed if isinstance(name, str) and name in entries)
+        names = list(order | dict.fromkeys(entries))[: self._width]
+        return {name: self._cut(entries[name], depth - 1) for name in names if _is_short(name)}
+
+    def _is_kept(self, key: str, value: Any) -> bool:
+        if key == "enum":
+            return (
+                isinstance(value, list)
+                and len(value) <= self._width
+                and not any(isinstance(one, dict | list) or len(str(one)) > _CHARS for one in value)
+            )
+        if key == "$ref":
+            return value in self._targets if isinstance(value, str) else False
+        return not isinstance(value, dict) and len(json.dumps(value)) <= _CHARS
+
+
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, list) else 0
+
+
+def _size(value: object) -> int:
+    return len(value) if isinstance(value, dict) else 0
+
+
+def _is_short(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= _CHARS
+
+
+def _cut_text(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most].rstrip()} ..."

@@ -1,0 +1,100 @@
+"""Files read within bounds: only regular files, only up to a size."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import CatalogError, ShortlistError
+
+FILE_BYTES = 1 << 28
+"""Bytes of one file, 256 MiB: a catalog of 50,000 tools takes some 50 MB."""
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def open_file(
+    path: str | Path, limit: int | None = FILE_BYTES, *, error: type[ShortlistError] = CatalogError
+) -> BinaryIO:
+    """A regular file, open for reading bytes.
+
+    Pipes, sockets and devices are refused before anything is read of them: they may have no end.
+
+    Args:
+        path: of the file; links are followed.
+        limit: bytes it may have; None for any number.
+        error: what is raised.
+
+    Raises:
+        ShortlistError: of the type `error`: no such file, no regular file, or too large.
+    """
+    try:
+        _check(path, Path(path).stat(), limit, error)
+        # What the path names may have changed since: opening a pipe must not wait for a writer.
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0))
+        try:
+            _check(path, os.fstat(descriptor), limit, error)
+            return os.fdopen(descriptor, "rb")
+        except BaseException:
+            os.close(descriptor)
+            raise
+    except (OSError, ValueError, TypeError) as wrong:
+        raise error(f"{_shown(path)}: cannot be read: {_reason(wrong)}") from wrong
+
+
+def read_text_file(
+    path: str | Path, limit: int = FILE_BYTES, *, error: type[ShortlistError] = CatalogError
+) -> str:
+    """The text of a regular UTF-8 file, without a byte order mark.
+
+    Args:
+        path: of the file.
+        limit: bytes it may have.
+        error: what is raised.
+
+    Raises:
+        ShortlistError: of the type `error`: as `open_file`, or the file is not UTF-8.
+    """
+    try:
+        with open_file(path, limit, error=error) as file:
+            content = file.read(limit + 1)
+    except OSError as wrong:
+        raise error(f"{_shown(path)}: cannot be read: {_reason(wrong)}") from wrong
+    if len(content) > limit:
+        raise error(_too_large(path, len(content), limit))
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as wrong:
+        raise error(
+            f"{_shown(path)}: is not UTF-8 text: {wrong.reason} at byte {wrong.start}"
+        ) from wrong
+
+
+def _check(
+    path: str | Path, found: os.stat_result, limit: int | None, error: type[ShortlistError]
+) -> None:
+    for is_kind, kind in _KINDS:
+        if is_kind(found.st_mode):
+            raise error(f"{_shown(path)}: cannot be read: it is {kind}; give a regular file")
+    if limit is not None and found.st_size > limit:
+        raise error(_too_large(path, found.st_size, limit))
+
+
+def _too_large(path: str | Path, size: int, limit: int) -> str:
+    return f"{_shown(path)}: has {size:,} bytes, more than {limit:,}; split it"
+
+
+def _shown(path: object) -> str:
+    return f"{path!s:.300}"
+
+
+def _reason(wrong: Exception) -> str:
+    return (isinstance(wrong, OSError) and wrong.strerror) or str(wrong)

@@ -1,0 +1,74 @@
+"""`shortlist install`: put the gateway into the configuration of an MCP client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .console import counted, note
+from .options import HomeOption
+
+if TYPE_CHECKING:
+    from ..gateway.installation import InstallPlan
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("install")(install)
+
+
+def install(
+    client: Annotated[
+        str,
+        typer.Option(
+            "--client", metavar="NAME", help="Client, such as claude-code, cursor, codex."
+        ),
+    ],
+    config: Annotated[
+        Path, typer.Option("--config", metavar="FILE", help="Configuration of the gateway.")
+    ] = Path("mcp.json"),
+    beside: Annotated[
+        bool, typer.Option("--beside", help="Leave the client's other servers where they are.")
+    ] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Restore the client's file from the last backup.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    home: HomeOption = None,
+) -> None:
+    """Make shortlist the one MCP server of a client.
+
+    The client's other servers move into the gateway's file. The command shows the change, asks,
+    writes a backup, and then the files. Secrets are masked in what it shows.
+    """
+    from ..gateway.clients import find_client
+    from ..gateway.installation import plan_install, plan_undo
+
+    chosen = find_client(client)
+    home = Path.home() if home is None else home
+    file = chosen.path(home)
+    if undo:
+        plan = plan_undo(chosen, file)
+    else:
+        plan = plan_install(chosen, file, config, home, beside=beside)
+    if not plan.is_needed:
+        typer.echo(f"{file}: nothing to change")
+        return
+    typer.echo(plan.preview)
+    for line in plan.notes:
+        note(line)
+    if not yes:
+        typer.confirm("Write this?", abort=True)
+    _write(plan, chosen.title)
+
+
+def _write(plan: InstallPlan, title: str) -> None:
+    from ..gateway.installation import apply_plan
+
+    for backup in apply_plan(plan):
+        typer.echo(f"backup: {backup}")
+    if plan.moved:
+        typer.echo(f"moved {counted(len(plan.moved), 'server')}: {', '.join(plan.moved)}")
+    typer.echo(f"done; restart {title} to use it")

@@ -1,0 +1,1 @@
+"""The gateway: any MCP client in front, real MCP servers behind."""

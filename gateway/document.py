@@ -1,0 +1,117 @@
+"""A client's configuration file as text and as values, with errors that name line and column."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from .commented_json import json_comments, parse_json
+
+#: Largest file that is read; some clients keep their history in the same file.
+SIZE_LIMIT = 16 * 1024 * 1024
+_PLACE = re.compile(r" \((?:at line (\d+), column (\d+)|at end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A configuration file that was read.
+
+    Args:
+        path: where it lies.
+        text: its text, without a byte order mark.
+        values: its top-level table.
+        is_toml: whether it is TOML; JSON otherwise.
+        doubled: keys that occur twice in one JSON object; the last one counts.
+    """
+
+    path: Path
+    text: str = field(repr=False)
+    values: dict[str, Any] = field(repr=False)
+    is_toml: bool
+    doubled: tuple[str, ...] = ()
+
+    @property
+    def has_comments(self) -> bool:
+        """Whether the file holds comments."""
+        return bool(comments(self.text, is_toml=self.is_toml))
+
+
+def comments(text: str, *, is_toml: bool) -> tuple[str, ...]:
+    """The comments of a text; for TOML, also a `#` after white space in a string."""
+    if is_toml:
+        return tuple(re.findall(r"(?:^|\s)#.*", text, re.MULTILINE))
+    return json_comments(text)
+
+
+def read_document(path: str | Path) -> Document:
+    """The values of a TOML or JSON file; JSON may hold comments and trailing commas.
+
+    Args:
+        path: the file; its ending `.toml` says that it is TOML.
+
+    Raises:
+        ConfigError: the file cannot be read, is larger than `SIZE_LIMIT`, or cannot be parsed.
+            The message names line and column and quotes nothing of the file.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            data = file.read(SIZE_LIMIT + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise ConfigError(f"{path}: cannot be read: {reason}") from None
+    if len(data) > SIZE_LIMIT:
+        raise ConfigError(f"{path}: larger than {SIZE_LIMIT:,} bytes; give a smaller file")
+    return parse_document(path, data)
+
+
+def parse_document(path: Path, data: bytes) -> Document:
+    """The values of the bytes of a configuration file; see `read_document`.
+
+    Raises:
+        ConfigError: the bytes cannot be parsed.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        raise ConfigError(f"{path}:{line}:{column}: not UTF-8; save it as UTF-8") from None
+    is_toml = path.suffix.lower() == ".toml"
+    try:
+        # Universal line ends, as a file opened for text has; tomllib knows no lone \r.
+        values, doubled = (tomllib.loads(text), ()) if is_toml else parse_json(text)
+    except json.JSONDecodeError as error:
+        place = f"{path}:{error.lineno}:{error.colno}"
+        raise ConfigError(f"{place}: not JSON: {_lowered(error.msg)}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}:{_toml_place(str(error), text)}: not TOML") from None
+    except RecursionError:
+        raise ConfigError(f"{path}:1:1: tables are nested too deeply") from None
+    except ValueError:
+        raise ConfigError(f"{path}:1:1: a number or a date in it is out of range") from None
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}:1:1: a table of settings at the top, not {_kind(values)}")
+    return Document(path, text, values, is_toml, doubled)
+
+
+def _toml_place(message: str, text: str) -> str:
+    found = _PLACE.search(message)
+    if found and found.group(1):
+        return f"{found.group(1)}:{found.group(2)}"
+    return f"{text.count(chr(10)) + 1}:{len(text) - text.rfind(chr(10))}"
+
+
+def _lowered(message: str) -> str:
+    return message[:1].lower() + message[1:]
+
+
+def _kind(value: Any) -> str:
+    return {list: "a list", str: "text", bool: "true or false", type(None): "null"}.get(
+        type(value), "a number"
+    )

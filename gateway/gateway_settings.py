@@ -1,0 +1,219 @@
+"""The gateway's own settings: the key `shortlist` of a client's file, or a TOML file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
+
+from ..config import Config
+from ..errors import ConfigError
+from ..gating.declaration import read_gate
+from ..gating.gate import Gate
+from ..gating.problem import rule_problems
+from ..sections import Section
+from ..settings import joined
+from .client_config import ClientConfig
+from .document import read_document
+from .references import References
+
+#: Profile of a client that names none.
+DEFAULT_PROFILE = "default"
+
+
+def _bearer(value: Any) -> Any:
+    # Checked here, because the message of a type error would quote the token.
+    if isinstance(value, SecretStr):
+        return value
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a text that is not empty, such as '${MY_TOKEN}'")
+    return SecretStr(value.strip())
+
+
+def _descriptions(value: Any) -> Any:
+    """A list of `{"name", "description"}` as a table."""
+    if not isinstance(value, list):
+        return value
+    table: dict[Any, Any] = {}
+    for row in value:
+        if not isinstance(row, Mapping) or set(row) != {"name", "description"}:
+            raise ValueError("every row has the keys name, description")
+        table[str(row["name"])] = row["description"]
+    return table
+
+
+class ProfileSettings(Section):
+    """What one client may use.
+
+    Args:
+        servers: globs over names of servers.
+        tools: globs over ids `server/tool`.
+        scopes: permissions that are granted.
+        rules: conditions of tools, as in the section `gate` of a configuration.
+        votes: whether servers are asked which of their tools fit (`_tool_gating`).
+        token: bearer token of this client over HTTP; a reference, or plain text. None for a
+            profile that no token selects.
+    """
+
+    servers: tuple[str, ...] = ("*",)
+    tools: tuple[str, ...] = ("*",)
+    scopes: tuple[str, ...] = ()
+    rules: tuple[dict[str, Any], ...] = ()
+    votes: bool = False
+    token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
+
+    @field_validator("rules")
+    @classmethod
+    def _readable(cls, rules: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+        gate = _gate(rules)
+        if problems := rule_problems(gate):
+            raise ValueError("; ".join(map(str, problems)))
+        return rules
+
+    def gate(self) -> Gate:
+        """The rules as a gate."""
+        return _gate(self.rules)
+
+
+class GatewaySettings(Section):
+    """How the gateway shows and runs the tools behind it.
+
+    Args:
+        profiles: what each client may use, by name; without profiles every client may use all.
+        pinned: ids or globs of tools that clients see directly, beside the meta-tools.
+        pass_through: share of the context below which all tools are shown directly; 0 for never.
+        context_tokens: tokens of the model's context.
+        result_tokens: tokens of a result from which on it is stored and read in parts.
+        split_call_tool: whether `call_tool` becomes one tool each to read, write and destroy.
+        catalog: descriptions of servers that are found by their description only, by name;
+            they start when one of their tools is called.
+        operator: text that stands in the description of `search_tools`.
+        code: whether the model may run code that calls tools.
+        idle_stop_s: seconds without a call after which a server is stopped; None for never.
+        engine: settings of the search engine, see `Config`.
+
+    Example:
+        >>> GatewaySettings.make({"pinned": ["github/get_*"]}).pinned
+        ('github/get_*',)
+    """
+
+    profiles: dict[str, ProfileSettings] = Field(default_factory=dict)
+    pinned: tuple[str, ...] = ()
+    pass_through: float = Field(default=0.03, ge=0, le=1)
+    context_tokens: int = Field(default=200_000, ge=1)
+    result_tokens: int = Field(default=10_000, ge=100)
+    split_call_tool: bool = False
+    catalog: Annotated[dict[str, str], BeforeValidator(_descriptions)] = Field(default_factory=dict)
+    operator: str = Field(default="", max_length=10_000)
+    code: bool = False
+    idle_stop_s: float | None = Field(default=600, gt=0, allow_inf_nan=False)
+    engine: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("engine")
+    @classmethod
+    def _valid_engine(cls, engine: dict[str, Any]) -> dict[str, Any]:
+        try:
+            Config.make(**engine)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return engine
+
+    def engine_config(self) -> Config:
+        """Configuration of the search engine."""
+        return Config.make(**self.engine)
+
+    def profile(self, name: str = DEFAULT_PROFILE) -> ProfileSettings:
+        """A profile by name.
+
+        Without any profiles, `default` permits everything. Otherwise an unknown name is an error,
+        so that a misspelled profile never grants access.
+
+        Raises:
+            ConfigError: there is no such profile.
+        """
+        if name in self.profiles:
+            return self.profiles[name]
+        if not self.profiles and name == DEFAULT_PROFILE:
+            return ProfileSettings()
+        listed = ", ".join(self.profiles) or DEFAULT_PROFILE
+        raise ConfigError(f"profiles: no profile {name!r:.80}; there are: {listed}")
+
+    @classmethod
+    def make(cls, values: Mapping[str, Any]) -> Self:
+        """Settings from a table.
+
+        Raises:
+            ConfigError: names the setting, what is wrong and what there is instead.
+        """
+        try:
+            return cls.model_validate(dict(values))
+        except ValidationError as error:
+            raise ConfigError(joined(error)) from None
+
+
+def read_gateway_settings(
+    config: ClientConfig,
+    settings: str | Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    home: Path | None = None,
+) -> GatewaySettings:
+    """Settings of a gateway: the key `shortlist` of a client's file, changed by a settings file.
+
+    Args:
+        config: the client's file.
+        settings: TOML or JSON file of settings; each of its keys replaces the same key of
+            `config.shortlist`.
+        environment: variables that references in tokens name; those of this process by default.
+        home: home directory; that of the user by default.
+
+    Raises:
+        ConfigError: names the file and the setting. It never quotes a token.
+    """
+    given = dict(config.shortlist)
+    place = f"{config.path}: shortlist"
+    if settings is not None:
+        given.update(read_document(settings).values)
+        place = str(settings)
+    try:
+        made = GatewaySettings.make(given)
+        if all(profile.token is None for profile in made.profiles.values()):
+            return made
+        references = References(
+            os.environ if environment is None else environment,
+            Path.home() if home is None else home,
+        )
+        return _with_tokens(made, references)
+    except ConfigError as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def _with_tokens(settings: GatewaySettings, references: References) -> GatewaySettings:
+    profiles: dict[str, ProfileSettings] = {}
+    names: dict[str, str] = {}
+    for name, profile in settings.profiles.items():
+        profiles[name] = profile
+        if profile.token is None:
+            continue
+        place = f"profiles.{name}.token"
+        try:
+            token = references.expand(profile.token.get_secret_value()).strip()
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from None
+        if not token:
+            raise ConfigError(f"{place}: empty; a token that is empty would admit everyone")
+        if token in names:
+            raise ConfigError(f"{place}: the same token as profiles.{names[token]}.token")
+        names[token] = name
+        profiles[name] = profile.model_copy(update={"token": SecretStr(token)})
+    return settings.model_copy(update={"profiles": profiles})
+
+
+def _gate(rules: tuple[dict[str, Any], ...]) -> Gate:
+    try:
+        return read_gate({"rules": list(rules)})
+    except ConfigError as error:
+        raise ValueError(str(error).removeprefix("gate.")) from None

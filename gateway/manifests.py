@@ -1,0 +1,76 @@
+"""What servers listed when they last ran, kept on disk so that the gateway can answer at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import mcp.types as types
+
+from .server_spec import ServerSpec
+from .upstream import Listing
+
+_FORMAT = 1
+_MOST_BYTES = 64_000_000
+
+
+class Manifests:
+    """Listings of servers in a folder, one file each.
+
+    Args:
+        folder: made when something is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def default(cls) -> Manifests:
+        """In the user's cache folder."""
+        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        return cls(Path(cache) / "shortlist" / "manifests")
+
+    def read(self, spec: ServerSpec) -> Listing | None:
+        """What a server listed last; None where that is not known or the file is damaged."""
+        path = self._path(spec)
+        try:
+            if path.stat().st_size > _MOST_BYTES:
+                return None
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            if saved["format"] != _FORMAT:
+                return None
+            tools = tuple(types.Tool.model_validate(tool) for tool in saved["tools"])
+            return Listing(tools, str(saved["instructions"]), str(saved["version"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, spec: ServerSpec, listing: Listing) -> None:
+        """Keep what a server lists.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        tools = [
+            tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
+        ]
+        saved = {
+            "format": _FORMAT,
+            "server": spec.name,
+            "version": listing.version,
+            "instructions": listing.instructions,
+            "tools": tools,
+        }
+        with NamedTemporaryFile(
+            "w", encoding="utf-8", dir=self._folder, suffix=".new", delete=False
+        ) as file:
+            json.dump(saved, file)
+        Path(file.name).replace(self._path(spec))
+
+    def _path(self, spec: ServerSpec) -> Path:
+        """The file of a server; another command, address or environment is another server."""
+        parts = (spec.name, spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
+        return self._folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"

@@ -1,0 +1,99 @@
+"""Server entries with their secrets masked, so that they can be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from .server_spec import address_without_secrets
+
+MASK = "***"
+#: Keys whose texts are shown; every other text is masked.
+_SHOWN = frozenset(
+    "type transport command path cwd working_dir source description deferTools "
+    "bearer_token_env_var envFile env_file".split()
+)
+#: Keys whose lists of texts are names.
+_NAMES = frozenset(
+    "tools allow deny includeTools excludeTools enabled_tools disabled_tools disabledTools "
+    "env_vars autoApprove alwaysAllow".split()
+)
+_SECRET_FLAG = re.compile(r"token|key|secret|passw|pwd|auth|cred|header|bearer|cookie|dsn", re.I)
+_REFERENCE = re.compile(r"\$?\{[^{}]*\}|\$[A-Z][A-Z0-9_]*")
+_FLAG = re.compile(r"-{1,2}[A-Za-z][\w-]*")
+_PLAIN = re.compile(
+    r"@?[\w.-]+(/[\w.-]+)*(@[\w.^~-]+)?|(~|\.{0,2})/[^\s?=&:]*|[A-Za-z]:\\[^\s?=&]*"
+)
+
+
+def masked_entry(entry: Any, key: str = "") -> Any:
+    """A server's entry with every value masked that may be a secret.
+
+    Texts stay under the keys that hold none (`command`, `type`, ...), as do references. An
+    argument stays if `is_harmless` says so. An address keeps scheme, host and port.
+    """
+    if isinstance(entry, Mapping):
+        # Names inside `env` and `headers` are the user's: `command` there may hold a secret.
+        own = key in ("", "command", "tools")
+        return {
+            name: masked_entry(value, str(name) if own else key) for name, value in entry.items()
+        }
+    if isinstance(entry, list):
+        if key in ("args", "command"):
+            return masked_arguments(entry)
+        return [one if key in _NAMES else masked_entry(one) for one in entry]
+    if isinstance(entry, bool) or entry is None:
+        return entry
+    if not isinstance(entry, str):
+        return entry if re.search("timeout", key) else MASK
+    if key in _SHOWN or _REFERENCE.fullmatch(entry):
+        return entry
+    if key in ("url", "httpUrl", "serverUrl"):
+        return entry if _is_plain_address(entry) else f"{address_without_secrets(entry)}/{MASK}"
+    return MASK
+
+
+def masked_arguments(arguments: Sequence[Any]) -> list[Any]:
+    """Arguments of a command, with those masked that may be secrets."""
+    before = ["", *arguments]
+    return [
+        one if is_harmless(str(one), str(last)) else MASK
+        for last, one in zip(before, arguments, strict=False)
+    ]
+
+
+def is_harmless(argument: str, previous: str = "") -> bool:
+    """Whether an argument of a command is surely no secret: a flag, a package, a path, a reference.
+
+    Args:
+        argument: the argument.
+        previous: the argument before it; after `--api-key` everything may be a secret.
+    """
+    if _REFERENCE.fullmatch(argument) or _FLAG.fullmatch(argument):
+        return True
+    if _FLAG.fullmatch(previous) and _SECRET_FLAG.search(previous):
+        return False
+    if _is_plain_address(argument):
+        return True
+    return bool(_PLAIN.fullmatch(argument)) and not any(
+        map(_looks_random, re.split(r"[/@\\]", argument))
+    )
+
+
+def _is_plain_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
+    if parts.scheme not in ("http", "https") or parts.query or parts.fragment or "@" in text:
+        return False
+    return not any(map(_looks_random, parts.path.split("/")))
+
+
+def _looks_random(word: str) -> bool:
+    """Whether a word looks like a token: long, letters mixed with digits, or a long run of them."""
+    mixed = bool(re.search(r"\d", word) and re.search(r"[A-Za-z]", word))
+    dated = re.fullmatch(r"[a-z.-]+[\d.-]*", word)  # a package with its version
+    return len(word) >= 32 or (len(word) >= 16 and mixed and not dated)

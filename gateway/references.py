@@ -1,0 +1,157 @@
+"""References in a configuration, such as `${TOKEN}`, and what they stand for.
+
+| reference | value |
+|---|---|
+| `${NAME}`, `${env:NAME}` | the environment variable |
+| `${NAME:-default}` | the variable, or the default if it is unset or empty |
+| `${keyring:SERVICE/USER}` | the password in the system keyring (extra `gateway`) |
+| `${file:PATH}` | the text of a file, without white space around it |
+
+Anything else in braces that is not `word:...` stays as it is. Values are not expanded again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ..errors import ConfigError, MissingExtraError
+
+_REFERENCE = re.compile(r"\$\{([^{}]*)\}")
+_VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_KINDS = "${NAME}, ${NAME:-default}, ${env:NAME}, ${keyring:SERVICE/USER}, ${file:PATH}"
+_FILE_LIMIT = 1024 * 1024
+
+
+class ReferenceProblem(ConfigError):
+    """A reference has no value; names the reference, never a value."""
+
+
+class References:
+    """Expands references from the environment, the system keyring and files.
+
+    Args:
+        environment: variables by name.
+        home: home directory that `~` stands for.
+        password: function of service and user that returns a password or None; the system
+            keyring by default.
+    """
+
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        home: Path,
+        password: Callable[[str, str], str | None] | None = None,
+    ) -> None:
+        self._environment = environment
+        self._home = home
+        self._password = password or keyring_password
+
+    def expand(self, text: str) -> str:
+        """The text with every reference replaced by its value.
+
+        Raises:
+            ReferenceProblem: names the first reference that has no value.
+        """
+        if re.search(r"\$\{[^{}]*\$\{", text):
+            raise ReferenceProblem("a reference inside a reference; use one variable for it")
+        return _REFERENCE.sub(lambda found: self._value(found.group(1), found.group()), text)
+
+    def path(self, text: str) -> str:
+        """`expand`, with a leading `~` or `~/` replaced by the home directory."""
+        text = self.expand(text)
+        if text == "~" or text.startswith(("~/", "~\\")):
+            return str(self._home) + text[1:]
+        return text
+
+    def env_file(self, path: str) -> dict[str, str]:
+        """Variables of a file of `NAME=value` lines; quotes around a value are removed.
+
+        Raises:
+            ReferenceProblem: the file cannot be read, or a line has no `=`.
+        """
+        variables: dict[str, str] = {}
+        for at, line in enumerate(self._read(path).splitlines(), 1):
+            line = line.strip().removeprefix("export ")
+            if not line or line.startswith("#"):
+                continue
+            name, equals, value = line.partition("=")
+            if not equals:
+                raise ReferenceProblem(f"line {at} of the file has no '='; write NAME=value")
+            value = value.strip()
+            if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+                value = value[1:-1]
+            variables[name.strip()] = value
+        return variables
+
+    def _value(self, inner: str, whole: str) -> str:
+        if variable := _VARIABLE.fullmatch(inner):
+            name, default = variable.groups()
+            value = self._environment.get(name)
+            if value or (value is not None and default is None):
+                return value
+            if default is None:
+                raise ReferenceProblem(
+                    f"the variable {name} is not set; set it, or write ${{{name}:-default}}"
+                )
+            return default
+        prefix, colon, rest = inner.partition(":")
+        if prefix == "keyring" and colon:
+            return self._secret(rest)
+        if prefix == "file" and colon:
+            return self._read(rest).strip()
+        if colon and re.fullmatch(r"[A-Za-z_]\w*", prefix):
+            raise ReferenceProblem(f"no reference of the kind '{prefix:.40}:'; there are: {_KINDS}")
+        return whole
+
+    def _secret(self, inner: str) -> str:
+        service, slash, user = inner.rpartition("/")
+        if not (slash and service and user):
+            raise ReferenceProblem("a keyring reference is written ${keyring:SERVICE/USER}")
+        try:
+            value = self._password(service, user)
+        except ConfigError as error:
+            raise ReferenceProblem(str(error)) from None
+        if value is None:
+            raise ReferenceProblem(
+                f"the keyring has no password for {service}/{user}; "
+                f"store it: keyring set {service} {user}"
+            )
+        return value
+
+    def _read(self, path: str) -> str:
+        where = Path(str(self._home) + path[1:] if path.startswith("~/") else path)
+        try:
+            with where.open("rb") as file:
+                data = file.read(_FILE_LIMIT + 1)
+            text = data.decode("utf-8-sig")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            raise ReferenceProblem(f"the file {path:.200} cannot be read: {reason}") from None
+        if len(data) > _FILE_LIMIT:
+            raise ReferenceProblem(f"the file {path:.200} is larger than {_FILE_LIMIT:,} bytes")
+        return text
+
+
+def keyring_password(service: str, user: str) -> str | None:
+    """A password from the system keyring; None if it has none.
+
+    Raises:
+        MissingExtraError: the library `keyring` is not installed.
+        ConfigError: the keyring is locked, or this machine has none.
+    """
+    try:
+        keyring = importlib.import_module("keyring")
+    except ImportError:
+        raise MissingExtraError("a ${keyring:...} reference", "gateway") from None
+    try:
+        value: str | None = keyring.get_password(service, user)
+    except Exception as error:  # noqa: BLE001 - back ends raise errors of their own libraries
+        # The name only, because the text of an error may quote the password.
+        raise ConfigError(
+            f"the system keyring cannot be read ({type(error).__name__}); "
+            "unlock it, or use an environment variable"
+        ) from None
+    return value

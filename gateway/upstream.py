@@ -1,0 +1,309 @@
+"""One MCP server behind the gateway: started on first need, restarted, stopped when idle."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from time import monotonic
+from typing import IO, Any, cast
+
+import anyio
+import mcp.types as types
+from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+from .server_spec import ServerSpec
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Seconds to wait before a restart after the first failure in a row, and at most.
+_BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
+#: Failures in a row after which calls are refused at once until the next try.
+_TRIPPED = 3
+#: Pages of a list that are read, and tools of a server that are kept.
+_PAGES, _TOOLS = 200, 10_000
+#: Seconds without a change before a list that changed is read again.
+_SETTLED = 0.2
+
+
+class UpstreamError(Exception):
+    """A server could not answer; the message is for models and people."""
+
+
+class State(StrEnum):
+    """Where a server is in its life."""
+
+    CONFIGURED = "configured"
+    """Never started here: its tools are not known yet."""
+    KNOWN = "known"
+    """Its tools are known from an earlier start; it is not running."""
+    STARTED = "started"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a server lists.
+
+    Args:
+        tools: as the server gave them.
+        instructions: the server's own words on how to use it.
+        version: what it says of itself, as `name version`.
+    """
+
+    tools: tuple[types.Tool, ...]
+    instructions: str = ""
+    version: str = ""
+
+
+Changed = Callable[[str, Listing], Awaitable[None]]
+Transport = Callable[[ServerSpec, IO[str]], AbstractAsyncContextManager[Any]]
+
+
+def open_transport(spec: ServerSpec, errors: IO[str]) -> AbstractAsyncContextManager[Any]:
+    """The transport that a server's configuration asks for.
+
+    Args:
+        spec: the configuration.
+        errors: takes what a process writes to stderr.
+    """
+    opened: Any
+    if spec.transport == "stdio":
+        parameters = StdioServerParameters(
+            command=spec.command or "",
+            args=list(spec.args),
+            env=spec.plain_env() or None,
+            cwd=spec.cwd,
+        )
+        opened = stdio_client(parameters, errlog=errors)  # type: ignore[arg-type]
+    elif spec.transport == "sse":
+        opened = sse_client(spec.url or "", headers=spec.plain_headers())
+    else:
+        import httpx2
+
+        client = httpx2.AsyncClient(headers=spec.plain_headers(), timeout=spec.timeout_s)
+        opened = streamable_http_client(spec.url or "", http_client=client)
+    return cast("AbstractAsyncContextManager[Any]", opened)
+
+
+class Upstream:
+    """A server and the one connection to it. `run` must run as long as calls are made.
+
+    Args:
+        spec: how it is reached.
+        open_log: opens the file that takes what its process writes to stderr.
+        changed: awaited with the server's name and what it lists, at each start and each change.
+        transport: opens the connection.
+        idle_s: seconds without a call after which it is stopped; None for never.
+    """
+
+    def __init__(
+        self,
+        spec: ServerSpec,
+        open_log: Callable[[str], IO[str]],
+        changed: Changed,
+        *,
+        transport: Transport = open_transport,
+        idle_s: float | None = None,
+    ) -> None:
+        self.spec = spec
+        self.state = State.CONFIGURED
+        self.problem: str | None = None
+        self.started_ms: float | None = None
+        self._open_log = open_log
+        self._changed = changed
+        self._transport = transport
+        self._idle = idle_s
+        self._client: Client | None = None
+        self._wanted = anyio.Event()
+        self._changed_state = anyio.Condition()
+        self._lost = anyio.Event()
+        self._relist = anyio.Event()
+        self._failures = 0
+        self._failed_starts = 0
+        self._retry_at = 0.0
+        self._used = monotonic()
+        self._calls = 0
+
+    async def run(self) -> None:
+        """Start the server whenever it is wanted, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            self._wanted = anyio.Event()
+            self._lost, self._relist = anyio.Event(), anyio.Event()
+            try:
+                await self._serve()
+            except Exception as error:  # noqa: BLE001 - whatever a server or its transport raises
+                self._fail(error)
+            self._client = None
+            await self._tell()
+            if (wait := self._retry_at - monotonic()) > 0:
+                await anyio.sleep(wait)
+
+    async def ready(self) -> Client:
+        """The connection; starts the server if it is not running.
+
+        Raises:
+            UpstreamError: it does not start, not in time, or failed several times just now.
+        """
+        if self._failures >= _TRIPPED and monotonic() < self._retry_at:
+            raise self._unavailable()
+        failed_before = self._failed_starts
+        with anyio.move_on_after(self.spec.start_timeout_s):
+            async with self._changed_state:
+                while not self._is_connected and self._failed_starts == failed_before:
+                    self._wanted.set()
+                    await self._changed_state.wait()
+        if self._client is None or not self._is_connected:
+            raise self._unavailable()
+        return self._client
+
+    @property
+    def _is_connected(self) -> bool:
+        return self._client is not None and not self._lost.is_set()
+
+    def _unavailable(self) -> UpstreamError:
+        why = self.problem or f"it did not start within {self.spec.start_timeout_s:g} s"
+        return UpstreamError(f"server {self.spec.name!r} is not available: {why}")
+
+    def _fail(self, error: Exception) -> None:
+        """Note a failure, and when to try again."""
+        if self._client is None:
+            self._failed_starts += 1
+        self._failures += 1
+        wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
+        self._retry_at = monotonic() + wait
+        self.state, self.problem = State.FAILED, _told(error)
+        _LOG.warning("server %r: %s", self.spec.name, self.problem)
+
+    async def _tell(self) -> None:
+        async with self._changed_state:
+            self._changed_state.notify_all()
+
+    def start(self) -> None:
+        """Ask for a start without waiting for it."""
+        if self._client is None:
+            self._wanted.set()
+
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        meta: Any = None,
+        progress: Any = None,
+    ) -> types.CallToolResult:
+        """Call a tool once; a call is never repeated.
+
+        Raises:
+            UpstreamError: the server is gone, does not answer in time, or refuses.
+        """
+        client = await self.ready()
+        self._calls += 1
+        try:
+            request = types.CallToolRequest(
+                params=types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
+            )
+            # Not `Client.call_tool`, which raises where a server breaks its own output schema.
+            result = await client.session.send_request(
+                request,
+                types.CallToolResult,
+                request_read_timeout_seconds=self.spec.timeout_s,
+                progress_callback=progress,
+            )
+        except MCPError as error:
+            if _is_closed(error):
+                self._lost.set()
+                message = f"server {self.spec.name!r} died during the call; it restarts on the next"
+                raise UpstreamError(message) from error
+            raise UpstreamError(f"server {self.spec.name!r}: {error}") from error
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            self._lost.set()
+            raise UpstreamError(f"server {self.spec.name!r} is gone; try again") from error
+        else:
+            self._failures = 0
+            return result
+        finally:
+            self._calls -= 1
+            self._used = monotonic()
+
+    async def _serve(self) -> None:
+        start = monotonic()
+        with (
+            self._open_log(self.spec.name) as errors,
+            anyio.fail_after(self.spec.start_timeout_s) as limit,
+        ):
+            transport = self._transport(self.spec, errors)
+            async with Client(transport, message_handler=self._heard) as client:
+                await self._publish(client)
+                limit.deadline = float("inf")
+                self.started_ms = (monotonic() - start) * 1e3
+                self.state, self.problem, self._client = State.STARTED, None, client
+                await self._tell()
+                await self._attend(client)
+        self.state = State.KNOWN
+
+    async def _attend(self, client: Client) -> None:
+        """Read the list again when it changes; return when the server is lost or idle."""
+        while True:
+            with anyio.move_on_after(self._patience()):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(_cancel_after, self._lost, group.cancel_scope)
+                    group.start_soon(_cancel_after, self._relist, group.cancel_scope)
+            if self._lost.is_set():
+                raise UpstreamError("the connection was closed")
+            if self._relist.is_set():
+                await anyio.sleep(_SETTLED)
+                self._relist = anyio.Event()
+                await self._publish(client)
+            elif self._idle is not None and not self._calls and self._patience() <= 0.01:
+                return
+
+    def _patience(self) -> float:
+        """Seconds until the server counts as idle."""
+        if self._idle is None:
+            return float("inf")
+        return max(0.01, self._used + self._idle - monotonic())
+
+    async def _publish(self, client: Client) -> None:
+        tools: list[types.Tool] = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        for _ in range(_PAGES):
+            page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+            tools += page.tools
+            cursor = page.next_cursor
+            if not cursor or cursor in seen or len(tools) >= _TOOLS:
+                break
+            seen.add(cursor)
+        info = client.server_info
+        version = f"{info.name} {info.version}" if info else ""
+        listing = Listing(tuple(tools[:_TOOLS]), client.instructions or "", version)
+        await self._changed(self.spec.name, listing)
+
+    async def _heard(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._relist.set()
+
+
+async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:
+    await event.wait()
+    scope.cancel()
+
+
+def _is_closed(error: MCPError) -> bool:
+    return "closed" in str(error).lower()
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    if isinstance(error, BaseExceptionGroup):
+        return _told(error.exceptions[0])
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    text = str(error).strip().splitlines()
+    return (text[0] if text else type(error).__name__)[:300]

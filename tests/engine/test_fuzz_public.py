@@ -1,0 +1,384 @@
+"""Whatever the public methods are given, the outcome is a result or a ShortlistError.
+
+`SHORTLIST_FUZZ_EXAMPLES=20000 pytest tests/engine/test_fuzz_public.py` runs the long profile; every
+example is a fresh session of up to a dozen calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from shortlist import Catalog, Engine, Gate, Rule, ShortlistError, State, Tool
+from shortlist.catalog import read_tools
+from shortlist.catalog.readers import READERS
+from shortlist.config import Config
+from shortlist.gating import Votes, after, requires_scope
+from shortlist.retrieval.usage import Event
+
+EXAMPLES = int(os.environ.get("SHORTLIST_FUZZ_EXAMPLES", "120"))
+STEPS = 12
+SCRATCH = TemporaryDirectory(prefix="shortlist-fuzz-")
+HERE = Path(SCRATCH.name)
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "count": {"type": "integer", "minimum": 1}},
+    "required": ["id"],
+}
+TOOLS = [
+    *(Tool(f"{verb}_{noun}", server, f"{verb} a {noun}", SCHEMA)
+      for server, noun in (("mail", "message"), ("files", "folder"), ("github", "issue"))
+      for verb in ("list", "create", "delete")),
+    Tool("github/list_issue", None, "not of github"),
+    Tool("検索", "字", "探す"),
+]  # fmt: skip
+GATE = Gate(
+    [
+        Rule(requires_scope("write"), tools="*/delete_*"),
+        Rule(after("files/list_folder"), tools="files/create_folder"),
+    ]
+)
+IDS = [tool.id for tool in TOOLS]
+ENGINE = Engine.from_tools(TOOLS, tiers=["lexical"], gate=GATE)
+
+
+class _Odd:
+    """An object of no kind that anything expects."""
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([0, -1, 10**30, 10**400, -(10**400), 1 << 62]),
+    st.floats(),
+    st.sampled_from([float("nan"), float("inf"), float("-inf"), 1e-320]),
+    st.binary(max_size=8),
+    st.sampled_from([_Odd(), len, Tool, object, ..., 1j]),
+)
+TEXTS = st.one_of(
+    st.text(st.characters(), max_size=8),
+    st.text(st.characters(categories=["Cs", "Cc", "Cf", "Mn", "Zs"]), max_size=4),
+    st.sampled_from(["", "\0", "\ud800", "*", "[", "a/*", "~2", *IDS]),
+    st.sampled_from("x字").map(lambda letter: letter * 50_000),
+)
+WRONG = st.recursive(
+    SCALARS | TEXTS | st.sampled_from(TOOLS),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.lists(TEXTS, max_size=3).map(set),
+        st.dictionaries(TEXTS | st.integers(), inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+def either(*right: Any) -> st.SearchStrategy[Any]:
+    """Mostly what is asked for, at times something else."""
+    fitting = [one if isinstance(one, st.SearchStrategy) else st.just(one) for one in right]
+    return st.one_of(*fitting, *fitting, WRONG)
+
+
+IDENTITY = either(st.sampled_from([*IDS, "list_message", "files__list_folder", "nope"]))
+QUERY = either("list the messages", "delete a folder", "github/list_issue", TEXTS)
+COUNT = either(None, 1, 3, 1_000)
+TIER = either(None, "lexical")
+ALLOWED = either(None, ["mail/*"], st.lists(IDENTITY, max_size=3))
+STATE = either(None, State(), State(scopes={"write"}), State(called=("files/list_folder",)))
+VOTES = either(
+    None, Votes({"mail/list_message": "busy"}, ("files/list_folder", "nope")), Votes({}, ("nope",))
+)
+ARGUMENTS = either(None, {"id": "1"}, {"id": 1}, {"id": "1", "cuont": 2}, {1: 2}, [])
+DEFINITIONS = either(
+    TOOLS, TOOLS[:3], [], Catalog(TOOLS), st.lists(st.sampled_from(TOOLS), max_size=4)
+)
+SERVER = either(None, "mail", "github", "nobody")
+MESSAGES = either(
+    "list the messages",
+    [{"role": "user", "content": "create an issue"}, {"role": "assistant", "content": "done"}],
+    [{"role": "user", "content": [{"type": "text", "text": "x"}]}],
+    st.lists(st.dictionaries(st.sampled_from(["role", "content"]), WRONG, max_size=2), max_size=2),
+)
+#: Never any text: what is written must stay in the scratch folder.
+FOLDER = st.one_of(
+    st.sampled_from(
+        [HERE / "index", str(HERE / "index"), HERE / "x\0", "\0", "/dev/null", "/proc/self/x"]
+    ),
+    st.sampled_from([HERE / ("x" * 5_000), HERE / "\ud800"]),
+    SCALARS.filter(lambda one: not isinstance(one, bytes)),
+)
+DOCUMENT = st.one_of(
+    st.just([{"name": "t", "server": "s", "id": "x"}]),
+    st.just({"tools": [{"name": "t", "inputSchema": SCHEMA}]}),
+    st.just({"openapi": "3.0.0", "paths": {"/a": {"get": {}}}}),
+    WRONG.filter(lambda one: not isinstance(one, str | bytes)),
+    st.lists(
+        st.dictionaries(
+            st.sampled_from("id name server description input_schema parameters type".split()),
+            WRONG,
+            max_size=5,
+        ),
+        max_size=3,
+    ),
+)
+SETTINGS = st.dictionaries(
+    st.sampled_from(
+        "tier k abstain cut must_offer active_tools pinned operator pool pool_tokens in_use_tokens "
+        "schema_tokens turn_tokens context_tokens pass_through nonsense".split()
+    ),
+    either(1, True, "auto", 0.5, ("mail/list_message",)),
+    max_size=2,
+)
+CONFIG = st.dictionaries(
+    st.sampled_from(
+        ["tiers", "default_tier", "k", "gate", "trust", "session", "threads", "lexical"]
+    ),
+    either(["lexical"], "lexical", 3, {}, [], {"rules": [3]}, {"scan": False}),
+    max_size=2,
+)
+
+
+class PublicMethods(RuleBasedStateMachine):
+    """A session of calls over one engine, a view, a session and a catalog."""
+
+    @initialize(format=st.sampled_from([None, "openai", "anthropic", "text"]))
+    def begin(self, format: str | None) -> None:  # noqa: A002 - the field's word
+        """From the same catalog every time."""
+        ENGINE.update(TOOLS, quarantined={})
+        self.view = ENGINE.view()
+        self.session = ENGINE.session(format=format, session_id="fuzz")
+        self.catalog = ENGINE.catalog
+
+    def _try(self, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except ShortlistError as error:
+            self.told = str(error)
+            return None
+
+    @rule(query=QUERY, tier=TIER, k=COUNT, budget=either(None, 1.0, 1_000), decide=st.booleans())
+    def search(self, query: Any, tier: Any, k: Any, budget: Any, decide: bool) -> None:
+        """Both ways to search, and what an answer is written as."""
+        self._try(lambda: ENGINE.search(query, tier=tier, k=k, budget_ms=budget))
+        options = {"tier": tier, "k": k, "budget_ms": budget, "decide": decide}
+        found = self._try(lambda: self.view.search(query, **options))
+        if found is not None:
+            json.dumps(found.to_dict())
+            assert all(self.view.permits(one) for one in found.ids)
+
+    @rule(query=QUERY, k=COUNT)
+    def asearch(self, query: Any, k: Any) -> None:
+        """In an event loop."""
+        self._try(lambda: asyncio.run(self.view.asearch(query, k=k)))
+
+    @rule(queries=either(["a", "b"], st.lists(QUERY, max_size=3)), tier=TIER, k=COUNT)
+    def search_many(self, queries: Any, tier: Any, k: Any) -> None:
+        """Several at once."""
+        self._try(lambda: self.view.search_many(queries, tier=tier, k=k))
+
+    @rule(query=QUERY, tool_id=IDENTITY, tier=TIER, k=COUNT)
+    def explain(self, query: Any, tool_id: Any, tier: Any, k: Any) -> None:
+        """Also where there is no such tool."""
+        self._try(lambda: self.view.explain(query, tool_id, tier=tier, k=k))
+
+    @rule(names=either(st.lists(IDENTITY, max_size=3)), one=IDENTITY, arguments=ARGUMENTS)
+    def ask_view(self, names: Any, one: Any, arguments: Any) -> None:
+        """What a view says of single tools."""
+        self._try(lambda: self.view.details(names))
+        self._try(lambda: self.view.permits(one))
+        self._try(lambda: self.view.refusal(one))
+        verdict = self._try(lambda: self.view.check(one, arguments))
+        assert verdict is None or json.loads(verdict.text)
+
+    @rule(selection=either(None), k=COUNT)
+    def decision(self, selection: Any, k: Any) -> None:
+        """Of answers, and of what is none."""
+        found = self.view.search("list") if selection is None else selection
+        self._try(lambda: self.view.decision(found, k))
+
+    @rule(state=STATE, allowed=ALLOWED, votes=VOTES)
+    def new_view(self, state: Any, allowed: Any, votes: Any) -> None:
+        """The view that later steps ask."""
+        self.view = self._try(lambda: ENGINE.view(state, allowed=allowed, votes=votes)) or self.view
+        self.view.tools()
+        json.dumps(self.view.unmatched)
+
+    @rule(
+        form=either(None, "openai", "text"),
+        state=STATE,
+        allowed=ALLOWED,
+        schemas=either(None),
+        name=either(None, "n"),
+        given=SETTINGS,
+    )
+    def new_session(
+        self, form: Any, state: Any, allowed: Any, schemas: Any, name: Any, given: Any
+    ) -> None:
+        """The session that later steps use."""
+        made = self._try(
+            lambda: ENGINE.session(
+                format=form, state=state, allowed=allowed, schemas=schemas, session_id=name, **given
+            )
+        )
+        self.session = made or self.session
+
+    @rule(messages=MESSAGES, votes=VOTES)
+    def turn(self, messages: Any, votes: Any) -> None:
+        """What the user says."""
+        turn = self._try(lambda: self.session.turn(messages, votes=votes))
+        if turn is not None:
+            assert all(self.session.level(one) is None or one for one in turn.ids)
+            json.dumps(turn.appended if hasattr(turn, "appended") else [], default=str)
+
+    @rule(name=IDENTITY, arguments=ARGUMENTS, content=either("done", {"a": 1}), ok=st.booleans())
+    def call(self, name: Any, arguments: Any, content: Any, ok: bool) -> None:
+        """A call and what came of it."""
+        verdict = self._try(lambda: self.session.check(name, arguments))
+        if verdict is not None:
+            json.loads(verdict.text)
+        target = verdict.tool.id if verdict is not None and verdict.tool else name
+        self._try(lambda: self.session.result(target, content, ok=ok))
+        self._try(lambda: self.session.level(name))
+
+    @rule(text=either(None, "done"), state=STATE, allowed=ALLOWED)
+    def change_session(self, text: Any, state: Any, allowed: Any) -> None:
+        """What a host sets between the turns."""
+        self._try(lambda: self.session.answered(text))
+        self._try(lambda: setattr(self.session, "state", state))
+        before = self.session.allowed
+        self._try(lambda: setattr(self.session, "allowed", allowed))
+        if self._try(self.session.view) is None:
+            self.session.allowed = before
+        self._try(self.session.refresh)
+
+    @rule(key=st.sampled_from([None, "version", "active", "prompt", "messages", "state", "passed",
+                               "allowed", "settings", "turn", "called", "format", "id"]),
+          value=WRONG)  # fmt: skip
+    def resume(self, key: str | None, value: Any) -> None:
+        """A session saved, damaged or not."""
+        saved = self._try(self.session.save)
+        if saved is not None:
+            saved = json.loads(json.dumps(saved))
+            damaged = saved if key is None else saved | {key: value}
+            self._try(lambda: ENGINE.resume(damaged))
+        self._try(lambda: ENGINE.resume(value))
+
+    @rule(tools=DEFINITIONS, server=SERVER, reasons=either(None, {"mail/list_message": "why"}))
+    def update(self, tools: Any, server: Any, reasons: Any) -> None:
+        """Under a view and a session that go on."""
+        self._try(lambda: ENGINE.update(tools, server=server, quarantined=reasons))
+        self.catalog = ENGINE.catalog
+
+    @rule(
+        reasons=either({}, {"mail/list_message": "why"}),
+        events=either([Event("list", ("mail/list_message",))], [Event(3, 4)]),  # type: ignore[arg-type]
+        state=STATE,
+        tool_id=IDENTITY,
+    )
+    def manage(self, reasons: Any, events: Any, state: Any, tool_id: Any) -> None:
+        """What an operator does with an engine."""
+        self._try(lambda: ENGINE.quarantine(reasons))
+        self._try(lambda: ENGINE.learn(events))
+        self._try(ENGINE.forget)
+        self._try(lambda: ENGINE.after_call(state, tool_id))
+        assert len(ENGINE.problems) >= 0
+        assert ENGINE.learned is None
+
+    @rule(tools=DEFINITIONS, config=either(None), given=CONFIG)
+    def new_engine(self, tools: Any, config: Any, given: Any) -> None:
+        """Made of anything; lexical only, for the time it takes."""
+        small = {"tiers": ["lexical"]} | given
+        if small.get("tiers") == ["lexical"]:
+            self._try(lambda: Engine.from_tools(tools, config, **({} if config else small)))
+        self._try(lambda: Config.make(**given))
+
+    @rule(folder=FOLDER)
+    def save_and_open(self, folder: Any) -> None:
+        """On disk."""
+        self._try(lambda: ENGINE.save(folder))
+        self._try(lambda: Engine.open(folder, tiers=["lexical"]))
+        self._try(lambda: Config.read(folder))
+        self._try(lambda: read_tools(folder, strict=False))
+
+    @rule(one=IDENTITY, many=either(st.lists(IDENTITY, max_size=3)), index=either(0, 5, slice(2)))
+    def ask_catalog(self, one: Any, many: Any, index: Any) -> None:
+        """What a catalog says."""
+        self._try(lambda: self.catalog.get(one))
+        self._try(lambda: self.catalog.ordinal(one))
+        self._try(lambda: self.catalog.ordinals(many))
+        self._try(lambda: self.catalog.named(one))
+        self._try(lambda: self.catalog[index])
+        self._try(lambda: one in self.catalog)
+        self._try(lambda: self.catalog == one)
+        self._try(lambda: self.catalog.diff(one))
+
+    @rule(tools=DEFINITIONS, many=either(st.lists(IDENTITY, max_size=3)), server=SERVER)
+    def change_catalog(self, tools: Any, many: Any, server: Any) -> None:
+        """New versions of it."""
+        for call in (
+            lambda: Catalog(tools),
+            lambda: self.catalog.add(tools),
+            lambda: self.catalog.remove(many),
+            lambda: self.catalog.replace_server(server, tools),
+        ):
+            made = self._try(call)
+            if made is not None:
+                assert len(made.fingerprint) == 32
+                self.catalog.diff(made)
+
+    @rule(
+        document=DOCUMENT,
+        form=either("auto", st.sampled_from([reader.name for reader in READERS])),
+        server=SERVER,
+        strict=st.booleans(),
+        keep_ids=st.booleans(),
+    )
+    def read(self, document: Any, form: Any, server: Any, strict: bool, keep_ids: bool) -> None:
+        """Any value as tools."""
+        options: dict[str, Any] = {"format": form, "server": server, "keep_ids": keep_ids}
+        found = self._try(lambda: read_tools(document, strict=strict, **options))
+        if found is not None and isinstance(server, str):
+            assert {tool.server for tool in found.tools} <= {server, server.strip()} or found.tools
+        self._try(lambda: Catalog.read(document, **options))
+
+    @rule(
+        fields=st.dictionaries(
+            st.sampled_from(
+                "name server description input_schema id title output_schema tags".split()
+            ),
+            either("text", SCHEMA),
+            max_size=5,
+        ),
+        kinds=st.dictionaries(
+            st.sampled_from(["scopes", "called", "milestones", "facts"]), WRONG, max_size=2
+        ),
+    )
+    def values(self, fields: Any, kinds: Any) -> None:
+        """Tools and states of anything."""
+        self._try(lambda: Tool(**({"name": "t"} | fields)))
+        self._try(lambda: Tool.from_dict(fields))
+        self._try(lambda: State(**kinds))
+        self._try(lambda: State.from_dict(kinds))
+
+
+TestPublicMethods = PublicMethods.TestCase
+TestPublicMethods.settings = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=STEPS,
+    deadline=None,
+    database=None,
+    derandomize=EXAMPLES < 1_000,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate, Phase.shrink] if EXAMPLES < 1_000 else [Phase.generate],
+)

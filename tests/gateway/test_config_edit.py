@@ -1,0 +1,103 @@
+"""Edits change servers only, however the file is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shortlist.errors import ConfigError
+from shortlist.gateway.commented_json import json_comments, parse_json
+from shortlist.gateway.config_edit import edit_servers, lost_comments
+from shortlist.gateway.document import parse_document
+
+PATH = Path("mcp.json")
+ENTRY = {"command": "x", "args": ["é", "//"]}
+NAMES = st.sampled_from(["a", "b", 'q"', "é", "shortlist", "// c"])
+TABLES = st.dictionaries(NAMES, st.just({"command": "y", "env": {}}) | st.just({}))
+KEYS = st.sampled_from([("mcpServers",), ("mcp", "servers")])
+
+
+def edit(text, keys=("mcpServers",), remove=(), add=None):
+    document = parse_document(PATH, text.encode())
+    return edit_servers(document, keys, remove, {"new": ENTRY} if add is None else add)
+
+
+@pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        ("{}", '{\n  "mcpServers": {\n    "new": 1\n  }\n}'),
+        ('{"mcpServers": {}}', '{"mcpServers": {\n  "new": 1\n}}'),
+        ('{\n\t"mcpServers": {\n\t}\n}', '{\n\t"mcpServers": {\n\t\t"new": 1\n\t}\n}'),
+        (
+            '{\r\n "mcpServers": {\r\n  "a": 1\r\n }\r\n}',
+            '{\r\n "mcpServers": {\r\n  "a": 1,\r\n  "new": 1\r\n }\r\n}',
+        ),
+        (
+            '{"mcpServers": {\n  "a": 1, // one\n}}',
+            '{"mcpServers": {\n  "a": 1,\n  "new": 1, // one\n}}',
+        ),
+        ('{"mcpServers": {"new": 2 /* old */}}', '{"mcpServers": {"new": 1 /* old */}}'),
+    ],
+)
+def test_how_an_entry_is_added(text, edited):
+    assert edit(text, add={"new": 1}) == edited
+
+
+@st.composite
+def files(draw) -> tuple[str, tuple[str, ...]]:
+    """A file of random layout, with comments and trailing commas here and there."""
+    keys = draw(KEYS)
+    table = draw(TABLES)
+    document: dict = {"other": [1, {"z": "// no comment"}], "last": None}
+    document[keys[0]] = table if len(keys) == 1 else {"servers": table, "inputs": []}
+    if draw(st.booleans()):
+        del document[keys[0]]
+    order = draw(st.permutations(sorted(document)))
+    indent = draw(st.sampled_from([None, 1, 4, "\t"]))
+    text = json.dumps({key: document[key] for key in order}, indent=indent, ensure_ascii=False)
+    if draw(st.booleans()):
+        text = "// top\n" + text.replace("[]", "[ /* none */ ]").replace("null", "null, // end\n")
+        text = text.replace("// end\n,", ", // end\n").replace("null, ,", "null,")
+    try:
+        parse_json(text)
+    except ValueError:
+        text = json.dumps(document)
+    return text + draw(st.sampled_from(["", "\n", " \n\n"])), keys
+
+
+@given(files(), st.sets(NAMES), st.dictionaries(NAMES, st.just(ENTRY)))
+def test_any_file_can_be_edited(file, remove, add):
+    text, keys = file
+    edited = edit(text, keys, remove, add)
+    before = parse_document(PATH, text.encode())
+    assert not lost_comments(before, edited) or json_comments(text)
+    values = parse_json(edited)[0]
+    for key in keys:
+        values = values.get(key, {})
+    assert add.items() <= values.items()
+    assert not (remove - set(add)) & set(values)
+    assert edit(edited, keys, remove, add) == edited
+
+
+@given(TABLES, st.sets(NAMES), st.dictionaries(NAMES, st.just({"command": "x", "args": ["é"]})))
+def test_any_toml_file_can_be_edited(table, remove, add):
+    text = "# top\na = 1\n"
+    for name in table:
+        text += (
+            f"\n# about it\n[mcp_servers.{json.dumps(name, ensure_ascii=False)}]\ncommand = 'y'\n"
+        )
+        text += f"[mcp_servers.{json.dumps(name, ensure_ascii=False)}.env]\nK = '[x]'\n"
+    text += "\n[[list]]\nb = [\n  1,\n]\n"
+    document = parse_document(Path("config.toml"), text.encode())
+    edited = edit_servers(document, ("mcp_servers",), remove, add)
+    assert edited.startswith("# top\na = 1\n")
+    assert "[[list]]\nb = [\n  1,\n]\n" in edited
+
+
+def test_a_table_that_is_none_is_an_error():
+    with pytest.raises(ConfigError, match="mcpServers: a table of servers"):
+        edit('{"mcpServers": []}')

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+import stat
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shortlist.gateway.client_config import read_client_config
+from shortlist.gateway.clients import CLIENTS
+from shortlist.gateway.masking import is_harmless, masked_entry
+from shortlist.gateway.mcp_json import entry_of, merged
+from shortlist.gateway.server_entry import EntryContext, read_entry
+from shortlist.gateway.server_spec import ServerSpec, ToolFilter
+
+from .test_install import OF_CLIENT, put, run
+
+
+def test_every_client_becomes_one_file(tmp_path):
+    for name in OF_CLIENT:
+        put(tmp_path, CLIENTS[name])
+    out = tmp_path / "mcp.json"
+    shown = run("import", "--out", out, "--home", tmp_path)
+    assert "SECRET" not in shown.output
+    assert "Zed: " in shown.output
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    config = read_client_config(out, home=tmp_path, expand=False)
+    assert config.problems == ()
+    names = [server.name for server in config.servers]
+    assert {"github", "github-vscode", "figma", "figma-codex", "context7-codex"} <= set(names)
+    assert len(names) == 28
+    run("import", "--out", out, "--home", tmp_path, code=1)
+
+
+def test_what_is_printed_holds_no_secret(tmp_path):
+    for name in OF_CLIENT:
+        put(tmp_path, CLIENTS[name])
+    result = run("import", "--home", tmp_path)
+    assert "SECRET" not in result.output
+    printed = json.loads(result.stdout)["mcpServers"]
+    assert printed["github"]["env"] == {
+        "GITHUB_PERSONAL_ACCESS_TOKEN": "${GITHUB_PERSONAL_ACCESS_TOKEN}"
+    }
+    assert printed["local-mcp-server"]["env"] == {"TOKEN": "${LOCAL_MCP_SERVER_TOKEN}"}
+    assert printed["remote-mcp-server"]["headers"] == {
+        "Authorization": "${REMOTE_MCP_SERVER_AUTHORIZATION}"
+    }
+    assert "set " in result.stderr
+    assert "LOCAL_MCP_SERVER_TOKEN" in result.stderr
+
+
+def test_one_client_and_none(tmp_path):
+    put(tmp_path, CLIENTS["cursor"])
+    put(tmp_path, CLIENTS["codex"])
+    result = run("import", "--client", "cursor", "--home", tmp_path)
+    assert list(json.loads(result.stdout)["mcpServers"]) == ["local", "remote"]
+    assert (
+        "no configuration of a known client"
+        in run("import", "--client", "zed", "--home", tmp_path, code=1).output
+    )
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    put(tmp_path, CLIENTS["cursor"])
+    put(tmp_path, CLIENTS["gemini"]).write_text("{")
+    result = run("import", "--home", tmp_path)
+    assert "not read: " in result.stderr
+    assert "local" in json.loads(result.stdout)["mcpServers"]
+
+
+def test_servers_that_are_alike_are_kept_once():
+    one = ServerSpec(name="a", transport="stdio", command="x", disabled=True)
+    alike = one.model_copy(update={"disabled": False})
+    other = ServerSpec(name="a", transport="stdio", command="y")
+    found = merged({"zed": [one], "kiro": [alike], "cline": [other], "gemini": [other]})
+    assert [(spec.name, spec.disabled) for spec in found] == [
+        ("a", False),
+        ("a-cline", False),
+        ("a-gemini", False),
+    ]
+
+
+WORDS = st.text("abcXYZ0 -_/:.é", min_size=1, max_size=8)
+SPECS = st.builds(
+    ServerSpec,
+    name=WORDS,
+    transport=st.just("stdio"),
+    command=WORDS.filter(str.strip),
+    args=st.lists(WORDS).map(tuple),
+    env=st.dictionaries(WORDS, WORDS),
+    cwd=st.none() | st.just("/srv"),
+    timeout_s=st.floats(0.5, 86_400),
+    start_timeout_s=st.integers(1, 100),
+    disabled=st.booleans(),
+    description=st.none() | WORDS.filter(str.strip),
+    tools=st.builds(
+        ToolFilter, allow=st.none() | st.just(("a*",)), deny=st.just(()) | st.just(("b",))
+    ),
+) | st.builds(
+    ServerSpec,
+    name=WORDS,
+    transport=st.sampled_from(["http", "sse"]),
+    url=st.sampled_from(["https://x.example/mcp", "http://localhost:1/sse?k=v"]),
+    headers=st.dictionaries(st.sampled_from(["A", "B"]), WORDS),
+)
+
+
+@given(SPECS)
+def test_a_written_server_is_read_as_the_same(tmp_path_factory, spec):
+    folder = tmp_path_factory.getbasetemp()
+    context = EntryContext("mcpServers", folder, folder, folder, {})
+    assert read_entry(spec.name, json.loads(json.dumps(entry_of(spec))), context) == spec
+
+
+def test_masking():
+    masked = masked_entry(
+        {
+            "command": "npx",
+            "args": ["-y", "@scope/server@1.2.3", "--api-key", "hunter", "--token=abc",
+                     "/home/ada/x", "ghp_0123456789abcdef", "postgres://u:p@h/db", "${KEY}"],
+            "env": {"type": "SECRET", "command": "SECRET", "A": "${KEY}", "N": 5},
+            "url": "https://u:SECRET@x.example:8080/mcp",
+            "oauth": {"clientSecret": "SECRET", "url": "SECRET"},
+            "timeout": 5,
+            "tools": ["a"],
+        }
+    )  # fmt: skip
+    assert masked == {
+        "command": "npx",
+        "args": ["-y", "@scope/server@1.2.3", "--api-key", "***", "***", "/home/ada/x", "***",
+                 "***", "${KEY}"],
+        "env": {"type": "***", "command": "***", "A": "${KEY}", "N": "***"},
+        "url": "https://x.example:8080/***",
+        "oauth": {"clientSecret": "***", "url": "***"},
+        "timeout": 5,
+        "tools": ["a"],
+    }  # fmt: skip
+
+
+def test_what_an_argument_may_be():
+    harmless = ["-y", "run", "mcp-server-git", "ghcr.io/github/github-mcp-server", "~/x", "8080",
+                "https://mcp.example.com/mcp", "@upstash/context7-mcp@latest"]  # fmt: skip
+    assert all(map(is_harmless, harmless))
+    secret = ["sk-proj-a1b2c3d4e5f6", "https://x.example/s/a1b2c3d4e5f6a7b8", "--key=1",
+              "https://u:p@x.example", "https://x.example?k=1", "x" * 40, "KEY=abc"]  # fmt: skip
+    assert not any(map(is_harmless, secret))

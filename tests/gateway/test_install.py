@@ -1,0 +1,244 @@
+"""`shortlist install`: previewed, backed up, written, undone, for every client."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from shortlist.cli.app import app
+from shortlist.errors import ConfigError
+from shortlist.gateway.client_config import find_servers, read_client_config
+from shortlist.gateway.clients import CLIENTS, Client
+from shortlist.gateway.commented_json import parse_json
+from shortlist.gateway.file_change import FileChange, apply_change
+from shortlist.gateway.installation import plan_install
+
+SAMPLES = Path(__file__).parent / "samples"
+OF_CLIENT = {
+    "claude-desktop": "claude_desktop_config.json",
+    "claude-code": "claude_code.mcp.json",
+    "cursor": "cursor.mcp.json",
+    "vscode": "vscode_mcp.json",
+    "copilot-cli": "copilot_mcp-config.json",
+    "gemini": "gemini_settings.json",
+    "windsurf": "windsurf_mcp_config.json",
+    "cline": "cline_mcp_settings.json",
+    "zed": "zed_settings.json",
+    "opencode": "opencode.jsonc",
+    "codex": "codex_config.toml",
+}
+
+
+def run(*arguments: object, code: int = 0, answer: str | None = None) -> Result:
+    result = CliRunner().invoke(app, [str(one) for one in arguments], input=answer)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def put(home: Path, client: Client) -> Path:
+    """The client's sample at its place below a home directory."""
+    name = OF_CLIENT[client.name]
+    file = client.paths(home)[-1 if name.endswith(".jsonc") else 0]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(SAMPLES / name, file)
+    return file
+
+
+def values(file: Path) -> Any:
+    text = file.read_text("utf-8")
+    return tomllib.loads(text) if file.suffix == ".toml" else parse_json(text)[0]
+
+
+def table(file: Path) -> Any:
+    found = find_servers(values(file))
+    assert found is not None
+    return found[2]
+
+
+@pytest.mark.parametrize("name", OF_CLIENT)
+def test_in_place_of_the_others_and_back(tmp_path, name):
+    client, config = CLIENTS[name], tmp_path / "mcp.json"
+    file = put(tmp_path, client)
+    original = file.read_bytes()
+    specs = read_client_config(file, home=tmp_path, expand=False).servers
+
+    shown = run("install", "--client", name, "--config", config, "--home", tmp_path, "--yes")
+    assert "SECRET" not in shown.output
+    gateway = table(file)["shortlist"]
+    assert str(config) in json.dumps(gateway)
+    assert all(gateway[flag] == value for flag, value in client.flags.items())
+    assert set(table(file)) - {"shortlist"} <= {"extension-server"}
+    moved = read_client_config(config, home=tmp_path, expand=False)
+    assert moved.servers == specs
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    before, after = parse_top(original, file), values(file)
+    assert {**before, client.keys[0]: 0} == {**after, client.keys[0]: 0}
+    again = run("install", "--client", name, "--config", config, "--home", tmp_path)
+    assert "nothing to change" in again.output
+
+    undone = run("install", "--client", name, "--home", tmp_path, "--undo", "--yes")
+    assert "SECRET" not in undone.output
+    assert file.read_bytes() == original
+    assert not list(file.parent.glob("*backup*"))
+    run("install", "--client", name, "--home", tmp_path, "--undo", "--yes", code=1)
+
+
+def parse_top(data: bytes, file: Path) -> Any:
+    text = data.decode()
+    return tomllib.loads(text) if file.suffix == ".toml" else parse_json(text)[0]
+
+
+@pytest.mark.parametrize("name", OF_CLIENT)
+def test_beside_the_others(tmp_path, name):
+    client, config = CLIENTS[name], tmp_path / "mcp.json"
+    config.write_text('{"mcpServers": {}}')
+    file = put(tmp_path, client)
+    before = file.read_text("utf-8")
+    run("install", "--client", name, "--config", config, "--home", tmp_path, "--beside", "--yes")
+    after = file.read_text("utf-8")
+    assert set(table(file)) == {*find_servers(parse_top(before.encode(), file))[2], "shortlist"}
+    kept = [line.rstrip(", ") for line in after.splitlines()]
+    assert all(line.rstrip(", ") in kept for line in before.splitlines())
+    assert config.read_text() == '{"mcpServers": {}}'
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_client_without_a_file(tmp_path, name):
+    file = CLIENTS[name].path(tmp_path)
+    arguments = ("install", "--client", name, "--config", tmp_path / "m.json", "--home", tmp_path)
+    run(*arguments, "--yes")
+    assert list(table(file)) == ["shortlist"]
+    assert values(tmp_path / "m.json") == {"mcpServers": {}}
+    run("install", "--client", name, "--home", tmp_path, "--undo", "--yes")
+    assert not file.exists()
+
+
+def test_it_asks_first(tmp_path):
+    file = put(tmp_path, CLIENTS["cursor"])
+    before = file.read_bytes()
+    arguments = ("install", "--client", "cursor", "--config", tmp_path / "m", "--home", tmp_path)
+    assert '+    "shortlist": {' in run(*arguments, answer="n\n", code=1).output
+    assert file.read_bytes() == before
+    assert not (tmp_path / "m").exists()
+    run(*arguments, answer="y\n")
+    assert file.read_bytes() != before
+
+
+def test_comments_that_stay_and_comments_that_are_lost(tmp_path):
+    arguments = ("install", "--config", tmp_path / "m.json", "--home", tmp_path, "--yes")
+    zed = put(tmp_path, CLIENTS["zed"])
+    assert "has comments; they stay" in run(*arguments, "--client", "zed").output
+    assert "// points" in zed.read_text()
+    assert "// Zed settings" in zed.read_text()
+    code = put(tmp_path, CLIENTS["vscode"])
+    assert "comments beside the servers are lost" in run(*arguments, "--client", "vscode").output
+    assert "/* remote */" in Path(f"{code}.shortlist-backup").read_text()
+
+
+def test_codex_keeps_the_rest_of_its_file(tmp_path):
+    file = put(tmp_path, CLIENTS["codex"])
+    run("install", "--client", "codex", "--config", tmp_path / "m.json", "--home", tmp_path, "-y")
+    text = file.read_text()
+    assert text.startswith('model = "gpt-5.5"\n\n# documentation\n')
+    assert '[profiles.deep]\nmodel = "gpt-5.5-pro"\n' in text
+    assert "context7]" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'mcp_servers = { a = { command = "x" } }\n',
+        'mcp_servers.a.command = "x"\n',
+        '[mcp_servers.a]\ncommand = """\n[other]\n"""\n',
+    ],
+)
+def test_what_cannot_be_edited_safely_is_not_edited(tmp_path, text):
+    file = CLIENTS["codex"].path(tmp_path)
+    file.parent.mkdir()
+    file.write_text(text)
+    shown = run("install", "--client", "codex", "--home", tmp_path, "--yes", code=1, answer="")
+    assert "make the change by hand" in shown.output
+    assert file.read_text() == text
+
+
+def test_servers_of_one_name_are_both_kept(tmp_path):
+    config = tmp_path / "m.json"
+    config.write_text(
+        '{"mcpServers": {"github": {"command": "other"}}, // mine\n "shortlist": {"code": true}}'
+    )
+    put(tmp_path, CLIENTS["claude-desktop"])
+    run("install", "--client", "claude-desktop", "--config", config, "--home", tmp_path, "--yes")
+    assert list(table(config)) == ["github", "filesystem", "github-claude-desktop"]
+    assert values(config)["shortlist"] == {"code": True}
+    assert "// mine" in config.read_text()
+
+
+def test_undoing_keeps_what_the_client_wrote_since(tmp_path):
+    file = put(tmp_path, CLIENTS["claude-code"])
+    names = set(table(file))
+    arguments = ("install", "--client", "claude-code", "--home", tmp_path, "--yes")
+    run(*arguments, "--config", tmp_path / "m.json")
+    now = {**values(file), "numStartups": 7}
+    now["mcpServers"]["new"] = {"command": "x"}
+    file.write_text(json.dumps(now))
+    assert "other settings changed since" in run(*arguments, "--undo").output
+    assert values(file)["numStartups"] == 7
+    assert set(table(file)) == {*names, "new"}
+
+
+def test_a_file_that_changed_meanwhile_is_left_alone(tmp_path):
+    path = tmp_path / "m.json"
+    path.write_text("2")
+    with pytest.raises(ConfigError, match="was changed meanwhile"):
+        apply_change(FileChange(path, b"1", b"3"))
+    assert path.read_text() == "2"
+
+
+def test_a_link_stays_one_and_the_mode_stays(tmp_path):
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("1")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    apply_change(FileChange(link, b"1", b"2"))
+    assert link.is_symlink()
+    assert real.read_text() == "2"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "real.json.shortlist-backup").stat().st_mode) == 0o600
+
+
+def test_it_never_moves_itself(tmp_path):
+    file = CLIENTS["cursor"].path(tmp_path)
+    file.parent.mkdir()
+    uvx = {"command": "uvx", "args": ["--from", "shortlist[gateway]", "shortlist", "serve"]}
+    file.write_text(json.dumps({"mcpServers": {"gw": uvx}}))
+    plan = plan_install(CLIENTS["cursor"], file, tmp_path / "m.json", tmp_path)
+    assert plan.moved == ()
+
+
+def test_wrong_arguments(tmp_path):
+    shown = run("install", "--client", "cursr", "--home", tmp_path, code=1).output
+    assert "use one of: claude-desktop, claude-code, cursor" in shown
+    cursor = put(tmp_path, CLIENTS["cursor"])
+    arguments = ("install", "--client", "cursor", "--home", tmp_path)
+    shown = run(*arguments, "--config", cursor, code=1).output
+    assert "is the file of Cursor" in shown
+    shown = run(*arguments, "--beside", "--config", tmp_path / "none.json", code=1).output
+    assert "no such file" in re.sub(r"\s+", " ", shown)
+    shown = run(*arguments, "--config", SAMPLES / "zed_settings.json", code=1).output
+    assert "servers move into a JSON file with the key mcpServers" in shown
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+@pytest.mark.parametrize("name", CLIENTS)
+def test_paths_lie_below_the_home_directory(name, platform):
+    for path in CLIENTS[name].paths(Path("/home/ada"), platform):
+        assert path.is_relative_to("/home/ada")
+        assert "{" not in str(path)

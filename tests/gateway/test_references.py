@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from shortlist.gateway.references import ReferenceProblem, References
+
+HOME = Path("/home/ada")
+
+
+@pytest.fixture
+def keyring(monkeypatch) -> SimpleNamespace:
+    """A keyring of one password; a test may replace what it answers."""
+    stored = {("https://host/path", "ada"): "pass-VALUE"}
+    module = ModuleType("keyring")
+    module.get_password = lambda service, user: stored.get((service, user))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "keyring", module)
+    return module  # type: ignore[return-value]
+
+
+def test_a_password_from_the_keyring(keyring):
+    references = References({}, HOME)
+    assert references.expand("Bearer ${keyring:https://host/path/ada}!") == "Bearer pass-VALUE!"
+
+
+def test_a_password_that_the_keyring_does_not_have(keyring):
+    with pytest.raises(ReferenceProblem, match="no password for s/u; store it: keyring set s u"):
+        References({}, HOME).expand("${keyring:s/u}")
+    with pytest.raises(ReferenceProblem, match="is written"):
+        References({}, HOME).expand("${keyring:s}")
+
+
+def test_a_keyring_that_fails_is_named_without_its_message(keyring):
+    def fail(service, user):
+        raise RuntimeError("pass-VALUE")
+
+    keyring.get_password = fail
+    with pytest.raises(ReferenceProblem, match=r"RuntimeError.*environment variable") as caught:
+        References({}, HOME).expand("${keyring:s/u}")
+    assert "VALUE" not in str(caught.value)
+
+
+def test_without_the_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    with pytest.raises(ReferenceProblem, match=r"pip install 'shortlist\[gateway\]'"):
+        References({}, HOME).expand("${keyring:s/u}")
+
+
+def test_a_file(tmp_path):
+    (tmp_path / "key").write_text(" one\n")
+    assert References({}, tmp_path).expand("a-${file:~/key}") == "a-one"
+    with pytest.raises(ReferenceProblem, match="cannot be read: No such file"):
+        References({}, tmp_path).expand("${file:~/none}")
+    (tmp_path / "large").write_text(" " * 1024 * 1024 + " ")
+    with pytest.raises(ReferenceProblem, match="larger than 1,048,576 bytes"):
+        References({}, tmp_path).expand("${file:~/large}")
+
+
+def test_the_home_directory():
+    references = References({"A": "~/b"}, HOME)
+    assert references.path("~") == "/home/ada"
+    assert references.path("~/x") == "/home/ada/x"
+    assert references.path("${A}") == "/home/ada/b"
+    assert references.path("~bob/x") == "~bob/x"
+    assert references.expand("~/x") == "~/x"

@@ -1,0 +1,108 @@
+"""Figures over definitions of real servers and over the development set of poisoned ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from shortlist import Catalog, Tool
+from shortlist.catalog import read_tools
+from shortlist.trust import Trust, scan
+
+TRAINING = ("mcp", "mcp_crawl", "metatool", "sealtools", "stabletoolbench", "toolrl")
+
+
+def quarantined(tools) -> list[str]:
+    return list(Trust().quarantined(Catalog(tools)))
+
+
+def test_none_of_the_tools_of_twelve_real_servers(shared_data):
+    tools = []
+    for path in sorted((shared_data / "mcp_dumps").glob("*.json")):
+        tools += read_tools(path, server=path.stem).tools
+    assert len(tools) == 160
+    assert quarantined(tools) == []
+
+
+def test_none_of_the_tools_of_servers_listed_here():
+    """Servers that `list_real_servers.py` started, where someone ran it."""
+    folder = os.environ.get("SHORTLIST_REAL_SERVERS")
+    if not folder:
+        pytest.skip("SHORTLIST_REAL_SERVERS is not set")
+    tools = []
+    for path in sorted(Path(folder).glob("*.json")):
+        tools += read_tools(path, server=path.stem).tools
+    assert tools
+    assert quarantined(tools) == []
+
+
+def test_at_most_one_of_livemcpbench(shared_data):
+    tools = Catalog.read(shared_data / "eval" / "livemcpbench" / "tools.jsonl")
+    assert len(tools) == 527
+    assert len(quarantined(tools)) <= 1
+
+
+def test_at_most_two_of_mcp_dev_at_half_a_millisecond_a_tool(shared_data):
+    tools = list(Catalog.read(shared_data / "eval" / "mcp_dev" / "tools.jsonl"))
+    assert len(tools) == 3926
+    start = time.process_time()
+    found = [scan(tool) for tool in tools]
+    assert (time.process_time() - start) / len(tools) < 0.5e-3
+    assert sum(any(one.level == "quarantine" for one in each) for each in found) <= 2
+
+
+def test_at_most_one_in_five_thousand_of_the_training_catalogs(shared_data):
+    flagged = total = 0
+    for name in TRAINING:
+        tools = Catalog.read(shared_data / "train" / name / "tools.jsonl")
+        total += len(tools)
+        flagged += len(quarantined(tools))
+    assert total > 15_000
+    assert flagged <= total * 0.0002
+
+
+def test_hidden_instructions_and_benign_tools_beside_them(shared_data):
+    lines = (shared_data / "eval" / "poison" / "tools.jsonl").read_text(encoding="utf-8")
+    counts: dict[str, list[bool]] = {}
+    for row in map(json.loads, lines.splitlines()):
+        found = quarantined([Tool.from_dict(row)])
+        counts.setdefault(row.get("kind") or row["label"], []).append(bool(found))
+    hidden, benign = counts["hidden_instruction"], counts["benign"]
+    assert len(hidden) == 21
+    assert sum(hidden) >= 0.85 * len(hidden)
+    assert sum(benign) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("lookalikes", 0),
+        ("lookalikes_held_out", 0),
+        ("benign_second", 0),
+        ("benign_second_held_out", 0),
+        ("benign_fourth", 0),
+        ("benign_fourth_held_out", 1),
+    ],
+)
+def test_benign_definitions_that_look_like_attacks(cases, name, most):
+    assert len(quarantined(cases(name))) <= most
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("attacks", 28),
+        ("attacks_held_out", 5),
+        ("attacks_second", 17),
+        ("attacks_second_held_out", 8),
+        ("attacks_third", 6),
+        ("attacks_fourth", 10),
+        ("attacks_fourth_held_out", 11),
+    ],
+)
+def test_subtle_attacks_of_which_most_are_not_found(cases, name, least):
+    assert len(quarantined(cases(name))) >= least

@@ -1,0 +1,74 @@
+"""Flag: what was decided about one tool. Its code and sentence are ours; only findings quote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+Level = Literal["quarantine", "warn"]
+
+HIDDEN_INSTRUCTION: Final = "hidden_instruction"
+CHANGED: Final = "definition_changed"
+UNUSUAL: Final = "strong_wording"
+
+SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        HIDDEN_INSTRUCTION: "It waits for an operator's approval: its definition may hide "
+        "instructions.",
+        CHANGED: "It waits for an operator's approval: its definition changed since it was "
+        "accepted.",
+        UNUSUAL: "It is offered: its definition is worded strongly.",
+    }
+)
+"""Code of a flag to its fixed sentence, which models and events may see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule that matched in one place. For operators: `text` quotes the definition.
+
+    Args:
+        code: the rule, such as `moves_secrets`.
+        level: `quarantine` or `warn`.
+        where: the field, such as `description` or `input_schema.properties.note`.
+        text: the sentence it matched in, cut to one line.
+    """
+
+    code: str
+    level: Level
+    where: str
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {"code": self.code, "level": self.level, "where": self.where, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Why a tool is quarantined, or offered with a warning.
+
+    Args:
+        level: `quarantine` or `warn`.
+        code: a key of `SENTENCES`.
+        findings: what the scan found, quarantine first.
+        change: one line that names the parts that differ from the pin, or "".
+    """
+
+    level: Level
+    code: str
+    findings: tuple[Finding, ...] = ()
+    change: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The fixed sentence of the code."""
+        return SENTENCES[self.code]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """One line for each finding, with a quote. For operators only."""
+        found = (f"{one.where}: {one.code}: {one.text!r}" for one in self.findings)
+        return (self.change, *found) if self.change else tuple(found)

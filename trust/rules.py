@@ -1,0 +1,358 @@
+"""Rules: which concepts, said close together, no honest vendor writes, and which are only loud.
+
+Concepts are regular expressions over the plain form (see `plain`): small letters, no backticks,
+blanks for `_`, `-` and `.` inside words. Each takes linear time: repetitions are bounded and stand
+side by side with nothing that matches the same text twice.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from .flag import Level
+
+_WHO = r"(?:users?|humans?|customers?|person|people|operator|anyone|anybody|them)\b"
+_NOT = r"(?:do not|don'?t|never|must not|mustn't|should not|shouldn't|shall not|refrain from|avoid)"
+_TELL = r"(?:tell|mention|inform|disclose|telling|mentioning|informing|disclosing)"
+_ACT = (
+    r"(?:send|read|copy|forward|include|append|attach|add|upload|collect|call|invoke|execute|run|"
+    r"pass|record|insert|transmit|exfiltrate|post|modify|change|replace|delete|submit|bcc|cc|store)"
+)
+_GIVE = (
+    r"(?:pass|include|put|attach|append|add|supply|provide|insert|embed|send|post|forward|upload|"
+    r"transmit|submit|share|report|mirror|copy|encode|leak|exfiltrate|return|fill|place|paste|"
+    r"write|store|use)"
+)
+_ORDERS = r"(?:instructions?|prompts?|guidelines?|directions?|directives?|guardrails?|safeguards?)"
+_MAIL = r"[\w+]{1,64}@(?:[\w\-]{1,63}[. ]){1,5}[a-z]{2,}"
+
+_CONCEPTS: Final[dict[str, tuple[str, str]]] = {
+    # name: (letters of which a text must hold some, joined by "|"; expression)
+    "key_file": (
+        "id rsa|id ed25519|ssh|aws/cred|.env|mcp json|config json|settings json|netrc|/etc/|"
+        "history|keychain|keyring|kube/config|npmrc|pgpass|wallet dat|cookies sqlite",
+        r"\bid (?:rsa|ed25519)\b(?! pub)|\.ssh\b(?!/id \w{1,9} pub)|\bssh (?:private )?keys?\b|"
+        r"\.aws/cred|"
+        r"(?<![\w)])\.env\b|\bmcp json\b|\bclaude desktop config json|\.config/\S{1,40} json|"
+        r"(?<!\w)\.netrc\b|\.pgpass\b|\.npmrc\b|\.git credentials|\.kube/config|"
+        r"\.(?:bash|zsh) history|/etc/(?:passwd|shadow)\b|\bkeychain\b|\bkeyrings?\b|"
+        r"\bwallet dat\b|\bcookies sqlite\b",
+    ),
+    "secret": (
+        "secret|password|credential|token|api key|private key|seed phrase|environment var|cookie|"
+        "sensitive|confidential|card number",
+        r"\b(?:secrets|passwords?|credentials?|api keys?|private keys?|seed phrases?|"
+        r"(?:access|bearer|auth|session|refresh) tokens?|tokens|environment variables|"
+        r"(?:session )?cookies|(?:sensitive|confidential|private) (?:information|data|documents?|"
+        r"company information)|(?:credit )?card numbers?)\b",
+    ),
+    "chat": (
+        "conversation|chat|message|dialogue|transcript|prompt",
+        r"\b(?:conversation|chat|dialogue|transcript)(?: history| log| so far| context)?\b|"
+        r"\b(?:previous|prior|earlier|last|past|recent|all|user's) (?:\w+ ){0,2}messages?\b|"
+        r"\bsystem (?:prompt|message)s?\b|\bmessage history\b",
+    ),
+    "give": ("", rf"\b{_GIVE}\b"),
+    "hand_over": (
+        "",
+        rf"\b(?:{_GIVE}|giving|passing|hand|retrieve|obtain|expected|call)\b",
+    ),
+    "given": (
+        "",
+        r"\b(?:passed|included|attached|appended|added|supplied|sent|posted|forwarded|uploaded|"
+        r"submitted|mirrored|shared|copied|transmitted|reported|embedded|encoded|stored)\b",
+    ),
+    "contents": (
+        "content|output of|text of|value of",
+        r"\b(?:contents?|output|text|value) of\b|"
+        r"\bcontents?\b",
+    ),
+    "known_to_model": (
+        "you |context|conversation|memory|earlier|previous|user|environment",
+        r"\byou (?:have |might have |may have )?(?:seen?|knows?|found|holds?|remember|encounter|"
+        r"come across|received|have access to)|\b(?:from|in) (?:your |the |this |earlier |"
+        r"previous )"
+        r"{1,2}(?:context|memory|conversation|chat|messages?|session|environment|requests?)\b|"
+        r"\bthe user (?:types|typed|shared|mentioned|gave|entered|provided)|\bany (?:\w+ ){0,3}"
+        r"(?:secrets|passwords?|credentials|keys|tokens)\b|\bthe user's (?:\w+ )?(?:passwords?|"
+        r"secrets|credentials|tokens|api keys?|private keys?|card)",
+    ),
+    "pretext": (
+        "audit|complian|telemetry|analytic|diagnos|quality|logging|malfunction|not work|proxy|"
+        "regulat|policy|required for|verification|correctly|training",
+        r"\b(?:audit\w*|compliance|telemetry|diagnostics?|quality (?:assurance|control|purposes)|"
+        r"malfunction|will not work|won't work|proxying|regulat\w+|security protocol|"
+        r"(?:security|verification|training|logging|analytics|debugging|compliance) (?:purposes?|"
+        r"reasons?))\b",
+    ),
+    "before_use": (
+        "before|prior to|first|to use this|when ",
+        r"\b(?:before|prior to|after) (?:\w+ ){0,2}(?:using|calling|invoking|running|use|"
+        r"calculation|any|this|each|every|execution|that)\b|\bfirst,? (?:read|open|load)|"
+        r"\bto use this tool\b|\b(?:must|please|always|also) (?:first )?(?:read|open|load|cat)\b",
+    ),
+    "read": (
+        "read|open|load|cat |fetch|retriev|collect|gather|get |access|grab|dump|extract|list",
+        r"\b(?:read|open|load|cat|fetch|retrieve|collect|gather|get|access|grab|dump|extract)\b",
+    ),
+    "hide": (
+        "not |n't|never|without|no need|avoid|refrain|leave|only|note|hide|conceal|secret|silent|"
+        "covert|quiet|discreet|"
+        "unmention|unnotic",
+        rf"\b{_NOT} (?:\w+ ){{0,2}}?{_TELL} (?:the |this to |it to |that to |these to |"
+        rf"any of this to )?"
+        rf"{_WHO}(?= *(?:[.,;:!?)\n\-]|$)| (?:about )?(?:this|it|these|that this|that it|why|any|"
+        rf"of|"
+        r"and|or|but|as|that you(?:'re| are| have| did| read| first| also| used| called)))|"
+        rf"\b{_NOT} (?:\w+ ){{0,2}}?(?:tell|inform) anyone\b|"
+        rf"\b(?:without|no need to) {_TELL} (?:or asking )?(?:this to |it to )?(?:the )?{_WHO}|"
+        r"\bwithout (?:the )?(?:users?|humans?|customers?)(?:'s)? (?:\w+ )?(?:knowing|knowledge|"
+        r"noticing|awareness)\b|"
+        rf"\b{_NOT} let (?:the )?(?:users?|customers?|humans?) (?:know|see|notice|find)\b|"
+        rf"\b{_NOT} (?:mention|disclose|reveal|acknowledge|talk about) (?:\w+ )?(?:this|that you|"
+        r"that (?:this|these|the)|it to|these|file reading|reading|step|the (?:file|step|policy|"
+        r"instructions?|operation|reading|process|existence))\b|"
+        rf"\b{_NOT} (?:explain why|say (?:so|that you))\b|"
+        r"\b(?:must|should|shall) (?:not|never) be (?:told|disclosed|mentioned|"
+        r"repeated) to (?:the |any )?"
+        rf"{_WHO}|"
+        rf"\b(?:silently|secretly|covertly|quietly|discreetly) (?:\w+ )?{_ACT}\b|"
+        rf"\b{_ACT} (?:\w+ ){{0,6}}(?:secretly|covertly|discreetly)\b|"
+        r"\b(?:hide|conceal|keep|withhold) (?:this|it|that|these|"
+        r"them)\b[^.\n]{0,30}\bfrom (?:the )?"
+        r"(?:users?|customers?|humans?)\b|"
+        r"\b(?:users?|customers?|humans?) (?:(?:must|should|need|shall|may|needs) ?"
+        r"(?:not|n't|never)|(?:do|does) ?(?:not|n't) need to|has no need to) (?:know|notice|learn|"
+        r"find out|be (?:told|informed|aware|"
+        r"made aware|notified))\b|\bsecret operation\b|\bleave (?:this|it|that) (?:unmentioned|"
+        r"out of (?:your|the) (?:reply|answer|explanation|response|summary))\b|"
+        r"\b(?:users?|customers?|humans?) (?:doesn'?t|does not|don'?t|do not|won'?t|"
+        r"will not) notice\b|"
+        r"\b(?:for (?:the )?(?:ai|ai agents?|llm|assistant|model)s? only|confidential note to)\b",
+    ),
+    "override": (
+        "ignore|disregard|forget|override|bypass|supersede|you are now|new instruction|from now on|"
+        "developer mode|jailbreak|do anything now|user",
+        r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|bypass|do not follow|don't follow|stop "
+        r"following) (?:\w+ ){0,2}(?:previous|prior|earlier|above|preceding|all|other|original|"
+        r"your|"
+        rf"system|safety|developer|user(?:'s)?|any|the|whatever) (?:\w+ )?(?:{_ORDERS}|"
+        rf"system prompt)\b|"
+        r"\b(?:override|supersede|replace)s? (?:all |any )?(?:of )?(?:the |your )?(?:previous|"
+        r"prior|"
+        rf"earlier|your|all other|user's) (?:\w+ )?{_ORDERS}\b|"
+        r"\b(?:ignore|disregard|overrule) (?:what(?:ever)? )?(?:the |any )?user(?:'s)? "
+        r"(?:\w+ )?(?:said|says|asks?|asked|wants?|wish(?:es)?|request(?:s|ed)?|preferences?|"
+        r"objections?|instructions?|intent)\b|"
+        r"\b(?:regardless of|whatever|no matter what|instead of what|rather than what) the (?:user|"
+        r"customer) (?:has |have |had )?(?:said|says|asked|entered|named|requested|specified|wants|"
+        r"wanted|objects|typed|chose)\b|"
+        r"\byou are now (?:an? |in |the |act|free|under|operating|my |unrestricted|dan\b)|"
+        r"\byour new (?:role|instructions?|goal|identity|objective) (?:is|are)\b|"
+        r"\bnew (?:system )?instructions? ?:|\b(?:enter|enable|activate|now in) (?:developer|"
+        r"jailbreak|god|dan) mode\b|\bdo anything now\b|\bsystem override\b",
+    ),
+    "on_sight": (
+        "when you|once you|if you|after you|as soon as you|reading this|read this",
+        r"\b(?:when(?:ever)?|once|if|after|as soon as) you (?:have )?(?:read|see|load|view|parse|"
+        r"notice) (?:of )?this (?:tool|description|text|message|definition)\b|"
+        r"\b(?:ai|agents?|assistants?|models?|llms?) (?:reading|that reads?|who reads?) this "
+        r"(?:tool|description|text|message|definition)\b",
+    ),
+    "leak_prompt": (
+        "system prompt|system message|your instructions",
+        r"\bsystem prompt (?:\w+ )?(?:must|should|shall|has to|needs to|is to) be (?:supplied|"
+        r"passed|"
+        r"included|sent|provided|put|added)\b|\b(?:text|content|contents) of the system prompt\b|"
+        r"\b(?:reveal|print|repeat|leak|disclose|output|include|send|pass|append|paste|copy)\b"
+        r"[^.\n]{0,40}\b(?:the |your )(?:\w+ ){0,2}(?:system (?:prompt|message)s?|instructions)\b",
+    ),
+    "model_markup": (
+        "<|im|<<sys|[inst|[/inst|<start of turn|<tool result|<function|</tool result|<system",
+        r"<\|(?:im start|im end|system|user|assistant)\|>|<</?sys>>|\[/?inst\]|<start of turn>|"
+        r"</?(?:tool results?|function (?:results?|calls?)|tool response)>|"
+        r"<system (?:requirement|prompt|message|instruction|reminder|override|notice|note|command)"
+        r"s?>",
+    ),
+    "system_line": (
+        "system:|system]|assistant:",
+        r"(?:^|[.!\n]) ?[#\[*]{0,3} ?(?:system|assistant)[\]*]{0,3}:?[\]*]{0,3} (?:you|ignore|"
+        r"disregard|always|"
+        r"never|must|do not|when|after|from now)\b",
+    ),
+    "hidden_comment": (
+        "<!",
+        r"<!--[^>]{0,300}?\b(?:send|read|ignore|assistant|model|agent|ai|llm|always|must|never|"
+        r"include|"
+        r"call|hidden)\b",
+    ),
+    "terminal_codes": ("[", r"\[\d{1,3};\d{1,3}[hf](?!\])|\[[0-3][jk](?!\])"),
+    "address": ("@|://", rf"(?<![\w@]){_MAIL}\b|https?://"),
+    "mail": ("@", rf"(?<![\w@]){_MAIL}\b"),
+    "always": (
+        "must|always|all |every|automatic|also|shall|second|instead|whatever|from now",
+        r"\b(?:must|always|all|every|automatically|also|shall|a second|instead|from now on)\b",
+    ),
+    "send": (
+        "send|sent|forward|bcc|copy|copied|submit|route|redirect|post|mail|report|deliver|upload|"
+        "mirror",
+        r"\b(?:sen[dt]|forward(?:ed)?|bcc|copy|copied|submit(?:ted)?|route[d]?|redirect(?:ed)?|"
+        r"post(?:ed)?|report(?:ed)?|deliver(?:ed)?|upload(?:ed)?|mirror(?:ed)?|email(?:ed)?)\b",
+    ),
+    "example": (
+        "e g|e.g|example|such as|contact|support|like |format|default|i.e|i e|visit|see ",
+        r"\be ?\.?g\b|\bexamples?\s*[:=(]|\bfor example\b|\bsuch as\b|\bcontact\b|\bformat\b|"
+        r"\bdefaults?\b|\bi ?\.?e\b|\blike\b|\bdetects?\b|\bvisit\b",
+    ),
+    "any_tool": (
+        "tool",
+        r"\b(?:before|prior to|after|when(?:ever)?|each time|every time) (?:using|calling|invoking|"
+        r"running|you use|you call)? ?(?:any|every|all|each|other|another) (?:other |available |"
+        r"mcp )"
+        r"?tools?\b|\bbefore (?:any|every|each|all) (?:other )?tools? (?:is|are|calls?)\b",
+    ),
+    "other_tool": (
+        "send email|send mail|send message|other tool|another tool|tool is|is called|is used|"
+        "present",
+        r"\b(?:send (?:e?mails?|messages?)|other tools?|another tool|(?:\w+ ){0,2}tool) (?:tool )?"
+        r"(?:is|are) (?:used|called|invoked|present|available)\b|\bmcp tool \w+|"
+        r"\b(?:to|in|into|with|call|use|of) (?:the )?send (?:e?mail|message)s?\b(?! to\b)",
+    ),
+    "redirect": (
+        "override|redirect|replace|bcc|recipient|cc |to address|all email",
+        r"\boverrides? the\b|\bredirects?\b|\bb?cc\b|\ball e?mails?\b|"
+        r"\breplace the recipient|\brecipient (?:must|shall|should|is|to)\b",
+    ),
+    "guard": (
+        "inject|jailbreak|detect|scan|phrases|malicious|attack|suspicious|moderat",
+        r"\b(?:injections?|jailbreaks?|detects?|detection|scans?|phrases|malicious|attacks?|"
+        r"suspicious|moderation)\b",
+    ),
+    # loud, and often honest
+    "use_me": (
+        "this tool|this function|first|other|prefer|must",
+        r"\b(?:always|must|mandatory to|required to) (?:\w+ )?(?:use|call|prefer|choose|invoke|"
+        r"select) (?:this|it)\b|\b(?:must|should|shall|has to|needs to) (?:always )?be (?:called|"
+        r"used|invoked|run) (?:first|before)\b|\bcall this (?:tool |function )?(?:first|before)\b|"
+        r"\b(?:instead of|rather than|in preference to) (?:any |all |every )?(?:the )?(?:other|"
+        r"others|alternatives)\b|\bdo not use (?:any |the )?other\b|\bbefore (?:using|"
+        r"calling) any\b|"
+        r"\bjust use this tool\b",
+    ),
+    "urgent": (
+        "import|very very|utmost|strictly",
+        r"[\[<]important[\]>]|\bvery very\b|\bextremely important\b|\bof utmost\b|"
+        r"\bstrictly (?:required|forbidden)\b",
+    ),
+    "no_consent": (
+        "without|not ask|n't ask|never ask",
+        rf"\bwithout (?:asking|confirmation|confirming|consent|permission|approval)\b|"
+        rf"\b{_NOT} ask (?:the user|for (?:confirmation|permission|consent))",
+    ),
+}
+
+
+class Concept(NamedTuple):
+    """Words for one idea.
+
+    Args:
+        letters: a text must hold some of these to match; none if they cannot be named.
+        expression: matches the words.
+    """
+
+    letters: tuple[str, ...]
+    expression: re.Pattern[str]
+
+
+BLOCK: Final = re.compile(
+    r"<(?:(hidden|secret|system|admin|assistant|developer)|(important|critical|urgent|mandatory))>"
+)
+"""Opens a block that imitates markup of a prompt; the second kind occurs in honest definitions."""
+ORDERS: Final = re.compile(
+    r"\b(?:must|before|when|if|instead|do not|don't|always|never|ignore|read|send|also|open|you|"
+    r"use|"
+    r"pass|supply|include|call|reply|answer)\b"
+)
+"""What makes a block of the first kind a finding."""
+REACHING_ORDERS: Final = re.compile(
+    r"\b(?:reply|respond|your (?:reply|response|answer)|pass|supply|send|forward|recipients?|"
+    r"pretend|"
+    r"act (?:like|as)|secret|do not (?:say|mention|explain|tell))\b|~/"
+)
+"""What makes a block of the second kind a finding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Concepts that are a finding where they stand close together.
+
+    Args:
+        code: short and stable.
+        level: what a match alone makes of the tool.
+        needs: concepts, all of them, within `span` sentences.
+        unless: concepts that give it an innocent reading there.
+        span: sentences that count as close together.
+        opening: whether the first sentence of a description counts; it says what the tool does.
+        slot: whether only texts about values that the model fills in count.
+        encoded: whether only text that was decoded counts.
+    """
+
+    code: str
+    level: Level
+    needs: tuple[str, ...]
+    unless: tuple[str, ...] = ()
+    span: int = 1
+    opening: bool = True
+    slot: bool = False
+    encoded: bool = False
+
+
+RULES: Final = (
+    Rule("moves_secrets", "quarantine", ("key_file", "before_use", "give"), span=3),
+    Rule("moves_secrets", "quarantine", ("key_file", "read", "give"), ("example",), opening=False),
+    Rule("moves_secrets", "quarantine", ("key_file", "contents"), ("example",), slot=True),
+    Rule(
+        "moves_secrets",
+        "quarantine",
+        ("key_file", "contents", "hand_over"),
+        ("example",),
+        opening=False,
+    ),
+    Rule("moves_secrets", "quarantine", ("secret", "known_to_model", "give", "always")),
+    Rule("moves_secrets", "quarantine", ("leak_prompt",), ("guard", "example")),
+    Rule(
+        "moves_conversation", "quarantine", ("chat", "hand_over", "pretext"), opening=False, span=2
+    ),
+    Rule("moves_conversation", "quarantine", ("chat", "given", "pretext"), opening=False),
+    Rule("hides_from_user", "quarantine", ("hide",), ("guard",)),
+    Rule("overrides", "quarantine", ("override",), ("guard", "example")),
+    Rule("overrides", "quarantine", ("on_sight",)),
+    Rule("imitates_system", "quarantine", ("model_markup",), ("example", "guard")),
+    Rule("imitates_system", "quarantine", ("system_line",), ("example",)),
+    Rule("imitates_system", "quarantine", ("hidden_comment",), ("example",)),
+    Rule("misuses_other_tools", "quarantine", ("any_tool", "key_file"), span=2),
+    Rule("misuses_other_tools", "quarantine", ("any_tool", "send", "mail")),
+    Rule("misuses_other_tools", "quarantine", ("any_tool", "chat", "give")),
+    Rule("misuses_other_tools", "quarantine", ("other_tool", "redirect"), ("example",)),
+    Rule("misuses_other_tools", "quarantine", ("other_tool", "always", "address"), ("example",)),
+    Rule("misuses_other_tools", "quarantine", ("send", "always", "mail"), ("example",)),
+    Rule("hidden_text", "quarantine", ("terminal_codes",)),
+    Rule("hidden_text", "quarantine", ("chat", "give"), encoded=True),
+    Rule("hidden_text", "quarantine", ("key_file",), encoded=True),
+    Rule("hidden_text", "quarantine", ("address", "send"), encoded=True),
+    Rule("speaks_of_injection", "warn", ("hide",)),
+    Rule("speaks_of_injection", "warn", ("override",)),
+    Rule("speaks_of_injection", "warn", ("model_markup",)),
+    Rule("puts_itself_first", "warn", ("use_me",)),
+    Rule("puts_itself_first", "warn", ("any_tool",)),
+    Rule("urges", "warn", ("urgent",)),
+    Rule("skips_consent", "warn", ("no_consent",)),
+)
+
+
+CONCEPTS: Final = {
+    name: Concept(tuple(letters.split("|")) if letters else (), re.compile(expression))
+    for name, (letters, expression) in _CONCEPTS.items()
+}
