@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +13,15 @@ from numpy.typing import NDArray
 from . import registry
 from .catalog import Catalog, Tool
 from .catalog.document import embedding_text
-from .config import Config, FusionConfig, TierConfig, TrustConfig
+from .config import Config, TrustConfig
 from .errors import ConfigError, StoreError
 from .gating import Gate
 from .gating.gatekeeper import Gatekeeper
+from .gating.originals import originals
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
-from .models import Encoder, Reranker, load_encoder, load_reranker
 from .models.loading import FEATURES
-from .retrieval import CandidateScorer, Fusion, LexicalIndex, Strategy
+from .retrieval import CandidateScorer, LexicalIndex, Strategy
 from .retrieval.change import Change, patched
 from .retrieval.features import FeatureScorer, reader
 from .retrieval.folder import folder_of
@@ -34,8 +33,10 @@ from .retrieval.rerank import ModelRerank, TextScorer
 from .retrieval.searcher import Searcher
 from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.store import Saved, current, read, save
+from .retrieval.twins import Twins
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
-from .sections import RerankerConfig
+from .stage_models import StageModels
+from .strategies import strategies
 
 if TYPE_CHECKING:
     from .trust import Flag, Trust
@@ -53,14 +54,13 @@ class Builder:
         trust: decides which definitions may be shown; None where nothing is scanned or pinned.
 
     Raises:
-        ConfigError: a tier's strategy or fusion does not take its settings.
+        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
+        MissingExtraError: likewise the optional dependency that a model needs.
     """
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.trust = _trust(config.trust)
-        self._models: dict[str, Any] = {}
-        self._lock = Lock()
         stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
         self._lexical = (
             registry.load("lexical", config.lexical.backend) if "lexical" in stages else None
@@ -69,14 +69,15 @@ class Builder:
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
 
-        chosen = [self._chosen(tier.reranker) for tier in config.tiers.values() if tier.reranker]
-        self._rerankers = {str(one): one for one in sorted(chosen, key=str)}
-        self._reads_tokens = FEATURES in self._rerankers
+        self._models = StageModels(config, dense=self._dense is not None)
+        if "dense" in self._models.missing:
+            self._dense = None
+        self._reads_tokens = FEATURES in self._models.guards
         self._read = reader()
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
-        return {name: self._strategy(name, tier) for name, tier in self.config.tiers.items()}
+        return strategies(self.config)
 
     def build(
         self,
@@ -123,14 +124,24 @@ class Builder:
             searched = _updated(dense.index, values, change.rows)
             if searched is None:
                 searched = self._dense.build(values, **self.config.dense.arguments())
-            dense = Dense(searched, vectors, values, dense.encoder)
+            dense = Dense(searched, vectors, values, dense.encoder, dense.guard)
         if lexical is not None and touched:
             lexical = _updated(lexical, self._documents(change.tools), change.rows)
             if lexical is None:
                 lexical = self._built_lexical(change.tools)
         names = index.names.patched(change)
+        plain = None if dense is None else dense.vectors.values
+        twins = None if index.twins is None else index.twins.patched(change, plain)
         return self._index(
-            catalog, change.tools, lexical, dense, encoded, learned, names=names, change=change
+            catalog,
+            change.tools,
+            lexical,
+            dense,
+            encoded,
+            learned,
+            names=names,
+            change=change,
+            twins=twins,
         )
 
     def taught(self, index: Index, learned: Learned | None) -> Index:
@@ -149,6 +160,7 @@ class Builder:
             index.encoded,
             learned,
             names=index.names,
+            twins=index.twins,
         )
 
     def open(
@@ -191,7 +203,7 @@ class Builder:
             lexical = self._built_lexical(tools)
         if self._dense is None:
             return self._index(saved.catalog, tools, lexical, None)
-        encoder = self._encoder()
+        encoder = self._models.encoder()
         vectors, encoded = saved.vectors, 0
         if vectors is None or not vectors.fits(encoder, tokens=self._reads_tokens):
             vectors, encoded = self._encoded(tools, None, progress)
@@ -250,37 +262,12 @@ class Builder:
             settings["dense"] = self.config.dense.saved()
         return settings
 
-    def _strategy(self, name: str, tier: TierConfig) -> Strategy:
-        factory = registry.load("strategy", tier.strategy)
-        try:
-            strategy: Strategy = factory(
-                retrievers=tier.retrievers,
-                fusion=self._fusion(tier.fusion or self.config.fusion),
-                reranker=str(self._chosen(tier.reranker)) if tier.reranker else None,
-                depth=tier.depth,
-                candidates=tier.candidates,
-                fallback=tier.fallback,
-                **tier.arguments(),
-            )
-        except TypeError as error:
-            raise ConfigError(f"tiers.{name}: strategy {tier.strategy!r}: {error}") from error
-        return strategy
-
-    def _fusion(self, settings: FusionConfig) -> Fusion:
-        factory = registry.load("fusion", settings.method)
-        try:
-            fusion: Fusion = factory(**settings.arguments())
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"fusion {settings.method!r}: {error}") from error
-        return fusion
-
-    def _chosen(self, reranker: str | RerankerConfig) -> str | RerankerConfig:
-        return self.config.reranker if reranker == "default" else reranker
-
     def _encoded(
         self, tools: tuple[Tool, ...], known: Vectors | None, progress: Progress | None
     ) -> tuple[Vectors, int]:
-        return encode_tools(self._encoder(), tools, known, progress, tokens=self._reads_tokens)
+        return encode_tools(
+            self._models.encoder(), tools, known, progress, tokens=self._reads_tokens
+        )
 
     def _built_lexical(self, tools: tuple[Tool, ...]) -> LexicalIndex | None:
         if self._lexical is None:
@@ -309,6 +296,7 @@ class Builder:
         *,
         folder: Path | None = None,
         names: Names | None = None,
+        twins: Twins | None = None,
     ) -> Index:
         """An index with a dense stage over the refined vectors, opened from `folder` or built."""
         values = vectors.values if learned is None else learned.vectors(tools, vectors.values)
@@ -318,8 +306,10 @@ class Builder:
             if folder is None
             else self._dense.load(folder, values, **settings)
         )
-        dense = Dense(built, vectors, values, self._encoder())
-        return self._index(catalog, tools, lexical, dense, encoded, learned, names=names)
+        dense = Dense(built, vectors, values, self._models.encoder(), self._models.encoder_guard)
+        return self._index(
+            catalog, tools, lexical, dense, encoded, learned, names=names, twins=twins
+        )
 
     def _index(
         self,
@@ -332,37 +322,41 @@ class Builder:
         *,
         names: Names | None = None,
         change: Change | None = None,
+        twins: Twins | None = None,
     ) -> Index:
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
         def scorer(name: str) -> CandidateScorer:
-            if name == FEATURES:
-                values = dense.values if dense else None
-                tokens = dense.vectors.tokens if dense else None
-                return FeatureScorer(tools, values, tokens, lexical, self._read)
-            return TextScorer(self._reranker(name), texts)
+            return TextScorer(self._models.reranker(name), texts)
 
-        rerankers = {name: ModelRerank(partial(scorer, name)) for name in self._rerankers}
-        return Index(catalog, tools, lexical, dense, rerankers, encoded, learned, names, change)
+        values, tokens = (dense.values, dense.vectors.tokens) if dense else (None, None)
+        ready = {FEATURES: FeatureScorer(tools, values, tokens, lexical, self._read)}
 
-    def _encoder(self) -> Encoder:
-        spec, arguments = self.config.encoder_arguments()
-        encoder: Encoder = self._model("encoder", lambda: load_encoder(spec, **arguments))
-        return encoder
-
-    def _reranker(self, name: str) -> Reranker:
-        spec, arguments = self.config.reranker_arguments(self._rerankers[name])
-        reranker: Reranker = self._model(
-            f"reranker {name}", lambda: load_reranker(spec, **arguments)
+        rerankers = {
+            name: ModelRerank(partial(scorer, name), guard, ready.get(name))
+            for name, guard in self._models.guards.items()
+        }
+        trust, copies = self.config.trust, None
+        if trust.approved or trust.pins is not None:
+            if twins is None:
+                twins = Twins.of(tools, dense.vectors.values if dense else None)
+            trusted = originals(catalog, trust.pins, trust.approved)
+            copies = twins.copies(tools, trusted)
+        return Index(
+            catalog,
+            tools,
+            lexical,
+            dense,
+            rerankers,
+            encoded,
+            learned,
+            names,
+            change,
+            missing=self._models.missing,
+            twins=twins,
+            copies=copies,
         )
-        return reranker
-
-    def _model(self, key: str, load: Callable[[], Any]) -> Any:
-        with self._lock:
-            if key not in self._models:
-                self._models[key] = load()
-            return self._models[key]
 
 
 def _trust(settings: TrustConfig) -> Trust | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from .builder import Builder, Progress, ranked
@@ -342,7 +343,8 @@ class Engine:
             >>> engine.search("overdue invoices", k=5).ids
             ('billing/list_invoices',)
         """
-        return self.view().search(query, tier=tier, k=k, budget_ms=budget_ms)
+        start, seen = perf_counter(), self.view().admission
+        return self._searcher.search(seen, query, tier=tier, k=k, budget_ms=budget_ms, start=start)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
         """Quarantine these tools, besides those that trust quarantines.

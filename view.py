@@ -99,8 +99,9 @@ class View:
             query: the request in any words; only its first 8,000 characters are read.
             tier: name of a tier, or a strategy of your own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
-            budget_ms: milliseconds the answer may take. A reranker takes fewer candidates, and a
-                cheaper tier runs where the asked one would take longer.
+            budget_ms: milliseconds the answer may take, the first answer of a process included. A
+                reranker takes fewer candidates, a cheaper tier runs where the asked one would take
+                longer, and a stage that is not done at the end is left out; `tier_reason` says so.
             decide: whether to abstain where no tool fits: the answer then has no hits,
                 `abstained` and a `reason`. Without it the hits are ranked and not judged.
 
@@ -114,7 +115,20 @@ class View:
             >>> [hit.id for hit in engine.view().search("list invoices", k=3)]
             ['billing/list_invoices']
         """
-        start = perf_counter()
+        return self._search(
+            perf_counter(), query, tier=tier, k=k, budget_ms=budget_ms, decide=decide
+        )
+
+    def _search(
+        self,
+        start: float,
+        query: str,
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+        budget_ms: float | None = None,
+        decide: bool = False,
+    ) -> Selection:
         search = partial(
             self._searcher.search,
             self.admission,
@@ -158,7 +172,8 @@ class View:
 
     async def asearch(self, query: str, **options: Any) -> Selection:
         """`search` in a worker thread, for use in an event loop; takes the same options."""
-        return await asyncio.to_thread(partial(self.search, query, **options))
+        # The budget counts from here, not from when a thread is free.
+        return await asyncio.to_thread(partial(self._search, perf_counter(), query, **options))
 
     def explain(
         self,

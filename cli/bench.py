@@ -82,6 +82,8 @@ def bench(
             show_table("Stages, one caller: p50 ms", report.stage_table(found))
             show_table("Compared, call by call in turn", report.comparison_table(found))
             show_table("Gate, session and decision", report.decided_table(found))
+            show_table("Under a budget of 50 ms", report.budget_table(found))
+            show_table("Tools stuffed with requests", report.stuffing_table(found))
             show_table("Indexes", report.build_table(found))
             show_table("Start and memory", report.process_table(found))
         show_table("Bars", report.bars_table(found))

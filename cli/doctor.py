@@ -38,6 +38,7 @@ def doctor(
         raise typer.BadParameter("give --index FOLDER or --tools FILE, not both")
     checks = list(check_environment())
     flags: dict[str, Flag] = {}
+    twins: list[dict[str, list[str]]] = []
     if tools or index is not None:
         from ..trust import Trust
         from .check_catalog import check_catalog
@@ -45,6 +46,7 @@ def doctor(
         catalog, rejected = _read_leniently(tools) if tools else (read_catalog(index, None), ())
         flags = Trust().flags(catalog)
         checks += check_catalog(catalog, rejected, flags)
+        twins = _twins(catalog, index)
     if index is not None:
         from .check_learned import check_learned
 
@@ -59,12 +61,25 @@ def doctor(
                     {"id": tool_id, "level": flag.level, "reasons": list(flag.reasons)}
                     for tool_id, flag in flags.items()
                 ],
+                "twins": twins,
             }
         )
     else:
         _show(checks)
     if failed:
         raise typer.Exit(_FAILED)
+
+
+def _twins(catalog: Catalog, index: Path | None) -> list[dict[str, list[str]]]:
+    """Groups of near-equal tools of different servers: by words, and by the vectors of an index."""
+    from ..retrieval.index import rows_of
+    from ..retrieval.store import read
+    from ..retrieval.twins import Twins
+
+    tools = rows_of(catalog)
+    vectors = None if index is None else read(index).vectors
+    found = Twins.of(tools, None if vectors is None else vectors.values)
+    return [{"ids": [tools[row].id for row in rows]} for rows in found.groups()]
 
 
 def _read_leniently(files: list[Path]) -> tuple[Catalog, tuple[Rejected, ...]]:

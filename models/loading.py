@@ -62,6 +62,32 @@ def load_reranker(spec: str, *, threads: int | None = None, **settings: Any) -> 
     return reranker
 
 
+def check_model(kind: str, spec: str, **settings: Any) -> bool:
+    """Find a model's files without loading it.
+
+    Args:
+        kind: `encoder` or `reranker`.
+        spec: as for `load_encoder`. The files of a hub model are downloaded unless they are here:
+            whoever names it asks for that.
+        settings: of the model.
+
+    Returns:
+        Whether the files are there; False for a model of which only loading it can tell.
+
+    Raises:
+        ModelError: there is no such model, or it cannot be downloaded.
+        MissingExtraError: the spec needs an optional dependency that is not installed.
+    """
+    name, own = registry.resolve(kind, spec)
+    if name == FEATURES:
+        return True
+    model = {**own, **settings}.get("model")
+    if name != "onnx" or model is None:
+        return False
+    locate(model, registry.names(kind))
+    return True
+
+
 def bundled_encoder(threads: int | None = None) -> Encoder:
     """The encoder that ships with the package."""
     return onnx_encoder(DEFAULT_ENCODER, threads)

@@ -39,6 +39,9 @@ class OnnxEncoder:
         ModelError: the files are not an encoder that ONNX Runtime can run.
     """
 
+    in_process = True
+    """Whether a call runs in this process and takes about as long as the last one."""
+
     def __init__(self, files: ModelFiles, *, threads: int | None = None) -> None:
         self.name = files.name
         self._files = files

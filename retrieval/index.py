@@ -13,11 +13,13 @@ from ..catalog import Catalog, Tool
 from ..catalog.document import lexical_document
 from ..models import Encoder
 from .change import Change
+from .guard import Guard
 from .learned import Learned
 from .names import Names
 from .protocols import DenseIndex, LexicalIndex, Retriever
 from .retrievers import DenseRetriever, LexicalRetriever
 from .run import RerankStage
+from .twins import Twins
 from .vectors import Vectors
 
 
@@ -30,12 +32,14 @@ class Dense:
         vectors: what the encoder made of the tools.
         values: the same with what usage taught, shape (n, dim).
         encoder: of the requests.
+        guard: runs it; one of its own when absent.
     """
 
     index: DenseIndex
     vectors: Vectors
     values: NDArray[np.float32]
     encoder: Encoder
+    guard: Guard | None = None
 
 
 class Index:
@@ -54,6 +58,9 @@ class Index:
         learned: what usage taught, which the dense index was built with; or None.
         names: of the tools; made here for a fresh index, when absent.
         change: from the version this one was made from, or None.
+        missing: stage name to why it could not be made.
+        twins: tools that say nearly the same; None where nobody asked for them.
+        copies: row of each copy to the rows of its originals, see `Twins.copies`.
     """
 
     def __init__(
@@ -67,9 +74,15 @@ class Index:
         learned: Learned | None = None,
         names: Names | None = None,
         change: Change | None = None,
+        missing: Mapping[str, Exception] | None = None,
+        twins: Twins | None = None,
+        copies: Mapping[int, Sequence[int]] | None = None,
     ) -> None:
         self.catalog = catalog
         self.change = change
+        self.missing: Mapping[str, Exception] = missing or {}
+        self.twins = twins
+        self.copies: Mapping[int, Sequence[int]] = copies or {}
         self.tools = tools
         self.rerankers = rerankers
         self.lexical = lexical
@@ -85,7 +98,10 @@ class Index:
             retrievers["lexical"] = LexicalRetriever(lexical)
         if dense is not None:
             retrievers["dense"] = DenseRetriever(
-                dense.encoder, dense.index, tokens=dense.vectors.tokens is not None
+                dense.encoder,
+                dense.index,
+                tokens=dense.vectors.tokens is not None,
+                guard=dense.guard,
             )
         self.retrievers: Mapping[str, Retriever] = retrievers
         self.names = Names.of(tools) if names is None else names

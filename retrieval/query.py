@@ -38,6 +38,7 @@ class Query:
         vector: the encoded text, shape (dim,), when it was encoded beforehand in a batch.
         tokens: the vectors of its tokens, where the encoder gives them.
         with_tokens: whether a stage reads them, so that they come with the vector.
+        due: `perf_counter()` value by which the answer is due; None for no limit.
     """
 
     text: str
@@ -45,6 +46,7 @@ class Query:
     vector: NDArray[np.float32] | None = None
     tokens: TokenVectors | None = None
     with_tokens: bool = True
+    due: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models import Reranker
+from .guard import Guard
 from .query import Ranking
 from .run import CandidateScorer, Run
 
@@ -46,13 +47,24 @@ class TextScorer:
 class ModelRerank:
     """A scorer loaded on first use, with the running cost of one candidate.
 
+    Under a deadline the scorer is loaded and run in a worker thread, see `Guard`; one that watches
+    the deadline itself has an attribute `watches_deadline` and runs in the request's thread.
+
     Args:
         load: gives the scorer; called once, and again only if it raised.
+        guard: of the model; one of its own when absent.
+        scorer: where nothing has to be loaded.
     """
 
-    def __init__(self, load: Callable[[], CandidateScorer]) -> None:
+    def __init__(
+        self,
+        load: Callable[[], CandidateScorer],
+        guard: Guard | None = None,
+        scorer: CandidateScorer | None = None,
+    ) -> None:
         self._load = load
-        self._scorer: CandidateScorer | None = None
+        self._guard = guard or Guard()
+        self._scorer = scorer
         self._lock = Lock()
         self._ms_each: float | None = None
 
@@ -60,10 +72,16 @@ class ModelRerank:
         """The rows by score, ties by row.
 
         Raises:
-            ModelError: the scorer's model cannot be loaded.
+            ModelError: the scorer's model cannot be loaded, or could not be a moment ago.
+            BudgetExceeded: the run's deadline is near and the scorer is not done.
         """
         if not len(rows):
             return Ranking.empty()
+        watches = getattr(self._scorer, "watches_deadline", False)
+        due = None if watches else run.deadline
+        return self._guard.call(lambda: self._ranked(run, rows), due)
+
+    def _ranked(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
         with self._lock:
             if self._scorer is None:
                 self._scorer = self._load()

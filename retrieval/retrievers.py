@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from ..errors import RequestError
 from ..models import Encoder, encoded
+from .guard import Guard
 from .protocols import DenseIndex, LexicalIndex
 from .query import Query, Ranking
+from .run import BudgetExceeded
 
 
 class LexicalRetriever:
@@ -36,19 +39,35 @@ class DenseRetriever:
         encoder: encodes requests with the model the vectors came from.
         index: the vectors of the catalog version.
         tokens: whether the index has those of its tools.
+        guard: of the encoder; one of its own when absent.
     """
 
-    def __init__(self, encoder: Encoder, index: DenseIndex, *, tokens: bool = False) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        index: DenseIndex,
+        *,
+        tokens: bool = False,
+        guard: Guard | None = None,
+    ) -> None:
         self.encoder = encoder
         self.index = index
         self._tokens = tokens
+        self._guard = guard or Guard()
 
     def prepare(self, query: Query) -> Query:
         """The query with its vector, and those of its tokens where they are wanted."""
         if query.vector is not None:
             return query
         wanted = self._tokens and query.with_tokens
-        vectors, tokens = encoded(self.encoder, [query.text], query=True, tokens=wanted)
+        encode = partial(encoded, self.encoder, [query.text], query=True, tokens=wanted)
+        # The first call is slow in every encoder. Later ones of an encoder that runs in this
+        # process are so quick and even that a thread for each would only cost.
+        quick = self._guard.succeeded and getattr(self.encoder, "in_process", False)
+        try:
+            vectors, tokens = self._guard.call(encode, None if quick else query.due)
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"encoder: {error}") from error
         return replace(query, vector=vectors[0], tokens=tokens)
 
     def search(self, query: Query, depth: int) -> Ranking:

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from ..errors import ConfigError, RequestError
+from ..errors import ConfigError, ModelError, RequestError
 from .protocols import Fusion, Retriever
 from .query import Query, Ranking, by_id
 from .selection import Placement
 
 LONGEST_MS = 1_000_000_000
 """Milliseconds that a budget may have at most: eleven days."""
+_RESERVE_MS = 5.0
+_RESERVED = 0.1
 
 
 class BudgetExceeded(RequestError):
@@ -26,7 +28,10 @@ class BudgetExceeded(RequestError):
 
 
 def deadline(start: float, budget_ms: float | None) -> float | None:
-    """When an answer is due whose time began at `start`, both by `perf_counter()`.
+    """When the stages have to be done, for an answer whose time began at `start`.
+
+    Both by `perf_counter()`. A tenth of the budget, at most 5 ms, is kept for the answer itself and
+    for the operating system, which may wake a waiting thread late.
 
     Args:
         start: seconds.
@@ -43,7 +48,7 @@ def deadline(start: float, budget_ms: float | None) -> float | None:
             f"budget_ms: {budget_ms!r:.80}; a number of milliseconds above 0, at most "
             f"{LONGEST_MS:,}; None for no limit"
         )
-    return start + budget_ms / 1e3
+    return start + (budget_ms - min(_RESERVE_MS, budget_ms * _RESERVED)) / 1e3
 
 
 @dataclass(slots=True)
@@ -61,6 +66,8 @@ class Run:
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
         scales: stage name to the factor of its scores in a fusion, 1 where absent.
         tools: by row, where rows are not numbered by tool id; else None.
+        missing: stage name to why it could not be made.
+        spare: rows beyond `k` that a lone retriever gives, see `twins.spare`.
     """
 
     query: Query
@@ -70,21 +77,28 @@ class Run:
     deadline: float | None = None
     scales: Mapping[str, float] = field(default_factory=dict)
     tools: Sequence[Tool] | None = None
+    missing: Mapping[str, Exception] = field(default_factory=dict)
+    spare: int = 0
     rankings: dict[str, Ranking] = field(default_factory=dict)
     timings: dict[str, float] = field(default_factory=dict)
+    #: What was handed to a reranker, in the order it had before.
+    reached: Ranking | None = None
     _depths: dict[str, int] = field(default_factory=dict)
+    _fused: tuple[Fusion, Mapping[str, Ranking]] | None = None
 
     def retrieve(self, stage: str, depth: int) -> Ranking:
         """The `depth` best rows of a retriever, searched once however often it is asked.
 
         Raises:
             ConfigError: no such retriever.
+            ModelError: the retriever could not be made.
         """
-        known = self.rankings.get(stage)
-        if known is not None and self._depths[stage] >= depth:
-            return known
+        if self.has(stage, depth):
+            return self.rankings[stage]
         retriever = self.retrievers.get(stage)
         if retriever is None:
+            if stage in self.missing:
+                raise ModelError(str(self.missing[stage]))
             raise ConfigError(f"no retriever {stage!r}; there are: {', '.join(self.retrievers)}")
         start = perf_counter()
         prepared = retriever.prepare(self.query)
@@ -93,17 +107,33 @@ class Run:
             self.timings["encode"] = (perf_counter() - start) * 1e3
         with self._recorded(stage):
             self.rankings[stage] = self._search(retriever, max(depth, self.k))
-        self._depths[stage] = depth
+        self._depths[stage] = max(depth, self.k)
         return self.rankings[stage]
 
+    def has(self, stage: str, depth: int) -> bool:
+        """Whether `retrieve` would answer from what is there already."""
+        return stage in self.rankings and self._depths.get(stage, 0) >= depth
+
+    def check_deadline(self) -> None:
+        """Stop here if the time is up; for stages that take long in small steps.
+
+        Raises:
+            BudgetExceeded: the deadline has passed.
+        """
+        if self.deadline is not None and perf_counter() > self.deadline:
+            raise BudgetExceeded("takes more than the time left")
+
     def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
-        """One ranking out of several."""
+        """One ranking out of several; computed once for the same fusion and rankings."""
+        if self._fused is not None and _same(self._fused, (fusion, rankings)):
+            return self.rankings["fusion"]
         with self._recorded("fusion"):
             scaled = {
                 stage: ranking.scaled(self.scales[stage]) if stage in self.scales else ranking
                 for stage, ranking in rankings.items()
             }
             self.rankings["fusion"] = self._ordered(fusion.fuse(scaled))
+        self._fused = (fusion, dict(rankings))
         return self.rankings["fusion"]
 
     def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:
@@ -118,12 +148,14 @@ class Run:
         stage = self.rerankers.get(reranker)
         if stage is None:
             raise ConfigError(f"no reranker {reranker!r}; there are: {', '.join(self.rerankers)}")
+        self.reached = ranking
         rows = ranking.rows[:candidates]
-        count = stage.affordable(self, rows)
-        if count < min(2, len(rows)):
-            raise BudgetExceeded(f"reranker {reranker!r} needs more than the time left")
-        with self._recorded("rerank"):
-            scored = self._ordered(stage.rank(self, rows[:count]))
+        try:
+            with self._recorded("rerank"):
+                count = _at_least_two(stage.affordable(self, rows), len(rows))
+                scored = self._ordered(stage.rank(self, rows[:count]))
+        except BudgetExceeded as error:
+            raise BudgetExceeded(f"reranker {reranker!r}: {error}") from error
         self.rankings["rerank"] = scored
         return Ranking(
             np.concatenate([scored.rows, ranking.rows[count:]]),
@@ -160,8 +192,28 @@ class Run:
     @contextmanager
     def _recorded(self, stage: str) -> Iterator[None]:
         start = perf_counter()
-        yield
-        self.timings[stage] = self.timings.get(stage, 0.0) + (perf_counter() - start) * 1e3
+        try:
+            yield
+        finally:
+            self.timings[stage] = self.timings.get(stage, 0.0) + (perf_counter() - start) * 1e3
+
+
+def _at_least_two(affordable: int, candidates: int) -> int:
+    if affordable < min(2, candidates):
+        raise BudgetExceeded("takes more than the time left")
+    return affordable
+
+
+def _same(
+    one: tuple[Fusion, Mapping[str, Ranking]], other: tuple[Fusion, Mapping[str, Ranking]]
+) -> bool:
+    (fusion, rankings), (wanted, given) = one, other
+    return (
+        type(fusion) is type(wanted)
+        and getattr(fusion, "__dict__", fusion) == getattr(wanted, "__dict__", wanted)
+        and list(rankings) == list(given)
+        and all(rankings[stage] is given[stage] for stage in rankings)
+    )
 
 
 class CandidateScorer(Protocol):

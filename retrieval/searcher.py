@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RequestError
+from ..errors import ModelError, RequestError
 from ..models import TokenVectors, encoded
 from ..processes import ProcessGuard
 from .answer import hits_of, outside, permitted, promoted
@@ -21,6 +21,7 @@ from .refusal import Denials, Refusal
 from .run import Run, Strategy, deadline
 from .selection import Selection, VoterFailure
 from .tiers import Tiers
+from .twins import behind_originals, spare
 
 
 class Admitted(Protocol):
@@ -84,8 +85,9 @@ class Searcher:
         self._guard.check()
         start = perf_counter() if start is None else start
         name, strategy = self._tiers.asked(tier)
-        asked = Query(bounded(query), admitted.mask, vector, tokens, _reads_tokens(strategy))
-        run = self._run(admitted, asked, k, deadline(start, budget_ms))
+        due = deadline(start, budget_ms)
+        asked = Query(bounded(query), admitted.mask, vector, tokens, _reads_tokens(strategy), due)
+        run = self._run(admitted, asked, k)
         index = admitted.index
         ranking, ran, reason = self._ranked(admitted, run, name, strategy)
         ranking, first = promoted(index, asked, ranking, admitted.claimed)
@@ -133,7 +135,11 @@ class Searcher:
         ):
             return [self.search(admitted, text, tier=tier, k=k) for text in texts]
         wanted = index.vectors.tokens is not None and _reads_tokens(strategy)
-        vectors, tokens = encoded(index.encoder, texts, query=True, tokens=wanted)
+        try:
+            vectors, tokens = encoded(index.encoder, texts, query=True, tokens=wanted)
+        except ModelError:
+            # One by one, each falls back and says so.
+            return [self.search(admitted, text, tier=tier, k=k) for text in texts]
         return [
             self.search(
                 admitted,
@@ -165,12 +171,12 @@ class Searcher:
         index, refusal = admitted.index, admitted.refusal(tool_id)
         name, strategy = self._tiers.asked(tier)
         asked = Query(bounded(query), admitted.mask, with_tokens=_reads_tokens(strategy))
-        run = self._run(admitted, asked, k, None)
+        run = self._run(admitted, asked, k)
         ranking, ran, reason = self._ranked(admitted, run, name, strategy)
         ranking, _ = promoted(index, asked, ranking, admitted.claimed)
         return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
 
-    def _run(self, admitted: Admitted, asked: Query, k: int | None, due: float | None) -> Run:
+    def _run(self, admitted: Admitted, asked: Query, k: int | None) -> Run:
         index = admitted.index
         return Run(
             asked,
@@ -178,19 +184,24 @@ class Searcher:
             min(self.count(k), max(len(index.tools), 1)),
             index.retrievers,
             index.rerankers,
-            due,
+            asked.due,
             index.scales,
             tools=None if index.fresh else index.tools,
+            missing=index.missing,
+            spare=spare(index.copies),
         )
 
     def _ranked(
         self, admitted: Admitted, run: Run, name: str, strategy: Strategy
     ) -> tuple[Ranking, str, str | None]:
-        """What a tier ranks of what is permitted, ties by tool id; the tier that ran, and why."""
+        """What a tier ranks of what is permitted, the tier that ran, and why.
+
+        Ties are in order of tool id, and copies behind their originals.
+        """
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         index = admitted.index
         ranking = permitted(ranking, admitted.mask, len(index.tools))
-        return by_id(ranking, index.tools), ran, reason
+        return behind_originals(by_id(ranking, index.tools), index.copies), ran, reason
 
     def count(self, k: int | None) -> int:
         """The number of hits that a request gets which asks for `k`.

@@ -30,11 +30,19 @@ class Pipeline:
     candidates: int = 40
     fallback: str | None = None
 
-    def rank(self, run: Run) -> Ranking:
-        """Rows of the index, best first."""
+    def ready(self, run: Run) -> bool:
+        """Whether every stage has answered in this run already, so that `rank` takes no time."""
+        depth = self._depth(run)
+        return self.reranker is None and all(run.has(one, depth) for one in self.retrievers)
+
+    def _depth(self, run: Run) -> int:
         # One ranking that nothing reorders needs no more rows than the answer holds.
         alone = len(self.retrievers) == 1 and self.reranker is None
-        depth = run.k if alone else self.depth
+        return run.k + run.spare if alone else self.depth
+
+    def rank(self, run: Run) -> Ranking:
+        """Rows of the index, best first."""
+        depth = self._depth(run)
         rankings = {stage: run.retrieve(stage, depth) for stage in self.retrievers}
         ranking = (
             run.fuse(self.fusion, rankings) if len(rankings) > 1 else next(iter(rankings.values()))

@@ -58,6 +58,9 @@ class Tiers:
 
         Raises:
             ModelError, MissingExtraError, BudgetExceeded: no tier of the chain can run.
+
+        What was computed before a reranker ran out of time is used: by the tier that consists of
+        just these stages, else as `TIER without reranker`.
         """
         if not run.query.text.strip():
             return Ranking.empty(), asked, None
@@ -66,13 +69,24 @@ class Tiers:
         while True:
             fallback = strategy.fallback
             try:
-                if fallback is not None:
+                ready = _ready(strategy, run)
+                if fallback is not None and not ready:
                     self._check_budget(name, run)
-                start = perf_counter()
-                ranking = strategy.rank(run)
-                self._measured(name, start, run)
+                start, before = perf_counter(), run.timings.get("rerank", 0.0)
+                try:
+                    ranking = strategy.rank(run)
+                finally:
+                    # Also where it failed: its time until then was spent. What was ready says
+                    # nothing of what the tier takes otherwise.
+                    if not ready:
+                        self._measured(name, start, run.timings.get("rerank", 0.0) - before)
                 return ranking, name, "; ".join(reasons) or None
             except (ModelError, MissingExtraError, BudgetExceeded) as error:
+                reached = run.reached if isinstance(error, BudgetExceeded) else None
+                below = self._strategies.get(fallback or "")
+                if reached is not None and not _same_stages(strategy, below):
+                    reasons.append(f"{name}: {error}")
+                    return reached, f"{name} without reranker", "; ".join(reasons)
                 if fallback is None or fallback not in self._strategies:
                     raise
                 reasons.append(f"{name} -> {fallback}: {error}")
@@ -83,10 +97,24 @@ class Tiers:
         if run.deadline is not None and perf_counter() + expected / 1e3 > run.deadline:
             # Forgotten by and by, so that one slow request does not shut the tier out for good.
             self._ms[name] = expected * (1 - _SMOOTHING)
-            raise BudgetExceeded(f"tier {name!r} takes {expected:.1f} ms here")
+            takes = f"takes {expected:.1f} ms here" if expected else "has no time left"
+            raise BudgetExceeded(f"tier {name!r} {takes}")
 
-    def _measured(self, name: str, start: float, run: Run) -> None:
+    def _measured(self, name: str, start: float, reranking: float) -> None:
         # Without the reranker's share, which adapts to the time left by itself.
-        spent = (perf_counter() - start) * 1e3 - run.timings.get("rerank", 0.0)
+        spent = (perf_counter() - start) * 1e3 - reranking
         before = self._ms.get(name, spent)
         self._ms[name] = before + _SMOOTHING * (spent - before)
+
+
+def _ready(strategy: Strategy, run: Run) -> bool:
+    """Whether a tier answers from what the run has computed; unknown of a strategy of one's own."""
+    ready = getattr(strategy, "ready", None)
+    return ready is not None and bool(ready(run))
+
+
+def _same_stages(one: Strategy, other: Strategy | None) -> bool:
+    """Whether a tier does what another does before its reranker."""
+    stages, others = getattr(one, "retrievers", None), getattr(other, "retrievers", None)
+    fusions = [getattr(getattr(each, "fusion", None), "__dict__", None) for each in (one, other)]
+    return stages is not None and stages == others and fusions[0] == fusions[1]

@@ -104,9 +104,21 @@ def first_answer(*, folder: str, query: str, tier: str) -> dict[str, Any]:
     }
 
 
+def budgeted_answer(*, folder: str, query: str, budget_ms: float) -> dict[str, Any]:
+    """Open a saved index; the first answer of the process, under a budget."""
+    from ...engine import Engine
+
+    engine = Engine.open(folder)
+    start = perf_counter()
+    answer = engine.search(query, tier="rerank", budget_ms=budget_ms)
+    ms = (perf_counter() - start) * 1e3
+    return {"ms": ms, "tier": answer.tier, "tools": len(engine.catalog)}
+
+
 JOBS: Mapping[str, Callable[..., dict[str, Any]]] = {
     "index": index,
     "first_answer": first_answer,
+    "budgeted_answer": budgeted_answer,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..record import Cell, Table
 from .bars import Bar
+from .budgets import BUDGET_MS, CASES, COLD, OVER_MS
 from .comparison import BARE, EMBED, HYBRID, TORCH, Comparison
 from .decision import RULES
 from .perturbed import NOISE
@@ -56,6 +57,8 @@ def to_json(bench: Bench) -> dict[str, Any]:
         "start": bench.start,
         "memory": bench.memory,
         "reopened": bench.reopened,
+        "budgets": [found.to_dict() for found in bench.budgets],
+        "stuffing": [found.to_dict() for found in bench.stuffed],
         "updated": None if bench.updated is None else bench.updated.to_dict(),
         "install": bench.install,
         "bars": [bar.to_dict() for bar in bars(bench)],
@@ -116,6 +119,16 @@ def bars(bench: Bench) -> list[Bar]:
             Bar(f"{name}, {_counted(one.threads)}", limit, "most", one.wall_ms, "ms")
             for one in measured
         ] or [Bar(name, limit, "most", None, "ms", _NOT_DECIDED)]
+    found += [
+        Bar(
+            f"budget {BUDGET_MS:g} ms, {_did(one.case)}, p99",
+            BUDGET_MS + OVER_MS,
+            "most",
+            one.p99_ms,
+            "ms",
+        )
+        for one in bench.budgets
+    ]
     found += _update_bars(bench)
     build, start, memory = bench.compared_build, bench.start, bench.memory
     of_largest = memory["tools"] == MEMORY_TOOLS
@@ -271,6 +284,31 @@ def decided_table(bench: Bench) -> Table:
     return Table(heads, tuple(rows))
 
 
+def budget_table(bench: Bench) -> Table:
+    """Answers under a budget: p50, p99 and the tiers that ran."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in bench.budgets:
+        ran = ", ".join(f"{tier} {count}" for tier, count in one.ran.items())
+        times = _significant(one.p50_ms), _significant(one.p99_ms)
+        rows.append((_did(one.case), f"{one.tools:,}", one.calls, *times, ran))
+    return Table(("case", "tools", "calls", "p50 ms", "p99 ms", "ran"), tuple(rows))
+
+
+def stuffing_table(bench: Bench) -> Table:
+    """Share of unrelated requests that stuffed tools reach, per tier."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            one.tier,
+            f"{one.tools:,}",
+            one.stuffed,
+            one.queries,
+            *map(_percent, (one.reached, one.first)),
+        )
+        for one in bench.stuffed
+    ]
+    return Table(("tier", "tools", "stuffed", "queries", "top ten", "first"), tuple(rows))
+
+
 def build_table(bench: Bench) -> Table:
     """Seconds to an index of each size, and its size on disk."""
     rows = tuple(
@@ -333,6 +371,14 @@ def _p95(latency: Latency | None) -> float | None:
 
 def _significant(number: float) -> str:
     return f"{number:.2f}" if number < 10 else f"{number:.1f}" if number < 100 else f"{number:.0f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _did(case: str) -> str:
+    return "first answer of a process" if case == COLD else f"reranker {CASES[case]}"
 
 
 def _counted(threads: int) -> str:

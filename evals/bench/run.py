@@ -18,12 +18,14 @@ from ...engine import Engine
 from ...errors import EvaluationError
 from ...models.session import default_threads
 from .bare import BareEncoder
+from .budgets import Budgeted, budgeted
 from .comparison import Comparison, against_bare, against_torch, torch_absence
 from .decision import Added, added, undivided
 from .install import core_install
 from .latency import TierLatency, tier_latencies
 from .material import Material, write_tools
 from .processes import import_cpu_seconds, run_job
+from .stuffing import Stuffing, stuffing
 from .updates import REPLACED, Updates, updates
 
 SIZES = (120, 1_000, 5_000, 20_000, 50_000)
@@ -88,6 +90,8 @@ class Bench:
         start: import, opening and first answer.
         memory: of the process that indexed and searched the largest catalog.
         reopened: opening a saved index with some tools changed.
+        budgets: answers under a time budget, whatever the reranker does.
+        stuffed: what tools stuffed with requests reach, per tier.
         updated: one server replaced among many tools.
         install: size of the core install.
         load: the system's load averages over a minute, before and after.
@@ -104,6 +108,8 @@ class Bench:
     start: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     reopened: dict[str, Any] = field(default_factory=dict)
+    budgets: list[Budgeted] = field(default_factory=list)
+    stuffed: list[Stuffing] = field(default_factory=list)
     updated: Updates | None = None
     install: dict[str, Any] = field(default_factory=dict)
     load: list[float] = field(default_factory=list)
@@ -138,6 +144,10 @@ def measure(material: Material, plan: Plan, *, step: Step) -> Bench:
         bench.start = _start(saved[compared], material.queries, plan.repeats)
         step(f"opening with {CHANGED} tools changed")
         bench.reopened = _reopen(saved[compared], material.catalog(compared))
+        step("answers under a budget")
+        bench.budgets = budgeted(saved[compared], material.queries, cold=plan.repeats)
+        step("tools stuffed with requests")
+        bench.stuffed = stuffing(saved[compared], material.queries, seed=material.seed)
         if largest != compared:
             step(f"indexing {largest:,} tools in a process of its own")
             perturb = saved[compared] if plan.fast else None

@@ -173,3 +173,15 @@ def test_usage_learning_in_force_is_told(tmp_path, monkeypatch):
     check = check_learned.check_learned(tmp_path)
     assert (check.status, check.summary) == ("note", "in force, from 40 events")
     assert check.details[0] == "tools moved towards the requests they served: 1"
+
+
+def test_twins_of_different_servers_are_listed(run_json, tools_file, monkeypatch):
+    monkeypatch.setattr("shortlist.cli.check_environment.check_environment", lambda: iter(()))
+    path = tools_file(
+        *(
+            {"id": f"{server}/read", "name": "read", "server": server, "description": TEXT}
+            for server in ("one", "two")
+        ),
+        {"id": "one/other", "name": "other", "server": "one", "description": "Another thing"},
+    )
+    assert run_json("doctor", "--tools", path)["twins"] == [{"ids": ["one/read", "two/read"]}]

@@ -35,6 +35,11 @@ class Models:
             raise ModelError(f"no reranker {spec!r} here")
         return self.rerankers[spec]
 
+    def check_model(self, kind: str, spec: str, **settings: Any) -> bool:
+        if spec not in (*self.rerankers, *self.encoders):
+            raise ModelError(f"no {kind} {spec!r} here")
+        return True
+
     @property
     def encoder(self) -> BagEncoder:
         return self.encoders["bundled"]
@@ -46,6 +51,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     known = Models()
     monkeypatch.setattr(builder, "load_encoder", known.load_encoder)
     monkeypatch.setattr(builder, "load_reranker", known.load_reranker)
+    monkeypatch.setattr(builder, "check_model", known.check_model)
     return known
 
 
@@ -66,6 +72,7 @@ def cheap_engine(tools: Any) -> Engine:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(builder, "load_encoder", known.load_encoder)
         patch.setattr(builder, "load_reranker", known.load_reranker)
+        patch.setattr(builder, "check_model", known.check_model)
         engine = Engine.from_tools(tools, reranker="overlap")
         engine.search("load the reranker", tier="rerank")
     return engine

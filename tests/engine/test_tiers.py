@@ -12,7 +12,7 @@ import pytest
 
 from shortlist import Engine, Strategy, registry
 from shortlist.errors import ConfigError, ModelError, RequestError
-from shortlist.retrieval import Pipeline, Ranking, Run
+from shortlist.retrieval import Pipeline, Ranking, Run, guard
 from shortlist.retrieval.exact import ExactIndex
 from shortlist.retrieval.lexical import TantivyIndex
 
@@ -63,7 +63,7 @@ class TestFallback:
     def test_a_reranker_that_cannot_load_gives_hybrid_and_says_so(
         self, make_engine: MakeEngine
     ) -> None:
-        engine = make_engine(reranker="absent")
+        engine = make_engine(reranker="absent", on_missing="degrade")
         answer = engine.search(QUERY, tier="rerank")
         assert (answer.tier_asked, answer.tier) == ("rerank", "hybrid")
         assert answer.tier_reason is not None
@@ -72,11 +72,15 @@ class TestFallback:
         assert all("rerank" not in hit.stages for hit in answer)
 
     def test_a_reranker_that_appears_later_is_used(
-        self, make_engine: MakeEngine, models: Models
+        self, make_engine: MakeEngine, models: Models, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        engine = make_engine(reranker="late")
-        assert engine.search(QUERY, tier="rerank").tier == "hybrid"
+        now = [0.0]
+        monkeypatch.setattr(guard, "monotonic", lambda: now[0])
+        engine = make_engine(reranker="late", on_missing="degrade")
         models.rerankers["late"] = OverlapReranker("late")
+        assert engine.search(QUERY, tier="rerank").tier == "hybrid"
+        assert models.loaded == ["bundled"]
+        now[0] = 1.5
         answer = engine.search(QUERY, tier="rerank")
         assert (answer.tier, answer.tier_reason) == ("rerank", None)
 
@@ -112,7 +116,7 @@ class TestFallback:
 
     def test_explain_falls_back_as_search_does(self, make_engine: MakeEngine) -> None:
         found = (
-            make_engine(reranker="absent")
+            make_engine(reranker="absent", on_missing="degrade")
             .view()
             .explain(QUERY, "github/create_issue", tier="rerank")
         )

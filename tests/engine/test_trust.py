@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 
 from shortlist import Catalog, Engine, Tool
-from shortlist.errors import ConfigError, PinsError, StoreError
+from shortlist.errors import PinsError, StoreError
 from shortlist.gating import Refusal
 from shortlist.loaders import Prompt
 from shortlist.trust import Pins, revision
@@ -375,27 +373,6 @@ class TestSaved:
         path.write_text(path.read_text().replace("moves_secrets", "moves_nothing"))
         with pytest.raises(StoreError, match=r"screening\.json.*index again"):
             Engine.open(tmp_path, reranker="overlap")
-
-
-def test_settings_of_the_wrong_kind_are_config_errors() -> None:
-    for wrong in ({"scan": "perhaps"}, {"approved": JOKER.id}, {"pins": 3}, {"scans": True}):
-        with pytest.raises(ConfigError, match=r"^trust\."):
-            Engine.from_tools([], trust=wrong)
-
-
-@pytest.mark.parametrize(("settings", "imported"), [({"scan": False}, False), ({}, True)])
-def test_trust_is_imported_only_where_it_is_asked(
-    settings: dict[str, bool], imported: bool
-) -> None:
-    program = (
-        "import sys; from shortlist import Catalog, Engine, Tool; "
-        f"Engine.from_tools([Tool('a')], tiers=['lexical'], trust={settings!r}); "
-        f"assert ('shortlist.trust' in sys.modules) is {imported}"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert found.returncode == 0, found.stderr
 
 
 def test_a_catalog_version_is_judged_once_for_its_text(

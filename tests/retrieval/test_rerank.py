@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from shortlist.errors import ConfigError, ModelError
-from shortlist.retrieval import Pipeline, Query, Ranking, Run
+from shortlist.retrieval import Pipeline, Query, Ranking, Run, guard
 from shortlist.retrieval.fusion import ReciprocalRankFusion
 from shortlist.retrieval.rerank import ModelRerank, TextScorer
 from shortlist.retrieval.run import BudgetExceeded
@@ -88,7 +88,11 @@ def test_equal_scores_rank_by_row() -> None:
     assert found.rows.tolist() == [0, 2, 7, 9]
 
 
-def test_a_scorer_is_loaded_once_and_again_only_after_it_failed() -> None:
+def test_a_scorer_is_loaded_once_and_again_only_after_it_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(guard, "monotonic", lambda: now[0])
     attempts: list[str] = []
 
     def load() -> RowScorer:
@@ -100,6 +104,10 @@ def test_a_scorer_is_loaded_once_and_again_only_after_it_failed() -> None:
     run = Run(Query("q"), 5, {}, {"model": ModelRerank(load)})
     with pytest.raises(ModelError, match="weights are missing"):
         run.rerank("model", ranking(3), 3)
+    with pytest.raises(ModelError, match="weights are missing"):
+        run.rerank("model", ranking(3), 3)
+    assert len(attempts) == 1
+    now[0] = 1.5
     for _ in range(3):
         run.rerank("model", ranking(3), 3)
     assert len(attempts) == 2

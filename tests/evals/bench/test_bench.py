@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +16,12 @@ from typer.testing import CliRunner
 from shortlist import Engine, demo
 from shortlist.cli import bench as command
 from shortlist.errors import EvaluationError
-from shortlist.evals.bench import report, run
+from shortlist.evals.bench import budgets, report, run
 from shortlist.evals.bench.bars import short
 from shortlist.evals.bench.decision import RULES, mixed_rules, undivided
 from shortlist.evals.bench.material import read_material
 from shortlist.evals.bench.processes import run_job
+from shortlist.evals.bench.stuffing import stuffing
 
 PLAN = run.Plan(sizes=(50, 60), threads=(1,), callers=(1, 2), rounds=1, repeats=1, fast=True)
 
@@ -35,6 +37,7 @@ def found(steps: list[str]) -> Iterator[run.Bench]:
     material = replace(material, given=material.given[:55])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "COMPARED_SIZE", 50)
+        patch.setattr(budgets, "CALLS", 20)
         patch.setattr(run, "torch_absence", lambda: "not installed: torch")
         yield run.measure(material, PLAN, step=steps.append)
 
@@ -75,6 +78,38 @@ def test_what_deciding_adds_is_measured_for_every_size(found: run.Bench, held: A
         assert row["requests"] == len(undivided(found.material.queries))
         assert row["search_ms"] > 0
     assert len(report.decided_table(found).rows) == 2
+
+
+def test_answers_under_a_budget_are_measured_and_held_to_it(found: run.Bench, held: Any) -> None:
+    assert [row["case"] for row in held["budgets"]] == ["hangs", "slow", "missing", budgets.COLD]
+    assert [row["calls"] for row in held["budgets"]] == [20, 20, 20, PLAN.repeats]
+    for row in held["budgets"]:
+        assert row["ran"]
+        assert row["p50_ms"] <= row["p99_ms"]
+    bars = [bar.name for bar in report.bars(found) if bar.name.startswith("budget 50 ms")]
+    assert bars == [
+        "budget 50 ms, reranker hangs, p99",
+        "budget 50 ms, reranker is slow, p99",
+        "budget 50 ms, reranker is missing, p99",
+        "budget 50 ms, first answer of a process, p99",
+    ]
+    assert len(report.budget_table(found).rows) == 4
+
+
+def test_stuffed_tools_are_measured_where_there_are_queries_enough(
+    found: run.Bench, tmp_path: Path
+) -> None:
+    assert found.stuffed == []
+    Engine.from_tools(demo.load_catalog()).save(tmp_path)
+    queries = [request.query for request in demo.load_requests()]
+    rows = stuffing(tmp_path, queries)
+    assert [row.tier for row in rows] == ["lexical", "embed", "hybrid", "rerank"]
+    for row in rows:
+        assert (row.tools, row.stuffed, row.queries) == (120, 100, 6)
+        assert 0 <= row.first <= row.reached <= 1
+    shown = replace(found, stuffed=rows)
+    assert len(report.stuffing_table(shown).rows) == 4
+    assert report.to_json(shown)["stuffing"][0]["tier"] == "lexical"
 
 
 def test_what_deciding_adds_is_held_to_its_bars(found: run.Bench) -> None:

@@ -1,0 +1,213 @@
+"""Twins: tools of different servers whose definitions say nearly the same.
+
+A server may offer a copy of another server's tool, by accident or to be called in its place. Where
+one of them is trusted, the others rank behind it. See docs/adr/0019-twins-and-stuffing.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Tool
+from ..text import spaced
+from .change import Change
+from .query import Ranking
+
+COSINE = 0.9
+"""Cosine of two tools' vectors from which they are twins. The vectors read the server's name too:
+of exact copies under another server nine in ten reach it."""
+LIKENESS = 0.8
+"""Share of their words in common from which two definitions are twins (Jaccard)."""
+CONTAINED = 0.9
+"""Share of the shorter definition's words that a longer one of the same name repeats."""
+_FEWEST_WORDS = 5
+# Larger groups are compared with neighbours only: a stranger may give any number of tools one name.
+_ALL_PAIRS = 128
+_NEIGHBOURS = 32
+_MOST_SPARE = 20
+_WORD = re.compile(r"\w+")
+
+_Rows = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Twins:
+    """Twins of one catalog version, in rows.
+
+    Tools are compared where their normalised names or their descriptions are equal.
+
+    Args:
+        rows: hash of a normalised name or description to the rows that have it.
+        pairs: the same hash to the twins among those rows, each pair once.
+    """
+
+    rows: Mapping[int, _Rows]
+    pairs: Mapping[int, tuple[tuple[int, int], ...]]
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool], vectors: NDArray[np.float32] | None = None) -> Self:
+        """Find the twins of a catalog version.
+
+        Args:
+            tools: by row.
+            vectors: of the tools, shape (n, dim), L2-normalised; None compares words alone.
+        """
+        rows: dict[int, list[int]] = {}
+        for row, tool in enumerate(tools):
+            for key in _keys(tool):
+                rows.setdefault(key, []).append(row)
+        found = partial(_pairs, tools, vectors)
+        pairs = {key: twins for key, many in rows.items() if (twins := found(many))}
+        return cls({key: tuple(many) for key, many in rows.items()}, pairs)
+
+    def patched(self, change: Change, vectors: NDArray[np.float32] | None = None) -> Self:
+        """Twins of the next version; compares only tools that share a key with a changed one.
+
+        Args:
+            change: from this version to the next.
+            vectors: of the next version's tools, as for `of`.
+        """
+        gone = set(change.gone())
+        touched = {key for row in gone for key in _keys(change.before[row])}
+        added: dict[int, list[int]] = {}
+        for row in change.rows.tolist():
+            for key in _keys(change.tools[row]):
+                added.setdefault(key, []).append(row)
+        touched.update(added)
+        rows, pairs = dict(self.rows), dict(self.pairs)
+        for key in touched:
+            kept = {row for row in rows.pop(key, ()) if row not in gone}
+            pairs.pop(key, None)
+            if many := tuple(sorted(kept.union(added.get(key, ())))):
+                rows[key] = many
+                if twins := _pairs(change.tools, vectors, many):
+                    pairs[key] = twins
+        return type(self)(rows, pairs)
+
+    def groups(self) -> list[_Rows]:
+        """Rows that are twins of one another or of a third, ascending; the largest group first."""
+        root: dict[int, int] = {}
+
+        def find(row: int) -> int:
+            while root.setdefault(row, row) != row:
+                root[row] = row = root[root[row]]
+            return row
+
+        for one, other in self._each():
+            root[find(one)] = find(other)
+        members: dict[int, list[int]] = {}
+        for row in sorted(root):
+            members.setdefault(find(row), []).append(row)
+        return sorted((tuple(one) for one in members.values()), key=lambda one: (-len(one), one))
+
+    def copies(self, tools: Sequence[Tool], originals: Collection[str]) -> dict[int, _Rows]:
+        """Row of each copy to the rows of its originals.
+
+        Args:
+            tools: by row.
+            originals: ids of tools that are trusted; none of them is a copy.
+        """
+        found: dict[int, set[int]] = {}
+        for one, other in self._each():
+            for copy, original in ((one, other), (other, one)):
+                if tools[original].id in originals and tools[copy].id not in originals:
+                    found.setdefault(copy, set()).add(original)
+        return {copy: tuple(sorted(found[copy])) for copy in sorted(found)}
+
+    def _each(self) -> Iterator[tuple[int, int]]:
+        return (pair for pairs in self.pairs.values() for pair in pairs)
+
+
+def behind_originals(ranking: Ranking, copies: Mapping[int, Sequence[int]]) -> Ranking:
+    """The ranking with each copy that ranks before an original of its right behind that one.
+
+    A copy gets the original's score. One that has no original in the ranking, or ranks behind it
+    already, stays where it is.
+
+    Args:
+        ranking: best first.
+        copies: row of a copy to its originals, see `Twins.copies`.
+    """
+    if not copies:
+        return ranking
+    rows = ranking.rows.tolist()
+    places = {row: place for place, row in enumerate(rows)}
+    late: dict[int, list[int]] = {}
+    for place, row in enumerate(rows):
+        found = [places[one] for one in copies.get(row, ()) if one in places]
+        if found and min(found) > place:
+            late.setdefault(rows[min(found)], []).append(row)
+    if not late:
+        return ranking
+    moved = {row for many in late.values() for row in many}
+    order = [
+        (row, places[kept])
+        for kept in rows
+        if kept not in moved
+        for row in (kept, *late.get(kept, ()))
+    ]
+    ordered, sources = (np.array(values, np.int64) for values in zip(*order, strict=True))
+    return Ranking(ordered, ranking.scores[sources], ranking.rest)
+
+
+def spare(copies: Mapping[int, Sequence[int]]) -> int:
+    """Rows to read beyond an answer's length, so that copies do not push their original out."""
+    return min(len(copies), _MOST_SPARE)
+
+
+def _normalised(name: str) -> str:
+    return " ".join(_WORD.findall(spaced(name).casefold()))
+
+
+def _keys(tool: Tool) -> tuple[int, ...]:
+    words = _WORD.findall(tool.description.casefold())
+    named = hash(("name", _normalised(tool.name)))
+    return (named, hash(("text", *words))) if len(words) >= _FEWEST_WORDS else (named,)
+
+
+def _words(tool: Tool) -> frozenset[str]:
+    return frozenset(_WORD.findall(f"{spaced(tool.name)} {tool.description}".casefold()))
+
+
+def _pairs(
+    tools: Sequence[Tool], vectors: NDArray[np.float32] | None, rows: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    if len(rows) < 2 or len({tools[row].server for row in rows}) < 2:
+        return ()
+    words = {row: _words(tools[row]) for row in rows}
+    found = []
+    for one, other in _compared(rows):
+        if tools[one].server == tools[other].server:
+            continue
+        near = vectors is not None and float(vectors[one] @ vectors[other]) >= COSINE
+        if near or _alike(tools[one], tools[other], words[one], words[other]):
+            found.append((one, other))
+    return tuple(found)
+
+
+def _compared(rows: Sequence[int]) -> Iterable[tuple[int, int]]:
+    if len(rows) <= _ALL_PAIRS:
+        return combinations(rows, 2)
+    return (
+        (one, other)
+        for place, one in enumerate(rows)
+        for other in rows[place + 1 : place + 1 + _NEIGHBOURS]
+    )
+
+
+def _alike(one: Tool, other: Tool, words: frozenset[str], others: frozenset[str]) -> bool:
+    shared, fewest = len(words & others), min(len(words), len(others))
+    if one.name == other.name and one.description == other.description:
+        return bool(one.description) and fewest >= 2
+    if fewest >= _FEWEST_WORDS and shared >= LIKENESS * len(words | others):
+        return True
+    contained = fewest >= _FEWEST_WORDS and shared >= CONTAINED * fewest
+    return contained and _normalised(one.name) == _normalised(other.name)

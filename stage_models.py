@@ -1,0 +1,96 @@
+"""The models that the stages of a configuration name: found early, loaded once, guarded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+from .config import Config
+from .errors import MissingExtraError, ModelError
+from .models import Encoder, Reranker, load_encoder, load_reranker
+from .models.loading import check_model
+from .retrieval.guard import Guard
+from .strategies import chosen_reranker
+
+
+class StageModels:
+    """Encoder and rerankers of an engine; loads each on its first use, from any thread.
+
+    Args:
+        config: names them.
+        dense: whether a tier has the dense stage, which needs the encoder.
+
+    Attributes:
+        guards: name of a reranker to what remembers its failures.
+        encoder_guard: the same of the encoder.
+        missing: stage to why it is left out, where `on_missing` is "degrade".
+
+    Raises:
+        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
+        MissingExtraError: likewise the optional dependency that a model needs.
+    """
+
+    def __init__(self, config: Config, *, dense: bool) -> None:
+        self._config = config
+        self._loaded: dict[str, Any] = {}
+        self._lock = Lock()
+        chosen = [
+            chosen_reranker(config, tier.reranker)
+            for tier in config.tiers.values()
+            if tier.reranker
+        ]
+        self._rerankers = {str(one): one for one in sorted(chosen, key=str)}
+        self.guards = {name: Guard() for name in self._rerankers}
+        self.encoder_guard = Guard()
+        self.missing: dict[str, Exception] = {}
+        self._check(dense)
+        # `np.unique`, which fusions use, imports this on its first call: 10 ms of a request's time.
+        import_module("numpy.ma")
+
+    def encoder(self) -> Encoder:
+        """The encoder of the dense stage."""
+        spec, arguments = self._config.encoder_arguments()
+        encoder: Encoder = self._model("encoder", lambda: load_encoder(spec, **arguments))
+        return encoder
+
+    def reranker(self, name: str) -> Reranker:
+        """A reranker that a tier names."""
+        spec, arguments = self._config.reranker_arguments(self._rerankers[name])
+        reranker: Reranker = self._model(
+            f"reranker {name}", lambda: load_reranker(spec, **arguments)
+        )
+        return reranker
+
+    def _check(self, dense: bool) -> None:
+        """Look for every model that a tier names, before the first request needs it."""
+        degrade = self._config.on_missing == "degrade"
+        for name, choice in self._rerankers.items():
+            spec, settings = self._config.reranker_arguments(choice)
+            try:
+                if not check_model("reranker", spec, **settings):
+                    self.reranker(name)
+            except (ModelError, MissingExtraError) as error:
+                if not degrade:
+                    raise _told(f"reranker {spec!r}", error) from error
+                self.guards[name].failed(error)
+        if dense and degrade:
+            try:
+                self.encoder()
+            except (ModelError, MissingExtraError) as error:
+                # Without an encoder there are no vectors, so the tiers go without the stage.
+                self.missing["dense"] = error
+
+    def _model(self, key: str, load: Callable[[], Any]) -> Any:
+        with self._lock:
+            if key not in self._loaded:
+                self._loaded[key] = load()
+            return self._loaded[key]
+
+
+def _told(subject: str, error: ModelError | MissingExtraError) -> Exception:
+    """The error with the setting that searches without the model."""
+    if isinstance(error, MissingExtraError):
+        return error
+    return ModelError(f'{subject}: {error}; or set on_missing = "degrade" to search without it')

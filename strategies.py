@@ -1,0 +1,49 @@
+"""The tiers of a configuration as Strategy objects."""
+
+from __future__ import annotations
+
+from . import registry
+from .config import Config, FusionConfig, TierConfig
+from .errors import ConfigError
+from .retrieval import Fusion, Strategy
+from .sections import RerankerConfig
+
+
+def strategies(config: Config) -> dict[str, Strategy]:
+    """The configured tiers by name.
+
+    Raises:
+        ConfigError: a tier's strategy or fusion does not take its settings.
+    """
+    return {name: _strategy(config, name, tier) for name, tier in config.tiers.items()}
+
+
+def chosen_reranker(config: Config, reranker: str | RerankerConfig) -> str | RerankerConfig:
+    """The reranker that a tier means: its own, or the configuration's."""
+    return config.reranker if reranker == "default" else reranker
+
+
+def _strategy(config: Config, name: str, tier: TierConfig) -> Strategy:
+    factory = registry.load("strategy", tier.strategy)
+    try:
+        strategy: Strategy = factory(
+            retrievers=tier.retrievers,
+            fusion=_fusion(tier.fusion or config.fusion),
+            reranker=str(chosen_reranker(config, tier.reranker)) if tier.reranker else None,
+            depth=tier.depth,
+            candidates=tier.candidates,
+            fallback=tier.fallback,
+            **tier.arguments(),
+        )
+    except TypeError as error:
+        raise ConfigError(f"tiers.{name}: strategy {tier.strategy!r}: {error}") from error
+    return strategy
+
+
+def _fusion(settings: FusionConfig) -> Fusion:
+    factory = registry.load("fusion", settings.method)
+    try:
+        fusion: Fusion = factory(**settings.arguments())
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"fusion {settings.method!r}: {error}") from error
+    return fusion
