@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -320,3 +321,17 @@ def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:
     """The next version of an index, see `protocols.Updatable`, or None to build it anew."""
     update: Callable[[Any, NDArray[np.int64]], Any] | None = getattr(index, "updated", None)
     return None if update is None else update(content, rows)
+
+
+def folder_path(folder: str | Path) -> Path:
+    """The folder of an index.
+
+    Raises:
+        StoreError: no path, or one that the file system cannot hold.
+    """
+    try:
+        if isinstance(folder, str | Path) and b"\0" not in os.fsencode(folder):
+            return Path(folder)
+    except UnicodeEncodeError:
+        pass
+    raise StoreError(f"{folder!r:.200}: no folder: give a path the file system can hold")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .builder import Builder, Progress
+from .builder import Builder, Progress, folder_path
 from .catalog import Catalog, Tool
 from .config import Config
 from .decision.policy import policy_for
-from .errors import RequestError, StoreError
 from .gating import Gate, State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
@@ -114,7 +112,7 @@ class Engine:
         """
         builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
-        return cls(builder, builder.open(_folder(folder), catalog, progress=progress))
+        return cls(builder, builder.open(folder_path(folder), catalog, progress=progress))
 
     def save(self, folder: str | Path) -> None:
         """Write the index as the new current version of a folder, atomically.
@@ -122,7 +120,7 @@ class Engine:
         Raises:
             StoreError: another process is writing, or the disk refuses.
         """
-        self._builder.save(self._index, _folder(folder))
+        self._builder.save(self._index, folder_path(folder))
 
     @property
     def config(self) -> Config:
@@ -368,10 +366,6 @@ class Engine:
 
         Scopes and facts that rules say it provides are for the caller to grant and to fill in.
         """
-        if not isinstance(state, State):
-            raise RequestError(f"state: a State, not {type(state).__name__}")
-        if not isinstance(tool_id, str):
-            raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
         return self._gatekeeper.over(self._index).after_call(state, tool_id)
 
     @property
@@ -400,15 +394,6 @@ class Engine:
             for query, vector in zip(queries, vectors, strict=True)
         )
         return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
-
-
-def _folder(folder: str | Path) -> Path:
-    try:
-        if isinstance(folder, str | Path) and b"\0" not in os.fsencode(folder):
-            return Path(folder)
-    except UnicodeEncodeError:
-        pass
-    raise StoreError(f"{folder!r:.200}: no folder: give a path the file system can hold")
 
 
 def _catalog(tools: Iterable[Tool]) -> Catalog:

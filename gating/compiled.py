@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from ..errors import ConfigError
+from ..errors import ConfigError, RequestError
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered
 from .gate import Gate
 from .matcher import Matcher
@@ -124,6 +124,10 @@ class CompiledGate:
 
     def after_call(self, state: State, tool_id: str) -> State:
         """The state after a call of this tool, with the milestones that rules say it reaches."""
+        if not isinstance(state, State):
+            raise RequestError(f"state: a State, not {type(state).__name__}")
+        if not isinstance(tool_id, str):
+            raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
         row = self.rows.get(tool_id)
         reached = [
             name
