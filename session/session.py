@@ -88,9 +88,8 @@ class Session:
         self._called: tuple[str, ...] = () if saved is None else saved.called
         self._passed: Counter[str] = Counter({} if saved is None else saved.passed)
         self._tools = Toolset(settings, format, self._k, schemas=schemas, saved=saved)
-        unknown = [tool_id for tool_id in settings.pinned if tool_id not in engine.catalog]
-        if unknown:
-            # Of the view, because it names no id that the session may not use.
+        if unknown := [one for one in settings.pinned if one not in engine.catalog]:
+            # The view names no id that the session may not use.
             raise self.view().admission.unknown(unknown[0])
         if format is not None:
             check_format(format)

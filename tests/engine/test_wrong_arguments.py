@@ -1,0 +1,96 @@
+"""Wrong arguments seen to raise errors that were not ours; each names what was wrong now."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shortlist import Engine, ShortlistError, Tool
+from shortlist.errors import RequestError, StoreError
+from shortlist.retrieval.lexical import TantivyIndex
+
+TOOLS = [Tool(f"do_{i}", "s", f"does thing {i}") for i in range(12)]
+
+
+@pytest.fixture(scope="module")
+def lexical() -> Engine:
+    return Engine.from_tools(TOOLS, tiers=["lexical"])
+
+
+CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "infinite budget": (lambda e: e.search("do", budget_ms=math.inf), "budget_ms"),
+    "budget that is no number": (lambda e: e.search("do", budget_ms=math.nan), "budget_ms"),
+    "budget beyond floats": (lambda e: e.search("do", budget_ms=10**400), "budget_ms"),
+    "save to a null": (lambda e: e.save("\0"), "no folder"),
+    "save to a number": (lambda e: e.save(3), "no folder"),
+    "save to half a pair": (lambda e: e.save("\ud800"), "no folder"),
+    "open a null": (lambda _: Engine.open("\0"), "no folder"),
+    "learn a number": (lambda e: e.learn([3]), r"events\[0\]: an Event"),
+    "learn nothing": (lambda e: e.learn(None), "events: a list"),
+    "details of a number": (lambda e: e.view().details(3), "names: a list"),
+    "update to nothing": (lambda e: e.update(None), "tools: a list"),
+    "update a server to nothing": (lambda e: e.update(None, server="s"), "tools: a list"),
+    "gate of numbers": (lambda _: Engine.from_tools(TOOLS, gate=[3]), "gate"),
+    "config of a number": (lambda _: Engine.from_tools(TOOLS, 3), "config: a Config"),  # type: ignore[arg-type]
+    "no tools": (lambda _: Engine.from_tools(3), "tools: a list"),  # type: ignore[arg-type]
+    "format of a list": (lambda e: e.session(format=[]), "format"),
+    "id of a set": (lambda e: e.session(session_id={1}), "session_id"),
+    "schemas of a number": (lambda e: e.session(schemas=3, format="text"), "schemas"),
+    "events in a null": (lambda e: e.session(events="\0"), "cannot be opened"),
+    "answer of a number": (lambda e: e.session().answered(3), "text"),
+    "allowed of a number": (lambda e: setattr(e.session(), "allowed", 3), "allowed"),
+    "state of a number": (lambda e: e.after_call(3, "x"), "state"),
+    "many of a number": (lambda e: e.view().search_many(3), "queries"),
+    "decision on a number": (lambda e: e.view().decision(3), "selection"),
+    "damaged prompt": (lambda e: e.resume(e.session().save() | {"prompt": {}}), "damaged"),
+    "catalog by name": (lambda e: e.catalog["x"], "position"),
+    "catalog without a list": (lambda e: e.catalog.add(3), "tools: a list"),
+    "removal of a text": (lambda e: e.catalog.remove("x"), "ids: a list"),
+}
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_a_wrong_argument_is_refused_by_name(lexical: Engine, kind: str) -> None:
+    call, told = CALLS[kind]
+    with pytest.raises(ShortlistError, match=told):
+        call(lexical)
+
+
+def test_what_is_no_id_is_unknown(lexical: Engine) -> None:
+    view = lexical.view()
+    assert [type(one).__name__ for one in view.details([3, [], None])] == ["UnknownToolError"] * 3  # type: ignore[list-item]
+    assert view.check(3).status == "unknown"  # type: ignore[arg-type]
+    assert [] not in lexical.catalog
+    assert lexical.search("thing", k=10**30)
+
+
+def test_functions_are_no_tools_of_langchain() -> None:
+    pytest.importorskip("langchain")
+    from shortlist.integrations.langchain import ShortlistMiddleware
+
+    def look_up(city: str) -> str:
+        """Look up a city."""
+        return city
+
+    with pytest.raises(RequestError, match=r"tools\[0\]: a LangChain tool, not function"):
+        ShortlistMiddleware([look_up])  # type: ignore[list-item]
+
+
+def test_a_full_temporary_folder_is_told(
+    lexical: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = lexical.catalog and TantivyIndex.build([{"name": "a"}], {"name": 1.0})
+    index.save(tmp_path / "index")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.access", lambda *_: False)
+    monkeypatch.setattr(shutil, "copytree", full)
+    with pytest.raises(StoreError, match=r"No space left.*set TMPDIR"):
+        TantivyIndex.load(tmp_path / "index", {"name": 1.0})
