@@ -82,6 +82,8 @@ class Builder:
         """Look for every model that a tier names, before the first request needs it."""
         degrade = self.config.on_missing == "degrade"
         for name, choice in self._rerankers.items():
+            if name == FEATURES:
+                continue
             spec, settings = self.config.reranker_arguments(choice)
             try:
                 if not check_model("reranker", spec, **settings):
