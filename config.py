@@ -227,10 +227,10 @@ class Config(Section):
             model's settings (`threads`).
         reranker: `features` (a weighted sum of what the stages measured), a folder or a hub name
             of a cross-encoder, or a registered name; or a table, as for `encoder`.
-        on_missing: what happens when the engine is made and a model that a tier names is not
-            there: `error` raises, `degrade` lets the tier fall back and say why.
         threads: threads a model may use for one request, where its table does not say; None for
             the model's default.
+        on_missing: what happens when the engine is made and a model that a tier names is not
+            there: `error` raises, `degrade` lets the tier fall back and say why.
         lexical: the lexical stage.
         dense: the dense stage.
         fusion: how the tiers fuse, where they do not say otherwise.
@@ -246,8 +246,8 @@ class Config(Section):
 
     encoder: EncoderChoice = "bundled"
     reranker: RerankerChoice = "features"
-    on_missing: Literal["error", "degrade"] = "error"
     threads: int | None = Field(default=None, ge=1)
+    on_missing: Literal["error", "degrade"] = "error"
     lexical: LexicalConfig = Field(default_factory=LexicalConfig)
     dense: DenseConfig = Field(default_factory=DenseConfig)
     fusion: FusionConfig = Field(default_factory=FusionConfig)

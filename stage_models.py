@@ -10,7 +10,7 @@ from typing import Any
 from .config import Config
 from .errors import MissingExtraError, ModelError
 from .models import Encoder, Reranker, load_encoder, load_reranker
-from .models.loading import check_model
+from .models.loading import FEATURES, check_model
 from .retrieval.guard import Guard
 from .strategies import chosen_reranker
 
@@ -67,6 +67,8 @@ class StageModels:
         """Look for every model that a tier names, before the first request needs it."""
         degrade = self._config.on_missing == "degrade"
         for name, choice in self._rerankers.items():
+            if name == FEATURES:
+                continue
             spec, settings = self._config.reranker_arguments(choice)
             try:
                 if not check_model("reranker", spec, **settings):

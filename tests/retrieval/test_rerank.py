@@ -162,7 +162,7 @@ def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good() -> None:
         except BudgetExceeded:
             refused += 1
     assert 5 < refused < 60
-    run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.01)
+    run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.2)
     run.rerank("model", ranking(50), 40)
 
 
