@@ -21,6 +21,8 @@ LAYERS = (
     ("retrieval",),
     ("gating", "decision"),
     ("config",),
+    ("strategies",),
+    ("stage_models",),
     ("loaders",),
     ("builder", "view"),
     ("session",),
