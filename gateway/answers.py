@@ -23,7 +23,7 @@ from .fleet import Fleet
 from .upstream import State
 
 #: Tokens of definitions in one answer, and of the digest of servers in a description.
-DETAIL_TOKENS, DIGEST_TOKENS = 8_000, 300
+DETAIL_TOKENS, DIGEST_TOKENS = 8_000, 200
 
 
 def search(fleet: Fleet, view: View, arguments: Mapping[str, Any]) -> types.CallToolResult:

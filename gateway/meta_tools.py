@@ -21,8 +21,8 @@ def meta_tools(digest: str, least_permissive: types.ToolAnnotations) -> list[typ
     """The definitions; the same bytes for the same digest.
 
     Args:
-        digest: which servers there are and what they are about, at most some 300 tokens.
-        least_permissive: annotations of `call_tool`: those of the least harmless tool behind it.
+        digest: which servers there are and what they are about, at most some 200 tokens.
+        least_permissive: annotations of `call_tool`: those of the most dangerous tool behind it.
     """
     reads = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return [
