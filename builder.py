@@ -49,6 +49,7 @@ class Builder:
 
     Args:
         config: what to build.
+        models: what encodes and reranks; by default, what the config names.
 
     Attributes:
         trust: decides which definitions may be shown; None where nothing is scanned or pinned.
@@ -58,7 +59,7 @@ class Builder:
         MissingExtraError: likewise the optional dependency that a model needs.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, models: StageModels | None = None) -> None:
         self.config = config
         self.trust = _trust(config.trust)
         stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
@@ -69,7 +70,7 @@ class Builder:
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
 
-        self._models = StageModels(config, dense=self._dense is not None)
+        self._models = StageModels(config) if models is None else models
         if "dense" in self._models.missing:
             self._dense = None
         self._reads_tokens = FEATURES in self._models.guards

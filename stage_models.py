@@ -20,7 +20,6 @@ class StageModels:
 
     Args:
         config: names them.
-        dense: whether a tier has the dense stage, which needs the encoder.
 
     Attributes:
         guards: name of a reranker to what remembers its failures.
@@ -32,7 +31,7 @@ class StageModels:
         MissingExtraError: likewise the optional dependency that a model needs.
     """
 
-    def __init__(self, config: Config, *, dense: bool) -> None:
+    def __init__(self, config: Config) -> None:
         self._config = config
         self._loaded: dict[str, Any] = {}
         self._lock = Lock()
@@ -45,7 +44,7 @@ class StageModels:
         self.guards = {name: Guard() for name in self._rerankers}
         self.encoder_guard = Guard()
         self.missing: dict[str, Exception] = {}
-        self._check(dense)
+        self._check()
         # `np.unique`, which fusions use, imports this on its first call: 10 ms of a request's time.
         import_module("numpy.ma")
 
@@ -63,7 +62,7 @@ class StageModels:
         )
         return reranker
 
-    def _check(self, dense: bool) -> None:
+    def _check(self) -> None:
         """Look for every model that a tier names, before the first request needs it."""
         degrade = self._config.on_missing == "degrade"
         for name, choice in self._rerankers.items():
@@ -77,6 +76,7 @@ class StageModels:
                 if not degrade:
                     raise _told(f"reranker {spec!r}", error) from error
                 self.guards[name].failed(error)
+        dense = any("dense" in tier.retrievers for tier in self._config.tiers.values())
         if dense and degrade:
             try:
                 self.encoder()

@@ -21,6 +21,7 @@ from ...gating import Admission, State, Votes
 from ...models import Encoder, TokenVectors, encoded, gives_tokens, load_encoder
 from ...retrieval import Selection, Strategy
 from ...retrieval.searcher import Searcher
+from ...stage_models import StageModels
 from ...view import View
 
 
@@ -104,15 +105,15 @@ class Encoders:
         return self._loaded[key]
 
 
-class _SharingBuilder(Builder):
-    """Builds with an encoder that others use as well."""
+class _SharedModels(StageModels):
+    """Models of which other engines use the encoder as well."""
 
     def __init__(self, config: Config, encoders: Encoders) -> None:
-        super().__init__(config)
         self._encoders = encoders
+        super().__init__(config)
 
-    def _encoder(self) -> Encoder:
-        spec, arguments = self.config.encoder_arguments()
+    def encoder(self) -> Encoder:
+        spec, arguments = self._config.encoder_arguments()
         return self._encoders.load(spec, **arguments)
 
 
@@ -134,7 +135,8 @@ class RememberingEngine(Engine):
         Raises:
             ConfigError: a setting is wrong.
         """
-        builder = _SharingBuilder(Config.make(**settings), encoders)
+        config = Config.make(**settings)
+        builder = Builder(config, _SharedModels(config, encoders))
         return cls(builder, builder.build(Catalog(tools)))
 
     def view(

@@ -217,7 +217,7 @@ def test_no_schema_makes_a_check_slow(kind: str) -> None:
 def test_a_large_usual_call_is_checked_to_its_end() -> None:
     row = {"type": "object", "properties": {f"c{i}": {"type": "integer"} for i in range(10)}}
     schema = {"properties": {"rows": {"type": "array", "items": row}}}
-    rows: list[dict[str, Any]] = [{f"c{i}": i for i in range(10)} for _ in range(300)]
+    rows: list[dict[str, Any]] = [{f"c{i}": i for i in range(10)} for _ in range(100)]
     assert argument_problems(schema, {"rows": rows}) == ()
     rows[-1]["c9"] = "nine"
     (problem,) = argument_problems(schema, {"rows": rows})

@@ -278,10 +278,10 @@ _REPEATED = {"post": {"requestBody": {"content": {"application/json": {"schema":
     ids=["references that branch", "one large schema", "one path for all"],
 )
 def test_a_small_document_never_takes_long(document: dict[str, Any]) -> None:
-    """Goal: a second; room for a slow machine."""
+    """Goal: a second, on an idle machine; the rest is for a busy one with coverage measured."""
     start = process_time()
     read = read_tools(document, strict=False)
-    assert process_time() - start < 3
+    assert process_time() - start < 10
     assert read.tools
     assert len(read.tools) + len(read.rejected) == len(document["paths"])
 

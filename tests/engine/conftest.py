@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from shortlist import Engine, builder
+from shortlist import Engine, stage_models
 from shortlist.errors import ModelError
 
 from .fakes import BagEncoder, OverlapReranker, make_tools
@@ -49,9 +49,9 @@ class Models:
 def models(monkeypatch: pytest.MonkeyPatch) -> Models:
     """The cheap models, in place of the real ones."""
     known = Models()
-    monkeypatch.setattr(builder, "load_encoder", known.load_encoder)
-    monkeypatch.setattr(builder, "load_reranker", known.load_reranker)
-    monkeypatch.setattr(builder, "check_model", known.check_model)
+    monkeypatch.setattr(stage_models, "load_encoder", known.load_encoder)
+    monkeypatch.setattr(stage_models, "load_reranker", known.load_reranker)
+    monkeypatch.setattr(stage_models, "check_model", known.check_model)
     return known
 
 
@@ -70,9 +70,9 @@ def cheap_engine(tools: Any) -> Engine:
     """An engine on cheap models that outlives the patching of a single test."""
     known = Models()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(builder, "load_encoder", known.load_encoder)
-        patch.setattr(builder, "load_reranker", known.load_reranker)
-        patch.setattr(builder, "check_model", known.check_model)
+        patch.setattr(stage_models, "load_encoder", known.load_encoder)
+        patch.setattr(stage_models, "load_reranker", known.load_reranker)
+        patch.setattr(stage_models, "check_model", known.check_model)
         engine = Engine.from_tools(tools, reranker="overlap")
         engine.search("load the reranker", tier="rerank")
     return engine

@@ -116,10 +116,10 @@ def test_a_failure_at_run_time_is_remembered(registered: Any) -> None:
     engine = registered("breaks")
     for _ in range(20):
         assert "connection lost" in str(engine.search(QUERY, tier="rerank").tier_reason)
-    assert engine._builder._reranker("breaks").calls == 1
+    assert engine._builder._models.reranker("breaks").calls == 1
     engine.update(list(engine.catalog)[:50])
     engine.search(QUERY, tier="rerank")
-    assert engine._builder._reranker("breaks").calls == 1, "an update forgets no failure"
+    assert engine._builder._models.reranker("breaks").calls == 1, "an update forgets no failure"
 
 
 def test_the_ranking_before_the_reranker_is_used_where_no_tier_has_it(registered: Any) -> None:
@@ -184,7 +184,7 @@ class TestOnMissing:
         def refuse(*_: object, **__: object) -> None:
             raise ModelError("no encoder here")
 
-        monkeypatch.setattr("shortlist.builder.load_encoder", refuse)
+        monkeypatch.setattr("shortlist.stage_models.load_encoder", refuse)
         with pytest.raises(ModelError, match="no encoder here"):
             make_engine()
         engine = make_engine(on_missing="degrade")

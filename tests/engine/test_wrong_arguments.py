@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shortlist import Engine, ShortlistError, Tool
-from shortlist.errors import RequestError, StoreError
-from shortlist.retrieval.lexical import TantivyIndex
+from shortlist.errors import RequestError
 
 TOOLS = [Tool(f"do_{i}", "s", f"does thing {i}") for i in range(12)]
 
@@ -79,18 +76,3 @@ def test_functions_are_no_tools_of_langchain() -> None:
 
     with pytest.raises(RequestError, match=r"tools\[0\]: a LangChain tool, not function"):
         ShortlistMiddleware([look_up])  # type: ignore[list-item]
-
-
-def test_a_full_temporary_folder_is_told(
-    lexical: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = lexical.catalog and TantivyIndex.build([{"name": "a"}], {"name": 1.0})
-    index.save(tmp_path / "index")
-
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.access", lambda *_: False)
-    monkeypatch.setattr(shutil, "copytree", full)
-    with pytest.raises(StoreError, match=r"No space left.*set TMPDIR"):
-        TantivyIndex.load(tmp_path / "index", {"name": 1.0})
