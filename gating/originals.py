@@ -25,9 +25,9 @@ def originals(catalog: Catalog, pins: Path | None, approved: Collection[str]) ->
         if tool.id in approved or f"{tool.id}@{tool.fingerprint}" in approved
     }
     if pins is not None:
-        from ..trust import Pins
+        from ..trust.trust import read_pins
 
-        accepted = Pins.read(pins)
+        accepted = read_pins(pins)
         trusted.update(
             tool.id for tool in catalog if tool.id in accepted and accepted.change(tool) is None
         )

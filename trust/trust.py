@@ -51,7 +51,7 @@ class Trust:
         Raises:
             PinsError: the file of pins is missing or cannot be read.
         """
-        pins = _read_pins(self._pins) if isinstance(self._pins, Path) else self._pins or Pins()
+        pins = read_pins(self._pins) if isinstance(self._pins, Path) else self._pins or Pins()
         found = self._found(catalog) if self._scans else {}
         flags: dict[str, Flag] = {}
         for tool in catalog:
@@ -137,7 +137,12 @@ def _key(tool: Tool) -> str:
     return "\n".join((tool.id, tool.fingerprint, *tool.cleaned))
 
 
-def _read_pins(path: Path) -> Pins:
+def read_pins(path: Path) -> Pins:
+    """The pins of a configuration.
+
+    Raises:
+        PinsError: the file is missing or cannot be read.
+    """
     try:
         return Pins.read(path)
     except PinsError as error:

@@ -9,13 +9,13 @@ import os
 import sys
 from itertools import count
 
-from shortlist import Engine, builder
+from shortlist import Engine, stage_models
 
 from .fakes import BagEncoder, make_tools
 
 if __name__ == "__main__":
     folder, first = sys.argv[1:]
-    builder.load_encoder = lambda *_, **__: BagEncoder()  # type: ignore[assignment]
+    stage_models.load_encoder = lambda *_, **__: BagEncoder()  # type: ignore[assignment]
     settings = {"tiers": ["lexical", "embed"], "dense": {"backend": "hnswlib"}}
     engine = Engine.from_tools(make_tools(200), **settings)
     for number in count(int(first)):

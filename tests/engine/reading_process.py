@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 
-from shortlist import Engine, builder
+from shortlist import Engine, stage_models
 
 from .fakes import BagEncoder, make_tools
 
@@ -30,7 +30,7 @@ def check(engine: Engine) -> int:
 
 if __name__ == "__main__":
     folder, versions, backend = sys.argv[1:]
-    builder.load_encoder = lambda *_, **__: BagEncoder()  # type: ignore[assignment]
+    stage_models.load_encoder = lambda *_, **__: BagEncoder()  # type: ignore[assignment]
     seen: list[int] = []
     while len(set(seen)) < int(versions):
         engine = Engine.open(folder, tiers=["lexical", "embed"], dense={"backend": backend})

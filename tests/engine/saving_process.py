@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from itertools import count, islice
 
-from shortlist import Engine, builder
+from shortlist import Engine, stage_models
 
 from .fakes import BagEncoder, make_tools
 
 if __name__ == "__main__":
     folder, first, total, backend = sys.argv[1:]
-    builder.load_encoder = lambda *_, **__: BagEncoder()  # type: ignore[assignment]
+    stage_models.load_encoder = lambda *_, **__: BagEncoder()  # type: ignore[assignment]
     engine = Engine.from_tools([], tiers=["lexical", "embed"], dense={"backend": backend})
     for number in islice(count(int(first)), int(total) or None):
         engine.update(make_tools(5 + number % 30, note=f"note {number}"))

@@ -171,11 +171,11 @@ def test_a_graph_that_a_full_disk_cuts_short_is_an_error(
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from shortlist import Engine, builder
+from shortlist import Engine, stage_models
 from shortlist.errors import StoreError
 from tests.engine.fakes import BagEncoder, make_tools
 
-builder.load_encoder = lambda *_, **__: BagEncoder()
+stage_models.load_encoder = lambda *_, **__: BagEncoder()
 folder = Path(sys.argv[1])
 settings = {"tiers": ["lexical", "embed"], "dense": {"backend": sys.argv[2]}}
 engine = Engine.from_tools(make_tools(200), **settings)

@@ -10,7 +10,7 @@ import gc
 import sys
 from pathlib import Path
 
-from shortlist import Engine, Tool, builder
+from shortlist import Engine, Tool, stage_models
 
 from .fakes import BagEncoder, make_tools
 
@@ -29,7 +29,7 @@ def resident() -> float:
 if __name__ == "__main__":
     total, every = map(int, sys.argv[1:])
     encoder = BagEncoder()
-    builder.load_encoder = lambda *_, **__: encoder  # type: ignore[assignment]
+    stage_models.load_encoder = lambda *_, **__: encoder  # type: ignore[assignment]
     tools = make_tools(TOOLS)
     engine = Engine.from_tools(tools, tiers=["lexical", "embed", "hybrid"])
     session = engine.session(format="openai")
