@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from shortlist import Engine, Tool, builder
+from shortlist import Engine, Tool, stage_models
 from shortlist.errors import RequestError, StoreError
 from shortlist.retrieval.fusion import LinearFusion
 from shortlist.retrieval.held_out import LEAST, Comparison, refusal, scores
@@ -82,7 +82,7 @@ def events(count: int = TOOLS, each: int = 4) -> list[Event]:
 @pytest.fixture
 def encoder(monkeypatch: pytest.MonkeyPatch) -> DialectEncoder:
     made = DialectEncoder()
-    monkeypatch.setattr(builder, "load_encoder", lambda spec, threads: made)
+    monkeypatch.setattr(stage_models, "load_encoder", lambda spec, threads: made)
     return made
 
 
@@ -95,7 +95,7 @@ def taught_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An index that has learned, saved."""
     with pytest.MonkeyPatch.context() as patch:
         made = DialectEncoder()
-        patch.setattr(builder, "load_encoder", lambda spec, threads: made)
+        patch.setattr(stage_models, "load_encoder", lambda spec, threads: made)
         engine = make_engine()
         assert engine.learn(events()).accepted
         folder = tmp_path_factory.mktemp("taught") / "index"
@@ -276,7 +276,7 @@ class TestInForce:
     ) -> None:
         other = DialectEncoder()
         other.fingerprint = "other"
-        monkeypatch.setattr(builder, "load_encoder", lambda spec, threads: other)
+        monkeypatch.setattr(stage_models, "load_encoder", lambda spec, threads: other)
         assert Engine.open(taught, tiers=["embed"]).learned is None
 
     @pytest.mark.parametrize("name", ["learned.json", "targets.npy", "map.npy"])
