@@ -17,7 +17,6 @@ from .config import Config, TrustConfig
 from .errors import ConfigError, StoreError
 from .gating import Gate
 from .gating.gatekeeper import Gatekeeper
-from .gating.originals import originals
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .models.loading import FEATURES
@@ -339,11 +338,10 @@ class Builder:
             for name, guard in self._models.guards.items()
         }
         trust, copies = self.config.trust, None
-        if trust.approved or trust.pins is not None:
+        if self.trust is not None and (trust.approved or trust.pins is not None):
             if twins is None:
                 twins = Twins.of(tools, dense.vectors.values if dense else None)
-            trusted = originals(catalog, trust.pins, trust.approved)
-            copies = twins.copies(tools, trusted)
+            copies = twins.copies(tools, self.trust.originals(catalog))
         return Index(
             catalog,
             tools,
@@ -362,7 +360,7 @@ class Builder:
 
 def _trust(settings: TrustConfig) -> Trust | None:
     """What judges definitions; imported only where something is scanned or pinned."""
-    if not settings.scan and settings.pins is None:
+    if not settings.scan and settings.pins is None and not settings.approved:
         return None
     from .trust import Trust
 

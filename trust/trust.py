@@ -51,7 +51,7 @@ class Trust:
         Raises:
             PinsError: the file of pins is missing or cannot be read.
         """
-        pins = read_pins(self._pins) if isinstance(self._pins, Path) else self._pins or Pins()
+        pins = self._accepted()
         found = self._found(catalog) if self._scans else {}
         flags: dict[str, Flag] = {}
         for tool in catalog:
@@ -70,6 +70,22 @@ class Trust:
             for tool_id, flag in self.flags(catalog).items()
             if flag.level == "quarantine"
         }
+
+    def originals(self, catalog: Catalog) -> frozenset[str]:
+        """Ids of tools that are approved, or pinned with exactly the definition they have.
+
+        Args:
+            catalog: the tools.
+
+        Raises:
+            PinsError: the file of pins is missing or cannot be read.
+        """
+        pins = self._accepted()
+        return frozenset(
+            tool.id
+            for tool in catalog
+            if self._approves(tool, pins) or (tool.id in pins and pins.change(tool) is None)
+        )
 
     def to_dict(self, catalog: Catalog) -> dict[str, Any] | None:
         """JSON form of what the scan finds, whatever is approved; None without scanning."""
@@ -115,6 +131,9 @@ class Trust:
         self._known = fresh
         return {key: findings for key, findings in fresh.items() if findings}
 
+    def _accepted(self) -> Pins:
+        return _read_pins(self._pins) if isinstance(self._pins, Path) else self._pins or Pins()
+
     def _approves(self, tool: Tool, pins: Pins) -> bool:
         return (
             tool.id in self._approved
@@ -137,12 +156,7 @@ def _key(tool: Tool) -> str:
     return "\n".join((tool.id, tool.fingerprint, *tool.cleaned))
 
 
-def read_pins(path: Path) -> Pins:
-    """The pins of a configuration.
-
-    Raises:
-        PinsError: the file is missing or cannot be read.
-    """
+def _read_pins(path: Path) -> Pins:
     try:
         return Pins.read(path)
     except PinsError as error:
