@@ -35,6 +35,7 @@ def serve(
         import anyio
 
         from ..gateway.fleet import Fleet
+        from ..gateway.http import serve_http
         from ..gateway.server import Gateway
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
@@ -76,8 +77,12 @@ def serve(
             f"--http {http}: other machines reach this address; give each profile a token first"
         )
     anyio.run(
-        lambda: gateway.serve_http(
-            address, int(port), tokens, started=lambda at: note(f"http://{address}:{at}/mcp")
+        lambda: serve_http(
+            gateway,
+            address,
+            int(port),
+            tokens,
+            started=lambda at: note(f"http://{address}:{at}/mcp"),
         )
     )
 

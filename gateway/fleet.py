@@ -12,10 +12,12 @@ import mcp.types as types
 from ..catalog import Tool
 from ..engine import Engine
 from ..errors import CatalogError, ShortlistError
+from .listing import Listing
 from .logs import log_opener
 from .manifests import Manifests
 from .server_spec import ServerSpec
-from .upstream import Listing, State, Transport, Upstream, open_transport
+from .transport import Transport, open_transport
+from .upstream import State, Upstream
 
 _LOG = logging.getLogger("shortlist.gateway")
 

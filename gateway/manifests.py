@@ -10,8 +10,8 @@ from tempfile import NamedTemporaryFile
 
 import mcp.types as types
 
+from .listing import Listing
 from .server_spec import ServerSpec
-from .upstream import Listing
 
 _FORMAT = 1
 _MOST_BYTES = 64_000_000

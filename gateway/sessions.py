@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from hmac import compare_digest
 from typing import Any
 
 import mcp.types as types
@@ -85,40 +84,3 @@ class ClientSessions:
 
     def _profile(self, name: str | None) -> Profile:
         return self._default if name is None else self._profiles[name]
-
-
-class BearerTokens:
-    """ASGI middleware: a request needs the bearer token of a profile.
-
-    Args:
-        app: what is protected.
-        tokens: profile name to its token; none lets every request pass with the default profile.
-        open_paths: paths that need no token.
-    """
-
-    def __init__(
-        self, app: Any, tokens: Mapping[str, str], open_paths: frozenset[str] = frozenset()
-    ) -> None:
-        self._app = app
-        self._tokens = dict(tokens)
-        self._open = open_paths
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Let a request pass with its profile, or answer 401."""
-        if scope["type"] != "http" or not self._tokens or scope["path"] in self._open:
-            await self._app(scope, receive, send)
-            return
-        headers = dict(scope["headers"])
-        given = headers.get(b"authorization", b"").decode("latin-1")
-        token = given[7:] if given[:7].lower() == "bearer " else ""
-        matching = [
-            name
-            for name, known in self._tokens.items()
-            if compare_digest(known.encode(), token.encode())
-        ]
-        if not matching:
-            challenge = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
-            await send({"type": "http.response.start", "status": 401, "headers": challenge})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        await self._app({**scope, "shortlist.profile": matching[0]}, receive, send)

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from time import monotonic
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import anyio
 import mcp.types as types
-from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.sse import sse_client
-from mcp.client.stdio import stdio_client
-from mcp.client.streamable_http import streamable_http_client
+from mcp import Client, MCPError
 
+from .listing import Listing, read_listing
 from .server_spec import ServerSpec
+from .transport import Transport, open_transport
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds to wait before a restart after the first failure in a row, and at most.
 _BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
 #: Failures in a row after which calls are refused at once until the next try.
 _TRIPPED = 3
-#: Pages of a list that are read, and tools of a server that are kept.
-_PAGES, _TOOLS = 200, 10_000
 #: Seconds without a change before a list that changed is read again.
 _SETTLED = 0.2
 
@@ -45,49 +40,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What a server lists.
-
-    Args:
-        tools: as the server gave them.
-        instructions: the server's own words on how to use it.
-        version: what it says of itself, as `name version`.
-    """
-
-    tools: tuple[types.Tool, ...]
-    instructions: str = ""
-    version: str = ""
-
-
 Changed = Callable[[str, Listing], Awaitable[None]]
-Transport = Callable[[ServerSpec, IO[str]], AbstractAsyncContextManager[Any]]
-
-
-def open_transport(spec: ServerSpec, errors: IO[str]) -> AbstractAsyncContextManager[Any]:
-    """The transport that a server's configuration asks for.
-
-    Args:
-        spec: the configuration.
-        errors: takes what a process writes to stderr.
-    """
-    opened: Any
-    if spec.transport == "stdio":
-        parameters = StdioServerParameters(
-            command=spec.command or "",
-            args=list(spec.args),
-            env=spec.plain_env() or None,
-            cwd=spec.cwd,
-        )
-        opened = stdio_client(parameters, errlog=errors)  # type: ignore[arg-type]
-    elif spec.transport == "sse":
-        opened = sse_client(spec.url or "", headers=spec.plain_headers())
-    else:
-        import httpx2
-
-        client = httpx2.AsyncClient(headers=spec.plain_headers(), timeout=spec.timeout_s)
-        opened = streamable_http_client(spec.url or "", http_client=client)
-    return cast("AbstractAsyncContextManager[Any]", opened)
 
 
 class Upstream:
@@ -270,20 +223,7 @@ class Upstream:
         return max(0.01, self._used + self._idle - monotonic())
 
     async def _publish(self, client: Client) -> None:
-        tools: list[types.Tool] = []
-        cursor: str | None = None
-        seen: set[str] = set()
-        for _ in range(_PAGES):
-            page = await client.list_tools(cursor=cursor, cache_mode="refresh")
-            tools += page.tools
-            cursor = page.next_cursor
-            if not cursor or cursor in seen or len(tools) >= _TOOLS:
-                break
-            seen.add(cursor)
-        info = client.server_info
-        version = f"{info.name} {info.version}" if info else ""
-        listing = Listing(tuple(tools[:_TOOLS]), client.instructions or "", version)
-        await self._changed(self.spec.name, listing)
+        await self._changed(self.spec.name, await read_listing(client))
 
     async def _heard(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from shortlist.gateway.fleet import Fleet
+from shortlist.gateway.http import serve_http
 from shortlist.gateway.manifests import Manifests
 from shortlist.gateway.profile import Profile
 from shortlist.gateway.server import Gateway
@@ -195,7 +196,7 @@ async def test_clients_over_http_have_their_profile_and_nothing_of_each_other(tm
     ports = []
     async with anyio.create_task_group() as group:
         tokens = {"adder": "first-token", "all": "second-token"}
-        group.start_soon(lambda: made.serve_http("127.0.0.1", 0, tokens, started=ports.append))
+        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, tokens, started=ports.append))
         with anyio.fail_after(30):
             while not ports or fleet.starting:
                 await anyio.sleep(0.05)
