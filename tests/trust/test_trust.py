@@ -134,3 +134,23 @@ def test_what_is_quarantined_is_never_offered():
         assert "math/mul" not in [hit.id for hit in engine.search(one).hits]
     engine.quarantine(Trust(pins=Pins().approve([BAD])).quarantined(CATALOG))
     assert engine.search("math/mul").hits[0].id == "math/mul"
+
+
+def test_a_catalog_version_is_decided_by_one_reading_of_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "pins.json"
+    Pins().pin(CATALOG).save(path)
+    read, times = Pins.read, []
+
+    def watched(path, **options):
+        times.append(path)
+        return read(path, **options)
+
+    monkeypatch.setattr(module.Pins, "read", watched)
+    engine = Engine.from_tools(CATALOG, tiers=["lexical"], trust={"pins": path})
+    assert len(times) == 1
+    assert list(engine.quarantined) == ["math/mul"]
+    # What is approved meanwhile counts from the next version on, also where no tool differs.
+    read(path).approve([BAD]).save(path)
+    engine.update(engine.catalog)
+    assert len(times) == 2
+    assert engine.quarantined == {}
