@@ -36,11 +36,13 @@ class ReadResult:
         tools: the good definitions, in order.
         rejected: the bad ones; empty when reading strictly.
         format: the format read, several joined by "+".
+        notes: what was left out of good definitions, one sentence each, with the file.
     """
 
     tools: tuple[Tool, ...]
     rejected: tuple[Rejected, ...]
     format: str
+    notes: tuple[str, ...] = ()
 
 
 def read_tools(
@@ -70,6 +72,7 @@ def read_tools(
     """
     tools: list[Tool] = []
     rejected: list[Rejected] = []
+    notes: list[str] = []
     formats: dict[str, None] = {}
     for loaded in load(source, server, keep_ids=keep_ids):
         try:
@@ -88,7 +91,9 @@ def read_tools(
                 raise
             reason = str(error).removeprefix(f"{loaded.label}: ")
             rejected.append(Rejected(loaded.label, "file", reason))
-    return ReadResult(tuple(tools), tuple(rejected), "+".join(formats))
+        place = f"{loaded.label}: " if loaded.label else ""
+        notes += [f"{place}{note}" for note in loaded.document.notes]
+    return ReadResult(tuple(tools), tuple(rejected), "+".join(formats), tuple(notes))
 
 
 def _reader(name: str, loaded: Loaded) -> Reader:

@@ -86,6 +86,8 @@ def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
 
 
 def _tell_rejected(read: list[ReadResult]) -> None:
+    for told in (one for result in read for one in result.notes):
+        note(f"note: {told}")
     rejected = [one for result in read for one in result.rejected]
     if not rejected:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...errors import ToolError
@@ -20,6 +20,8 @@ class Document:
         fallback: the server to assume where neither the caller nor the document names one.
         lines: for a file of lines, the number of the line each value stood on.
         keep_ids: whether rows keep the ids they carry; see `read_tools`.
+        notes: what a reader left out of good definitions, one sentence each; complete once all
+            tools are made.
     """
 
     value: Any
@@ -27,6 +29,7 @@ class Document:
     fallback: str | None = None
     lines: tuple[int, ...] = ()
     keep_ids: bool = False
+    notes: list[str] = field(default_factory=list)
 
     def place(self, index: int) -> str:
         """Where the value of this index stood."""
