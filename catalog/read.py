@@ -57,9 +57,11 @@ def read_tools(
 
     Args:
         source: a path to .json, .jsonl, .yaml or .yml, a folder or a list of such files, a dict or
-            a list of definitions.
+            a list of definitions. A folder is read in order of the files' names.
         format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
         server: the server of the tools. It wins over what the source says; where None, that counts.
+            Of several files none can claim the server that another one is named after: its tools
+            belong to the server of its own name.
         strict: whether a bad definition raises; where not, it is returned beside the good ones.
         keep_ids: whether rows keep their own `id`. Only for files that you or shortlist wrote, such
             as labelled evaluation sets: an id decides which rules and approvals count. Without it,
