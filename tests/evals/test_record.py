@@ -134,7 +134,14 @@ def test_markdown_shows_absent_cells_as_dashes() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/tool-attention.md", "models/training/README.md"]
+    "page",
+    [
+        "README.md",
+        "docs/benchmarks.md",
+        "docs/benchmarks-xlam.md",
+        "docs/tool-attention-results.md",
+        "models/training/README.md",
+    ],
 )
 def test_pages_show_what_was_recorded(page: str) -> None:
     text = (record.RESULTS.parents[1] / page).read_text(encoding="utf-8")
