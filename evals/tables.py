@@ -2,7 +2,7 @@
 
 <!-- table:NAME -->          one record
 <!-- table:NAME,OTHER -->    several with the same headings, told apart by a first column
-<!-- table:NAME columns="method|hit@1" set="xlam" -->    some columns, and the rows with these values
+<!-- table:NAME columns="method|hit@1" set="xlam" -->    some columns, rows with these values
 ...generated...
 <!-- /table -->
 """
