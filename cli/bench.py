@@ -55,11 +55,11 @@ def bench(
     """Measure time and memory of every tier, against the bare encoder and sentence-transformers."""
     if context.invoked_subcommand is not None:
         return
-    from ..evals.bench import report
-    from ..evals.bench.bars import short
-    from ..evals.bench.material import read_material
-    from ..evals.bench.run import SIZES, Plan, measure
-    from ..evals.record import Record, provenance, running_command, write_record
+    from ..evals.lab.bench import report
+    from ..evals.lab.bench.bars import short
+    from ..evals.lab.bench.material import read_material
+    from ..evals.lab.bench.run import SIZES, Plan, measure
+    from ..evals.lab.record import Record, provenance, running_command, write_record
 
     if quick and size:
         raise typer.BadParameter("--quick is --size 5000: give one of them")

@@ -42,10 +42,10 @@ def bench_attention(
     Larger catalogs are padded with the tools of --tools, or with generated ones.
     """
     from ..catalog import read_tools
-    from ..evals.attention import report
-    from ..evals.attention.run import Plan, measure
-    from ..evals.attention.sizes import SIZES
-    from ..evals.record import provenance, running_command, write_record
+    from ..evals.lab.attention import report
+    from ..evals.lab.attention.run import Plan, measure
+    from ..evals.lab.attention.sizes import SIZES
+    from ..evals.lab.record import provenance, running_command, write_record
 
     if plots is not None and record is None:
         raise typer.BadParameter("--plots draws from the records: give --record too")
@@ -62,7 +62,7 @@ def bench_attention(
         for one in report.records(found, record.stem, origin):
             write_record(one, record.parent)
     if plots is not None and record is not None:
-        from ..evals.plots import draw_plots
+        from ..evals.lab.plots import draw_plots
 
         draw_plots(plots, record.parent)
     if as_json:

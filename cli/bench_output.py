@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .console import console, note, plain_table, show
 
 if TYPE_CHECKING:
-    from ..evals.record import Table
+    from ..evals.table import Table
 
 
 @contextmanager

@@ -239,10 +239,10 @@ def evaluate_peers(
 ) -> None:
     """Measure tiers and other tool retrievers side by side (extra `peers`)."""
     from ..config import Config
-    from ..evals.peers.compare import compare, table
-    from ..evals.peers.registry import NOT_OFFLINE, PEERS
-    from ..evals.peers.sets import SETS
-    from ..evals.record import Table
+    from ..evals.lab.peers.compare import compare, table
+    from ..evals.lab.peers.registry import NOT_OFFLINE, PEERS
+    from ..evals.lab.peers.sets import SETS
+    from ..evals.table import Table
 
     known = {"--set": (on, SETS), "--peer": (peer, (*PEERS, *NOT_OFFLINE))}
     for option, (names, there) in known.items():
@@ -283,7 +283,7 @@ def write_tables(
     ] = None,
 ) -> None:
     """Write the tables of a page anew from recorded results."""
-    from ..evals import record, tables
+    from ..evals.lab import record, tables
 
     text = page.read_text(encoding="utf-8")
     filled = tables.fill_tables(text, results or record.RESULTS)
@@ -303,7 +303,7 @@ def write_plots(
     ] = None,
 ) -> None:
     """Draw recorded results: quality against time and pool size, time against catalog size."""
-    from ..evals import plots, record
+    from ..evals.lab import plots, record
 
     for plot, path in plots.draw_plots(out, results or record.RESULTS).items():
         note(f"{plot}: {path or 'nothing recorded to draw'}")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ..evals.dataset import Malformed
     from ..evals.gate import Change
     from ..evals.misses import Miss
-    from ..evals.record import Table
     from ..evals.report import Evaluation
+    from ..evals.table import Table
 
 _SHOWN = 20
 """Malformed rows named in text; the JSON names all."""
@@ -102,7 +102,7 @@ def write_result(path: Path, title: str | None, table: Table, held: dict[str, An
     Raises:
         EvaluationError: one did not, and the table would say otherwise.
     """
-    from ..evals.record import Record, provenance, running_command, write_record
+    from ..evals.lab.record import Record, provenance, running_command, write_record
 
     if another := held.get("ran_as"):
         told = "; ".join(f"{tier}: {', '.join(instead)}" for tier, instead in another.items())

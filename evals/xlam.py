@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
 from .dataset import Malformed, Query
-from .record import Cell, Table
 from .report import malformed_row, rounded
 from .runner import Outcome, Summary, measure, summarise, tier_method
+from .table import Cell, Table
 from .xlam_rows import XlamRow
 
 if TYPE_CHECKING:

@@ -30,6 +30,7 @@ LAYERS = (
     ("demo",),
     ("gateway", "integrations"),
     ("evals",),
+    ("evals.lab",),
     ("models.training",),
     ("cli",),
 )

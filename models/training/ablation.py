@@ -27,7 +27,8 @@ from rich import print as show
 
 from ...errors import EvaluationError
 from ...evals import xlam
-from ...evals.record import RESULTS, Cell, Record, Table, provenance, write_record
+from ...evals.lab.record import RESULTS, Record, provenance, write_record
+from ...evals.table import Cell, Table
 from ...evals.xlam_rows import stream_rows
 from .batches import Mixture
 from .data import Request, TrainingData, hold_out, read_tool, read_training_data

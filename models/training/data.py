@@ -20,8 +20,8 @@ from typing import Any, Literal
 from ...catalog import Catalog, Tool
 from ...catalog.document import tool_text
 from ...errors import EvaluationError
-from ...evals import splits
 from ...evals.dataset import Query
+from ...evals.lab import splits
 
 #: Requests written for this project, see the README there.
 WRITTEN = Path(__file__).parent / "requests"

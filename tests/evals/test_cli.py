@@ -9,7 +9,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from shortlist.cli.app import app
-from shortlist.evals.record import Record, Table, write_record
+from shortlist.evals.lab.record import Record, write_record
+from shortlist.evals.table import Table
 
 QUERIES = [
     {"query": "create an issue", "relevant": ["create_issue"], "style": "natural"},
