@@ -22,12 +22,12 @@ fix: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev
-	$(BIN)/shortlist bench --quick --bars
+	$(BIN)/shortlist lab bench --quick --bars
 
 tables: $(VENV)/.dev
-	$(BIN)/shortlist eval tables README.md
-	$(BIN)/shortlist eval tables docs/tool-attention.md
-	$(BIN)/shortlist eval plots --out docs/plots
+	$(BIN)/shortlist lab tables README.md
+	$(BIN)/shortlist lab tables docs/tool-attention.md
+	$(BIN)/shortlist lab plots --out docs/plots
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -1,4 +1,4 @@
-"""`shortlist eval`: selection measured on labelled queries, on xlam, and as a gate."""
+"""`shortlist eval`: selection measured on labelled queries and on xlam, with floors for CI."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from .evaluated import (
     tell_difference,
     tell_malformed,
     tell_ran_as,
-    write_result,
 )
 from .options import ConfigOption, JsonOption, ToolsOption
 from .source import read_config
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from ..evals.misses import Miss
     from ..evals.runner import Outcome
 
-GATE_FAILED = 3
+BELOW_FLOOR = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
 
 _app = typer.Typer(
@@ -39,15 +38,6 @@ TierOption = Annotated[
     list[str] | None, typer.Option("--tier", help="Tier to measure; repeatable. All by default.")
 ]
 KOption = Annotated[int, typer.Option("--k", min=1, help="Tools asked for per query.")]
-RecordOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--record", metavar="FILE.json", help="Also write a record with commit, machine, command."
-    ),
-]
-TitleOption = Annotated[
-    str | None, typer.Option("--title", help="What the record is of; its file's name by default.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -101,8 +91,6 @@ def evaluate(
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
-    record: RecordOption = None,
-    title: TitleOption = None,
 ) -> None:
     """Measure tiers on labelled queries: --tools T.jsonl --queries Q.jsonl.
 
@@ -161,14 +149,12 @@ def evaluate(
         tell_difference(before, held, changes, quiet=as_json)
     if floors or before is not None:
         held["failures"] = failures
-    if record is not None:
-        write_result(record, title, report.quality_table(found.summaries, intervals=False), held)
     if as_json:
         write_json(held)
     for failure in failures:
-        note(f"below the gate: {failure}")
+        note(f"below the floor: {failure}")
     if failures:
-        raise typer.Exit(GATE_FAILED)
+        raise typer.Exit(BELOW_FLOOR)
 
 
 @_app.command("xlam")
@@ -186,8 +172,6 @@ def evaluate_xlam(
     seed: Annotated[int, typer.Option(help="Of the draw of queries and of the padding.")] = 0,
     config: ConfigOption = None,
     as_json: JsonOption = False,
-    record: RecordOption = None,
-    title: TitleOption = None,
 ) -> None:
     """Measure tiers on xlam by the published protocol, with the published figures beside."""
     from ..evals import report, xlam, xlam_rows
@@ -210,103 +194,15 @@ def evaluate_xlam(
         {name: [one for ran in pools.values() for one in ran] for name, pools in outcomes.items()}
     ):
         held["ran_as"] = another
-    table = xlam.table(found)
-    if record is not None:
-        write_result(record, title or f"xlam, {sample} queries a pool, seed {seed}", table, held)
     if as_json:
         write_json(held)
         return
+    table = xlam.table(found)
     size = f"{drawn.rows} rows, {len(drawn.catalog)} functions"
     show_table(
         f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table.transposed()
     )
     tell_ran_as(another)
-
-
-@_app.command("peers")
-def evaluate_peers(
-    data: Annotated[Path, typer.Option(help="Folder that holds the evaluation sets.")],
-    on: Annotated[
-        list[str] | None, typer.Option("--set", help="Set to compare on; repeatable. All of them.")
-    ] = None,
-    peer: Annotated[
-        list[str] | None, typer.Option("--peer", help="Peer to run; repeatable. All of them.")
-    ] = None,
-    tier: TierOption = None,
-    as_json: JsonOption = False,
-    record: RecordOption = None,
-    title: TitleOption = None,
-) -> None:
-    """Measure tiers and other tool retrievers side by side (extra `peers`)."""
-    from ..config import Config
-    from ..evals.lab.peers.compare import compare, table
-    from ..evals.lab.peers.registry import NOT_OFFLINE, PEERS
-    from ..evals.lab.peers.sets import SETS
-    from ..evals.table import Table
-
-    known = {"--set": (on, SETS), "--peer": (peer, (*PEERS, *NOT_OFFLINE))}
-    for option, (names, there) in known.items():
-        for name in names or ():
-            if name not in there:
-                raise typer.BadParameter(f"{option} {name!r}: there are {', '.join(there)}")
-    sets = [SETS[name](data) for name in on or SETS]
-    with steps("asking", 0) as advance:
-        rows = list(
-            compare(
-                sets,
-                peers=peer or [*PEERS, *NOT_OFFLINE],
-                tiers=tier or list(Config().tiers),
-                progress=advance,
-            )
-        )
-    tables = {one.name: table([row for row in rows if row.set_name == one.name]) for one in sets}
-    held = {"rows": [row.to_dict() for row in rows]}
-    if record is not None:
-        columns = ("set", *next(iter(tables.values())).columns)
-        cells = tuple((name, *row) for name, shown in tables.items() for row in shown.rows)
-        write_result(record, title, Table(columns, cells), held)
-    if as_json:
-        write_json(held)
-        return
-    for name, shown in tables.items():
-        show_table(name, shown)
-
-
-@_app.command("tables")
-def write_tables(
-    page: Annotated[Path, typer.Argument(help="Markdown page with table markers.")],
-    check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; fail when the page differs.")
-    ] = False,
-    results: Annotated[
-        Path | None, typer.Option(help="Folder of records; the package's own by default.")
-    ] = None,
-) -> None:
-    """Write the tables of a page anew from recorded results."""
-    from ..evals.lab import record, tables
-
-    text = page.read_text(encoding="utf-8")
-    filled = tables.fill_tables(text, results or record.RESULTS)
-    if filled == text:
-        return
-    if check:
-        note(f"{page}: its tables differ from the recorded results")
-        raise typer.Exit(GATE_FAILED)
-    page.write_text(filled, encoding="utf-8")
-
-
-@_app.command("plots")
-def write_plots(
-    out: Annotated[Path, typer.Option(help="Folder the SVG files are written to.")],
-    results: Annotated[
-        Path | None, typer.Option(help="Folder of records; the package's own by default.")
-    ] = None,
-) -> None:
-    """Draw recorded results: quality against time and pool size, time against catalog size."""
-    from ..evals.lab import plots, record
-
-    for plot, path in plots.draw_plots(out, results or record.RESULTS).items():
-        note(f"{plot}: {path or 'nothing recorded to draw'}")
 
 
 def _indexed(catalog: Catalog, config: Path | None, gates: Path | None = None) -> Engine:

@@ -4,7 +4,7 @@ Each is drawn from the record that `PLOTS` names for it:
 
 - `peers`: `result["rows"]`, one object a method and set: `method`, `set`, `hit@1`, `p50_ms`;
 - `xlam`: `result["pools"]`, as `shortlist eval xlam` records it;
-- `bench`: `result["latencies"]`, one object a tier and load, as `shortlist bench` records it;
+- `bench`: `result["latencies"]`, one object a tier and load, as `shortlist lab bench` records it;
 - `tool-attention`: `result["arms"]` and `result["sizes"]`, as its own bench records them.
 
 Rows without both of their numbers (a method that did not run, a time not measured) are passed over.

@@ -6,7 +6,7 @@
         --start FOLDER/all-MiniLM-L6-v2 --out runs/ablation --seed 0 --seed 1
 
 Figures of the encoder alone as it is trained (bfloat16), no fusion. The record is
-`evals/results/ablation.json`; a run that was interrupted goes on where it stopped.
+`evals/lab/results/ablation.json`; a run that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations

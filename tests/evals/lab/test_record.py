@@ -127,4 +127,4 @@ def test_markdown_shows_absent_cells_as_dashes() -> None:
 )
 def test_pages_show_what_was_recorded(page: str) -> None:
     text = (record.RESULTS.parents[2] / page).read_text(encoding="utf-8")
-    assert fill_tables(text) == text, f"run: shortlist eval tables {page}"
+    assert fill_tables(text) == text, f"run: shortlist lab tables {page}"

@@ -65,7 +65,8 @@ def test_catalogs_of_one_size_have_no_bar_on_growth(found):
 def test_the_command_shows_tables_and_writes_records(measured, tmp_path):
     path = tmp_path / "again.json"
     told = CliRunner().invoke(
-        app, ["bench", "tool-attention", "--size", "120", "--size", "50", "--record", str(path)]
+        app,
+        ["lab", "bench", "tool-attention", "--size", "120", "--size", "50", "--record", str(path)],
     )
     assert told.exit_code == 0, told.output
     assert "two-phase, pool of arguments" in told.output
@@ -79,21 +80,21 @@ def test_the_command_shows_tables_and_writes_records(measured, tmp_path):
 
 
 def test_the_command_writes_json_alone(measured, found):
-    told = CliRunner().invoke(app, ["bench", "tool-attention", "--json"])
+    told = CliRunner().invoke(app, ["lab", "bench", "tool-attention", "--json"])
     assert json.loads(told.stdout)["arms"] == found["arms"]
     assert measured[0].others == ()
 
 
 def test_plots_are_drawn_from_records(measured, tmp_path):
-    refused = CliRunner().invoke(app, ["bench", "tool-attention", "--plots", str(tmp_path)])
+    refused = CliRunner().invoke(app, ["lab", "bench", "tool-attention", "--plots", str(tmp_path)])
     assert refused.exit_code == 2
     assert not measured
 
 
 def test_bench_alone_is_the_bench_of_speed():
-    told = CliRunner().invoke(app, ["bench", "--help"])
+    told = CliRunner().invoke(app, ["lab", "bench", "--help"])
     assert "tool-attention" in told.output
-    refused = CliRunner().invoke(app, ["bench", "--quick", "--size", "120"])
+    refused = CliRunner().invoke(app, ["lab", "bench", "--quick", "--size", "120"])
     assert refused.exit_code == 2
 
 

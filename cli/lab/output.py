@@ -1,15 +1,12 @@
-"""What the benchmarks show: where figures come from, what is being measured, and tables."""
+"""What the benchmarks show: where figures come from, and what is being measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .console import console, note, plain_table, show
-
-if TYPE_CHECKING:
-    from ..evals.table import Table
+from ..console import console, note, show
 
 
 @contextmanager
@@ -32,11 +29,3 @@ def tell_origin(origin: dict[str, Any], what: str) -> None:
         f"commit {origin['commit'] or 'unknown'}; {what}",
         libraries,
     )
-
-
-def show_table(title: str, table: Table) -> None:
-    """A table under its title."""
-    shown = plain_table(*table.columns, right=frozenset(table.columns[1:]))
-    for row in table.rows:
-        shown.add_row(*("–" if cell is None else str(cell) for cell in row))
-    show("", title, shown)

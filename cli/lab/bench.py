@@ -1,4 +1,4 @@
-"""`shortlist bench`: how fast and how large, on this machine, with the bars it is held to."""
+"""`shortlist lab bench`: how fast and how large, on this machine, with the bars it is held to."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from . import bench_attention
-from .bench_output import show_table, steps, tell_origin
-from .console import note, write_json
-from .options import JsonOption, ToolsOption
+from ..console import note, write_json
+from ..evaluated import show_table
+from ..options import JsonOption, ToolsOption
+from . import tool_attention
+from .output import steps, tell_origin
 
 BARS_FAILED = 3
 """Exit code when a bar is short."""
@@ -22,7 +23,7 @@ def register(app: typer.Typer) -> None:
     """Add the command to an application, with the benchmarks it has under it."""
     benches = typer.Typer(invoke_without_command=True)
     benches.callback()(bench)
-    bench_attention.register(benches)
+    tool_attention.register(benches)
     app.add_typer(benches, name="bench")
 
 
@@ -55,11 +56,11 @@ def bench(
     """Measure time and memory of every tier, against the bare encoder and sentence-transformers."""
     if context.invoked_subcommand is not None:
         return
-    from ..evals.lab.bench import report
-    from ..evals.lab.bench.bars import short
-    from ..evals.lab.bench.material import read_material
-    from ..evals.lab.bench.run import SIZES, Plan, measure
-    from ..evals.lab.record import Record, provenance, running_command, write_record
+    from ...evals.lab.bench import report
+    from ...evals.lab.bench.bars import short
+    from ...evals.lab.bench.material import read_material
+    from ...evals.lab.bench.run import SIZES, Plan, measure
+    from ...evals.lab.record import Record, provenance, running_command, write_record
 
     if quick and size:
         raise typer.BadParameter("--quick is --size 5000: give one of them")

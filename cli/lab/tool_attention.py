@@ -1,4 +1,4 @@
-"""`shortlist bench tool-attention`: what each way of showing tools costs, and what it offers."""
+"""`shortlist lab bench tool-attention`: what each way of showing tools costs and offers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import Annotated
 
 import typer
 
-from .bench_output import show_table, steps, tell_origin
-from .console import note, write_json
-from .options import JsonOption, ToolsOption
+from ..console import note, write_json
+from ..evaluated import show_table
+from ..options import JsonOption, ToolsOption
+from .output import steps, tell_origin
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
-    app.command("tool-attention")(bench_attention)
+    app.command("tool-attention")(measure_arms)
 
 
-def bench_attention(
+def measure_arms(
     tools: ToolsOption = None,
     size: Annotated[
         list[int] | None,
@@ -41,11 +42,11 @@ def bench_attention(
 
     Larger catalogs are padded with the tools of --tools, or with generated ones.
     """
-    from ..catalog import read_tools
-    from ..evals.lab.attention import report
-    from ..evals.lab.attention.run import Plan, measure
-    from ..evals.lab.attention.sizes import SIZES
-    from ..evals.lab.record import provenance, running_command, write_record
+    from ...catalog import read_tools
+    from ...evals.lab.attention import report
+    from ...evals.lab.attention.run import Plan, measure
+    from ...evals.lab.attention.sizes import SIZES
+    from ...evals.lab.record import provenance, running_command, write_record
 
     if plots is not None and record is None:
         raise typer.BadParameter("--plots draws from the records: give --record too")
@@ -62,7 +63,7 @@ def bench_attention(
         for one in report.records(found, record.stem, origin):
             write_record(one, record.parent)
     if plots is not None and record is not None:
-        from ..evals.lab.plots import draw_plots
+        from ...evals.lab.plots import draw_plots
 
         draw_plots(plots, record.parent)
     if as_json:
