@@ -222,7 +222,7 @@ def app(found: run.Bench, monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
 
 def test_the_command_writes_json_and_a_record(app: typer.Typer, tmp_path: Any, held: Any) -> None:
     record = tmp_path / "bench.json"
-    result = CliRunner().invoke(app, ["lab", "bench", "--json", "--record", str(record)])
+    result = CliRunner().invoke(app, ["bench", "--json", "--record", str(record)])
     assert result.exit_code == 0, result.output
     shown = json.loads(result.stdout)
     assert shown["origin"]["versions"]["shortlist"]
@@ -235,16 +235,16 @@ def test_the_command_writes_json_and_a_record(app: typer.Typer, tmp_path: Any, h
 def test_the_command_shows_tables_and_fails_on_a_short_bar(
     app: typer.Typer, found: run.Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = CliRunner().invoke(app, ["lab", "bench"])
+    whole = CliRunner().invoke(app, ["bench"])
     assert whole.exit_code == 0, whole.output
     for heading in ("Requests", "Stages", "Compared", "Indexes", "Start and memory", "Bars"):
         assert heading in whole.output
     monkeypatch.setattr(report, "IMPORT_LIMIT_S", -1.0)
-    failed = CliRunner().invoke(app, ["lab", "bench", "--bars"])
+    failed = CliRunner().invoke(app, ["bench", "--bars"])
     assert failed.exit_code == command.BARS_FAILED
     assert "short" in failed.output
     assert "Stages" not in failed.output
 
 
 def test_quick_is_a_size_of_its_own(app: typer.Typer) -> None:
-    assert CliRunner().invoke(app, ["lab", "bench", "--quick", "--size", "120"]).exit_code == 2
+    assert CliRunner().invoke(app, ["bench", "--quick", "--size", "120"]).exit_code == 2
