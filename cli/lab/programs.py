@@ -16,6 +16,7 @@ PROGRAMS = {
     "average": ("models.training.average", "Average the weights of encoders."),
     "ablation": ("models.training.ablation", "Measure what each training ingredient is worth."),
     "bundle": ("models.training.bundle", "Export an encoder into models/weights."),
+    "export-stock": ("models.training.stock", "Export the stock encoder into a cache folder."),
     "export-reranker": ("models.training.export_reranker", "Export a cross-encoder."),
     "fit-decision": ("evals.lab.fit_decision", "Fit the bundled decision."),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -40,9 +41,13 @@ def record_evaluation(
     """
     from ...evals.lab.record import Record, provenance, running_command, write_record
     from ...evals.lab.recorded_table import table_of
+    from ...models.training.stock import export_stock, names_stock
 
     if context.args[:1] != ["eval"]:
         raise typer.BadParameter("after FILE.json comes the command to record: eval OPTIONS")
+    for option, value in pairwise(context.args):
+        if option == "--config" and names_stock(Path(value)):
+            export_stock()
     origin = provenance(running_command())
     printed = io.StringIO()
     app = typer.Typer()

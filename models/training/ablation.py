@@ -3,7 +3,7 @@
 ::
 
     python -m shortlist.models.training.ablation --data DATA/train --evaluation DATA/eval \
-        --start FOLDER/all-MiniLM-L6-v2 --out runs/ablation --seed 0 --seed 1
+        --start STOCK --out runs/ablation --seed 0 --seed 1
 
 Figures of the encoder alone as it is trained (bfloat16), no fusion. The record is
 `evals/lab/results/ablation.json`; a run that was interrupted goes on where it stopped.
