@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from .examples import Example
-from .promise import PromiseRow, promises
-from .sweep import ThetaRow, sweep
 from .tier import TierGate
 
 _FIXED = 10
@@ -30,9 +28,6 @@ class Report:
         abstained: share of unserved requests on which nothing was offered; None without any.
         right: share of abstentions that were right; None without any.
         lost: share of served requests that had a right tool in the first ten and were turned away.
-        sweep: what the published rule offers at each threshold.
-        promises: what cuts made on one half of the requests do on the other; only of a gate that
-            none of them was fitted to.
     """
 
     served: int
@@ -44,8 +39,6 @@ class Report:
     abstained: float | None
     right: float | None
     lost: float
-    sweep: tuple[ThetaRow, ...]
-    promises: tuple[PromiseRow, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -95,8 +88,7 @@ def measure_gate(
 
 def measure_fitted(examples: Sequence[Example], gate: TierGate) -> Report:
     """Figures of a gate that was fitted to other examples."""
-    report = _report([_outcome(gate, one) for one in examples])
-    return replace(report, promises=tuple(promises(gate, examples)))
+    return _report([_outcome(gate, one) for one in examples])
 
 
 def _outcome(gate: TierGate, one: Example) -> _Outcome:
@@ -126,7 +118,6 @@ def _report(outcomes: Sequence[_Outcome]) -> Report:
         abstained=_mean([out.abstained for out in unserved]) if unserved else None,
         right=_mean([not out.example.served for out in turned]) if turned else None,
         lost=_mean([out.abstained and out.example.right[:_FIXED].any() for out in served]),
-        sweep=tuple(sweep([out.example for out in outcomes])),
     )
 
 

@@ -14,7 +14,6 @@ from .examples import Example, right_scores
 from .logistic import Logistic, sigmoid
 from .measurements import REQUEST
 from .network import Network
-from .sweep import best_theta
 from .tier import Head, TierGate
 
 ALPHA = 0.05
@@ -126,7 +125,7 @@ def _networks(examples: Sequence[Example], dense: bool, seed: int) -> TierGate:
     hits = np.concatenate([one.measured.joined()[:_LEARNED] for one in served])
     labels = np.concatenate([one.right[:_LEARNED] for one in served])
     right = Network.fit(hits, labels, hidden=_UNITS, epochs=_PASSES, seed=seed)
-    return TierGate(Head(fits, plain), Head(right, plain), 0.0, 0.0, None, 0.0, dense, None)
+    return TierGate(Head(fits, plain), Head(right, plain), 0.0, 0.0, None, 0.0, dense)
 
 
 def _odds(gate: TierGate, examples: Sequence[Example]) -> _Odds:
@@ -163,7 +162,6 @@ def _with_cuts(
         alpha=None if np.isneginf(cut) else alpha,
         lost=lost,
         dense=gate.dense,
-        theta=best_theta(examples),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from . import bench, pages, peers, programs, record
+from . import bench, decision, pages, peers, programs, record
 
 
 def register(app: typer.Typer) -> None:
@@ -14,6 +14,6 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         add_completion=False,
     )
-    for command in (bench, peers, record, pages, programs):
+    for command in (bench, decision, peers, record, pages, programs):
         command.register(lab)
     app.add_typer(lab, name="lab")

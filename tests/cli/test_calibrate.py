@@ -36,7 +36,6 @@ def test_gates_of_ones_own(run_json, index, files, tmp_path):
     assert figures["kept"] > 0.8
     assert figures["offered"] < 5
     assert figures["abstained"] > 0.5
-    assert len(figures["sweep"]) == 21
     engine, decider = Engine.open(index), Decider.load(out)
     assert set(decider.gates) == {"hybrid"}
     assert decider.gates["hybrid"].alpha == 0.1
@@ -62,13 +61,13 @@ def test_wrong_tiers_and_files_are_refused(run, index, files, tmp_path):
     assert not out.exists()
 
 
-def test_the_bundled_gates_are_measured_as_they_are(run, run_json, index, files):
+def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
     served, none = files
-    arguments = ("calibrate", served, "--no-tool", none, "--index", index, "--check")
+    arguments = ("lab", "check-decision", served, "--no-tool", none, "--index", index)
     told = run_json(*arguments, "--tier", "hybrid", "--tier", "rerank")
     assert set(told) == {"hybrid", "rerank"}
     assert told["hybrid"]["served"] == 60
-    assert [row["alpha"] for row in told["hybrid"]["promises"]][-1] is None
+    assert [row["alpha"] for row in told["hybrid"]["cuts"]][-1] is None
     assert "cuts made on one half" in run(*arguments, "--tier", "hybrid").stdout
     told = run("calibrate", served, "--index", index, code=2)
-    assert "either --out FILE or --check" in " ".join(told.stderr.split())
+    assert "--out" in " ".join(told.stderr.split())

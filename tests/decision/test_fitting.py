@@ -10,7 +10,6 @@ from shortlist.decision.examples import right_scores
 from shortlist.decision.logistic import Logistic, sigmoid
 from shortlist.decision.network import Network
 from shortlist.decision.report import measure_fitted, measure_gate
-from shortlist.decision.sweep import THETAS, best_theta, sweep
 from shortlist.decision.tier import TierGate
 from shortlist.decision.training import calibrated, fit_gate
 from shortlist.errors import RequestError
@@ -123,14 +122,3 @@ def test_too_few_of_a_kind_are_refused(examples):
         calibrated(
             fit_gate(examples[:100], dense=True), [one for one in examples if not one.served]
         )
-
-
-def test_the_sweep_is_the_published_one(examples):
-    rows = sweep(examples)
-    assert [row.theta for row in rows] == list(THETAS)
-    assert (THETAS[0], THETAS[-1], len(THETAS)) == (0.10, 0.50, 21)
-    offered = [row.offered for row in rows]
-    assert offered == sorted(offered, reverse=True)
-    best = max(row.f1 for row in rows)
-    assert next(row.theta for row in rows if row.f1 == best) == best_theta(examples)
-    assert best_theta([]) is None

@@ -1,4 +1,4 @@
-"""Gates for a catalog of one's own, from labelled requests to it."""
+"""The decision calibrated to a catalog, from labelled requests to it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from .decider import Decider
 from .examples import Example
 from .measurements import DEPTH
-from .report import Report, measure_fitted, measure_gate
+from .report import Report, measure_gate
 from .tier import TierGate
 from .training import calibrated, fit_gate
 
@@ -72,8 +72,8 @@ def calibrate(
 ) -> Calibration:
     """Fit gates to labelled requests of a catalog.
 
-    What the catalog cannot serve is had from what it can: each request is asked again of the
-    catalog without the servers of its tools. Where a base gate fits the encoder, only its
+    Negative examples come from the same requests: each is asked again with the servers of its tools
+    removed. Where a base gate fits the encoder, only its
     probabilities and cuts are made anew, which a few dozen requests suffice for.
 
     Args:
@@ -91,16 +91,16 @@ def calibrate(
     """
     fingerprint = None if encoder is None else encoder.fingerprint
     known = base.for_encoder(fingerprint)
-    wording = _wording(encoder, known, requests)
+    wording = wording_odds(encoder, known, requests)
     rest = [_without(engine.catalog, one.relevant) if one.relevant else () for one in requests]
     gates: dict[str, TierGate] = {}
     reports: dict[str, Report] = {}
     start: dict[str, str] = {}
     for tier in tiers:
-        examples = list(_answers(engine, requests, tier, wording, progress))
+        examples = list(ranked_examples(engine, requests, tier, wording, progress))
         made = list(_unserved(engine, requests, tier, wording, rest))
         ready = known.gates.get(tier)
-        dense = any(one.cosines is not None for one in examples)
+        dense = any(one.dense for one in examples)
 
         def fit(
             some: Sequence[Example],
@@ -119,43 +119,22 @@ def calibrate(
     return Calibration(decider, reports, start, sum(map(bool, rest)))
 
 
-def check(
-    engine: Searching,
-    requests: Sequence[Asked],
-    tiers: Sequence[str],
-    *,
-    encoder: Encoder | None,
-    base: Decider,
-    progress: Callable[[int], None] | None = None,
-) -> dict[str, Report]:
-    """What gates as they are cost and keep: tier to its figures.
-
-    Args:
-        engine: searches the catalog.
-        requests: to it, which the gates were not fitted to.
-        tiers: names of the tiers to check; those without a gate that fits are left out.
-        encoder: the engine's, None where it has none.
-        base: the gates.
-        progress: called with the number of searches done since the last call.
-    """
-    known = base.for_encoder(None if encoder is None else encoder.fingerprint)
-    wording = _wording(encoder, known, requests)
-    return {
-        tier: measure_fitted(
-            list(_answers(engine, requests, tier, wording, progress)), known.gates[tier]
-        )
-        for tier in tiers
-        if tier in known.gates
-    }
-
-
-def _answers(
+def ranked_examples(
     engine: Searching,
     requests: Sequence[Asked],
     tier: str,
     wording: Sequence[float | None],
     progress: Callable[[int], None] | None,
 ) -> Iterator[Example]:
+    """The answers of a tier to labelled requests.
+
+    Args:
+        engine: searches the catalog.
+        requests: to it.
+        tier: its name.
+        wording: log-odds of each request that it asks for a tool; None where unknown.
+        progress: called with 1 after each search.
+    """
     for at, one in enumerate(requests):
         found = engine.view().search(one.text, tier=tier, k=DEPTH)
         yield Example.of(found, one.relevant, wording=wording[at], group=at)
@@ -177,7 +156,7 @@ def _unserved(
             yield Example.of(found, (), wording=wording[at], group=at)
 
 
-def _wording(
+def wording_odds(
     encoder: Encoder | None, known: Decider, requests: Sequence[Asked]
 ) -> list[float | None]:
     """Log-odds of each request, by its vector, that it asks for a tool; None where unknown."""

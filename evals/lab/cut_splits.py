@@ -1,4 +1,4 @@
-"""Whether a cut keeps its promise, and what it saves: measured on splits it was not made on."""
+"""Right tools missed and tools offered by a cut, on splits that it was not made on."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .conformal import keeping_cut, missed
-from .examples import Example, right_scores
-from .tier import TierGate
+from ...decision.conformal import keeping_cut, missed
+from ...decision.examples import Example, right_scores
+from ...decision.tier import TierGate
 
 _SPLITS = 200
 _FIXED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class PromiseRow:
+class CutRow:
     """A cut made on one half of the served requests and measured on the other.
 
     Args:
@@ -32,10 +32,10 @@ class PromiseRow:
     offered: float
 
 
-def promises(
+def cut_rates(
     gate: TierGate, examples: Sequence[Example], alphas: Sequence[float] = (0.05, 0.10)
-) -> list[PromiseRow]:
-    """A row for each alpha that can be promised, and one at equal recall.
+) -> list[CutRow]:
+    """A row for each alpha that some cut keeps, and one at the recall of the first ten hits.
 
     Args:
         gate: fitted to other examples.
@@ -60,11 +60,11 @@ def promises(
             measured.append((cut, rate, _offered([offers[at] for at in held], cut)))
         cuts, rates, sizes = zip(*measured, strict=True)
         if not np.isneginf(cuts).any():
-            rows.append(PromiseRow(alpha, float(np.mean(rates)), float(np.mean(sizes))))
+            rows.append(CutRow(alpha, float(np.mean(rates)), float(np.mean(sizes))))
     beyond = float(np.mean([1 - one.right[:_FIXED].sum() / one.due for one in served]))
     values = np.unique(np.concatenate(scores))
     cut = max(value for value in values if missed(scores, value) <= beyond + 1e-9)
-    rows.append(PromiseRow(None, missed(scores, cut), _offered(offers, cut)))
+    rows.append(CutRow(None, missed(scores, cut), _offered(offers, cut)))
     return rows
 
 
