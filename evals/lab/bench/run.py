@@ -16,7 +16,7 @@ from ....catalog import Catalog, Tool
 from ....catalog.document import embedding_text
 from ....engine import Engine
 from ....errors import EvaluationError
-from ....models.session import default_threads
+from ....models.onnx_session import default_threads
 from .bare import BareEncoder
 from .budgets import Budgeted, budgeted
 from .comparison import Comparison, against_bare, against_torch, torch_absence
