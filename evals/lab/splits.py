@@ -18,7 +18,7 @@ from typing import Literal
 
 from ...catalog import Catalog, Tool
 from ...errors import RequestError
-from ..dataset import Query
+from ..dataset import LabelledQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Split:
         held_out: ids of the tools held out.
     """
 
-    seen: tuple[Query, ...]
-    unseen: tuple[Query, ...]
-    straddling: tuple[Query, ...]
+    seen: tuple[LabelledQuery, ...]
+    unseen: tuple[LabelledQuery, ...]
+    straddling: tuple[LabelledQuery, ...]
     held_out: frozenset[str]
 
 
@@ -45,7 +45,7 @@ def twin_key(tool: Tool) -> str:
 
 def hold_out(
     catalog: Catalog,
-    queries: Sequence[Query],
+    queries: Sequence[LabelledQuery],
     *,
     by: Literal["tool", "server"],
     share: float,
@@ -73,9 +73,9 @@ def hold_out(
     }
     held_out = frozenset(tool_id for tool_id, group in unit.items() if _drawn(group, share, seed))
     sides = _sides(families, held_out)
-    seen: list[Query] = []
-    unseen: list[Query] = []
-    straddling: list[Query] = []
+    seen: list[LabelledQuery] = []
+    unseen: list[LabelledQuery] = []
+    straddling: list[LabelledQuery] = []
     for query in queries:
         touched = set().union(*(sides[families[tool_id]] for tool_id in query.relevant))
         if touched == {True, False}:

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from ...catalog import Catalog, Tool
 from ...catalog.document import tool_text
 from ...errors import EvaluationError
-from ...evals.dataset import Query
+from ...evals.dataset import LabelledQuery
 from ...evals.lab import splits
 
 #: Requests written for this project, see the README there.
@@ -295,7 +295,7 @@ def hold_out(
         for tool in data.tools
     )
     queries = [
-        Query(request.text, tuple(ids[tool] for tool in request.relevant), row=row)
+        LabelledQuery(request.text, tuple(ids[tool] for tool in request.relevant), row=row)
         for row, request in enumerate(data.requests)
     ]
     split = splits.hold_out(catalog, queries, by=by, share=share, seed=seed)

@@ -11,7 +11,7 @@ from ....catalog import Tool
 from ....config import TrustConfig
 from ....engine import Engine
 from ....errors import EvaluationError, MissingExtraError
-from ...dataset import Query
+from ...dataset import LabelledQuery
 from ...report import rounded
 from ...runner import Answer, Method, Summary, measure, summarise, tier_method
 from ...table import Cell, Table
@@ -46,7 +46,7 @@ class ComparisonSet:
 
     name: str
     tools: tuple[Tool, ...]
-    queries: tuple[Query, ...]
+    queries: tuple[LabelledQuery, ...]
     pooled: bool = False
 
 
@@ -196,7 +196,7 @@ def peer_method(peer: Peer, group: ComparisonSet) -> Method:
     if not group.pooled:
         return lambda query: Answer(tuple(peer.search(query.text, DEPTH)))
 
-    def within_pool(query: Query) -> Answer:
+    def within_pool(query: LabelledQuery) -> Answer:
         pool = frozenset(query.pool or ())
         ranked = peer.search(query.text, len(group.tools))
         return Answer(tuple([one for one in ranked if one in pool][:DEPTH]))

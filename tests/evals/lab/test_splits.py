@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
-from shortlist.evals.dataset import Query
+from shortlist.evals.dataset import LabelledQuery
 from shortlist.evals.lab.splits import hold_out, twin_key
 
 SERVERS, NAMES = ("a", "b", "c", "d"), ("read", "send", "list")
@@ -21,7 +21,7 @@ IDS = [tool.id for tool in CATALOG]
 
 requests = st.lists(
     st.lists(st.sampled_from(IDS), max_size=3, unique=True).map(
-        lambda ids: Query("request", tuple(ids))
+        lambda ids: LabelledQuery("request", tuple(ids))
     ),
     max_size=12,
 )
@@ -30,7 +30,7 @@ requests = st.lists(
 @settings(deadline=None)
 @given(requests, st.sampled_from(["tool", "server"]), st.floats(0, 1), st.integers(0, 99))
 def test_seen_and_unseen_never_mix(
-    queries: list[Query], by: Literal["tool", "server"], share: float, seed: int
+    queries: list[LabelledQuery], by: Literal["tool", "server"], share: float, seed: int
 ) -> None:
     split = hold_out(CATALOG, queries, by=by, share=share, seed=seed)
     twins = {tool.id: twin_key(tool) for tool in CATALOG}
@@ -65,7 +65,7 @@ def test_shares_are_met_on_average_and_seeds_differ() -> None:
 
 
 def test_the_ends() -> None:
-    query = Query("request", (IDS[0],))
+    query = LabelledQuery("request", (IDS[0],))
     assert hold_out(CATALOG, [query], by="tool", share=0).seen == (query,)
     assert hold_out(CATALOG, [query], by="tool", share=1).unseen == (query,)
     with pytest.raises(RequestError, match="share"):

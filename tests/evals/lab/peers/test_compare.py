@@ -10,7 +10,7 @@ import pytest
 
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import ConfigError, EvaluationError, MissingExtraError
-from shortlist.evals.dataset import Query
+from shortlist.evals.dataset import LabelledQuery
 from shortlist.evals.lab.peers import NOT_OFFLINE, Peer, load_peer
 from shortlist.evals.lab.peers import compare as module
 from shortlist.evals.lab.peers.compare import ComparisonSet, Row, compare, table
@@ -44,7 +44,7 @@ def fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "load_peer", load)
 
 
-def group(catalog: Catalog, *queries: Query, pooled: bool = False) -> ComparisonSet:
+def group(catalog: Catalog, *queries: LabelledQuery, pooled: bool = False) -> ComparisonSet:
     return ComparisonSet("small", tuple(catalog), queries, pooled)
 
 
@@ -53,8 +53,8 @@ def rows(*groups: ComparisonSet, engine: Any = None, **chosen: Sequence[str]) ->
     return list(compare(groups, build=lambda tools: engine, **picked))
 
 
-FIRST = Query("create issue", ("github/create_issue",))
-THIRD = Query("send message", ("slack/send_message", "disk/read_file"))
+FIRST = LabelledQuery("create issue", ("github/create_issue",))
+THIRD = LabelledQuery("send message", ("slack/send_message", "disk/read_file"))
 
 
 @pytest.mark.usefixtures("fixed")
@@ -82,7 +82,7 @@ def test_tiers_stand_beside_peers_in_the_order_asked(catalog: Catalog, engine: A
 @pytest.mark.usefixtures("fixed")
 def test_a_pool_restricts_a_peer_without_reordering_or_time(catalog: Catalog) -> None:
     pool = ("disk/read_file", "slack/send_message")
-    one = Query("send message", ("slack/send_message",), pool)
+    one = LabelledQuery("send message", ("slack/send_message",), pool)
     [row] = rows(group(catalog, one, pooled=True), peers=["fixed"])
     held = row.to_dict()
     assert (held["hit@1"], held["p50_ms"], held["p95_ms"]) == (1.0, None, None)
@@ -94,7 +94,7 @@ def test_a_peer_whose_order_depends_on_depth_gets_no_pools(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Fixed, "depth_free", False)
-    one = Query("send message", ("slack/send_message",), ("slack/send_message",))
+    one = LabelledQuery("send message", ("slack/send_message",), ("slack/send_message",))
     [row] = rows(group(catalog, one, pooled=True), peers=["fixed"])
     assert (row.status, row.summary) == ("no pools", None)
     [row] = rows(group(catalog, one), peers=["fixed"])
@@ -102,7 +102,7 @@ def test_a_peer_whose_order_depends_on_depth_gets_no_pools(
 
 
 def test_a_pool_is_a_mask_for_a_tier(catalog: Catalog, engine: Any) -> None:
-    one = Query("create issue", ("github/close_issue",), ("github/close_issue",))
+    one = LabelledQuery("create issue", ("github/close_issue",), ("github/close_issue",))
     [row] = rows(group(catalog, one, pooled=True), engine=engine, tiers=["lexical"])
     assert row.to_dict()["hit@1"] == 1.0
 
@@ -110,7 +110,7 @@ def test_a_pool_is_a_mask_for_a_tier(catalog: Catalog, engine: Any) -> None:
 @pytest.mark.usefixtures("fixed")
 def test_what_did_not_run_says_why(catalog: Catalog) -> None:
     offline = next(iter(NOT_OFFLINE))
-    failing = Query("fall over", ("disk/read_file",))
+    failing = LabelledQuery("fall over", ("disk/read_file",))
     found = rows(group(catalog, FIRST, failing), peers=["fixed", "absent", offline])
     assert [(row.status, row.summary) for row in found] == [
         ("failed", None),
@@ -124,7 +124,7 @@ def test_what_did_not_run_says_why(catalog: Catalog) -> None:
 
 @pytest.mark.usefixtures("fixed")
 def test_one_failure_costs_one_row(catalog: Catalog) -> None:
-    bad = group(catalog, Query("fall over", ("disk/read_file",)))
+    bad = group(catalog, LabelledQuery("fall over", ("disk/read_file",)))
     found = rows(bad, group(catalog, FIRST), peers=["fixed"])
     assert [row.status for row in found] == ["failed", "ran"]
 
