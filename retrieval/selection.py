@@ -13,7 +13,7 @@ from ..catalog import Tool
 from .refusal import Denials
 
 
-class Placement(NamedTuple):
+class StageResult(NamedTuple):
     """Where a stage placed a tool.
 
     Args:
@@ -38,7 +38,7 @@ class Hit(NamedTuple):
     tool: Tool
     rank: int
     score: float
-    stages: Mapping[str, Placement]
+    stages: Mapping[str, StageResult]
 
     @property
     def id(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..retrieval import Hit, Placement, Selection
+from ..retrieval import Hit, Selection, StageResult
 from .board import Board, Scores
 from .conversation import context_weight
 from .intents import clauses
@@ -144,6 +144,6 @@ def _hits(
     hits = []
     for rank, tool_id in enumerate(ordered[:most], 1):
         hit, place = listed[tool_id], board.places[tool_id]
-        stages = {**hit.stages, STAGE: Placement(rank, credit[place])}
+        stages = {**hit.stages, STAGE: StageResult(rank, credit[place])}
         hits.append(Hit(hit.tool, rank, scores[place], stages))
     return tuple(hits)

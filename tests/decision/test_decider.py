@@ -15,7 +15,7 @@ from shortlist.decision.measurements import HIT, REQUEST, measure
 from shortlist.decision.training import fit_gate
 from shortlist.errors import ConfigError
 from shortlist.models import load_encoder
-from shortlist.retrieval.selection import Hit, Placement, Selection
+from shortlist.retrieval.selection import Hit, Selection, StageResult
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_an_answer_without_hits_is_an_abstention(decider):
 def test_the_exact_name_and_a_claim_are_never_turned_away(decider, made_answer):
     for stage in ("exact", "claim"):
         found = made_answer("anything", LOW)
-        first = found.hits[0]._replace(stages={**found.hits[0].stages, stage: Placement(1, 1.0)})
+        first = found.hits[0]._replace(stages={**found.hits[0].stages, stage: StageResult(1, 1.0)})
         decided = decider.decide(replace(found, hits=(first, *found.hits[1:])))
         assert decided.ids[0] == first.id
         assert not decided.abstained
@@ -88,7 +88,7 @@ def test_another_encoder_leaves_the_tier_without_a_gate_and_says_so(decider, mad
 def test_what_is_offered_is_a_part_of_the_answer_in_its_order(decider, query, scores, k):
     tools = [Tool(f"t{at}", f"s{at % 3}", "does a thing", {}) for at in range(len(scores))]
     hits = tuple(
-        Hit(tool, at + 1, score, {"dense": Placement(at + 1, score)} if at % 2 else {})
+        Hit(tool, at + 1, score, {"dense": StageResult(at + 1, score)} if at % 2 else {})
         for at, (tool, score) in enumerate(zip(tools, sorted(scores)[::-1], strict=True))
     )
     found = Selection(query, hits, "hybrid", "hybrid")
