@@ -28,7 +28,7 @@ class Form(NamedTuple):
     tool: Mapping[str, Any] | None = None
 
 
-class Entry(NamedTuple):
+class PoolEntry(NamedTuple):
     """One tool at one level of detail in one format.
 
     Attributes:
@@ -65,9 +65,9 @@ class EntryWriter:
     def __init__(self, renderer: WritesTools, counter: TokenCounter) -> None:
         self._renderer = renderer
         self._counter = counter
-        self._written: Recent[tuple[str, str, Detail, str], Entry] = Recent(_KEPT)
+        self._written: Recent[tuple[str, str, Detail, str], PoolEntry] = Recent(_KEPT)
 
-    def write(self, tool: Tool, detail: Detail, summary: str) -> Entry:
+    def write(self, tool: Tool, detail: Detail, summary: str) -> PoolEntry:
         """A tool at a level of detail.
 
         Args:
@@ -80,4 +80,4 @@ class EntryWriter:
             return known
         text, native = self._renderer.form(tool, detail, summary)
         tokens = self._counter.count(f"{text}\n")
-        return self._written.put(key, Entry(tool.id, detail, text, native, tokens))
+        return self._written.put(key, PoolEntry(tool.id, detail, text, native, tokens))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ...catalog import Tool
 from ..detail import Detail
-from ..entry import Entry, Form
+from ..entry import Form, PoolEntry
 from ..layout import Batch, Layout
 from ..names import ANTHROPIC_LENGTH
 from .anthropic import BREAKPOINT, AnthropicTools
@@ -39,7 +39,7 @@ class AnthropicToolSearch:
     def __init__(self) -> None:
         self._tools = AnthropicTools()
         text, tool = self._tools.form(SEARCH_TOOL, Detail.FULL, "")
-        self._search_tool = Entry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
+        self._search_tool = PoolEntry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
 
     def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
         """A tool where it can be called with it, else a line of text."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from ...catalog import Tool
 from ...catalog.short import without_prose
 from ..detail import Detail, definition_text, describe
-from ..entry import Entry, Form
+from ..entry import Form, PoolEntry
 from ..layout import Batch, Layout
 from ..names import provider_name
 
@@ -95,18 +95,18 @@ def callable_form(
     return Form(definition_text(name, description, schema), shape(name, description, schema))
 
 
-def lines(entries: Iterable[Entry]) -> str:
+def lines(entries: Iterable[PoolEntry]) -> str:
     """Entries as the text of a message; "" for none."""
     texts = [entry.text for entry in entries if entry.tool is None]
     return f"{HEADING}{chr(10).join(texts)}\n" if texts else ""
 
 
-def tools_of(entries: Iterable[Entry]) -> list[Mapping[str, Any]]:
+def tools_of(entries: Iterable[PoolEntry]) -> list[Mapping[str, Any]]:
     """The provider's objects of those entries that have one."""
     return [entry.tool for entry in entries if entry.tool is not None]
 
 
-def definitions(entries: Iterable[Entry]) -> list[str]:
+def definitions(entries: Iterable[PoolEntry]) -> list[str]:
     """The same as text: what the model reads, whatever the provider's shape."""
     return [entry.text for entry in entries if entry.tool is not None]
 
