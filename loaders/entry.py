@@ -16,7 +16,7 @@ _KEPT = 16_384
 """Entries kept: four levels of 4,096 tools."""
 
 
-class Form(NamedTuple):
+class RenderedTool(NamedTuple):
     """How one tool is written.
 
     Attributes:
@@ -49,7 +49,7 @@ class PoolEntry(NamedTuple):
 class WritesTools(Protocol):
     """What of a renderer is needed to write one tool."""
 
-    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool at a level of detail."""
         ...
 
@@ -78,6 +78,6 @@ class EntryWriter:
         key = tool.fingerprint, tool.id, detail, summary
         if known := self._written.get(key):
             return known
-        text, native = self._renderer.form(tool, detail, summary)
+        text, native = self._renderer.render_tool(tool, detail, summary)
         tokens = self._counter.count(f"{text}\n")
         return self._written.put(key, PoolEntry(tool.id, detail, text, native, tokens))
