@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..catalog import Tool
 from .detail import Detail
-from .recent import Recent
+from .lru_cache import LruCache
 
 if TYPE_CHECKING:
     from ..models import TokenCounter
@@ -65,7 +65,7 @@ class EntryWriter:
     def __init__(self, renderer: WritesTools, counter: TokenCounter) -> None:
         self._renderer = renderer
         self._counter = counter
-        self._written: Recent[tuple[str, str, Detail, str], PoolEntry] = Recent(_KEPT)
+        self._written: LruCache[tuple[str, str, Detail, str], PoolEntry] = LruCache(_KEPT)
 
     def write(self, tool: Tool, detail: Detail, summary: str) -> PoolEntry:
         """A tool at a level of detail.

@@ -7,9 +7,9 @@ from typing import Final
 from ..catalog import Catalog
 from .counting import bundled_counter
 from .detail import definition_text
-from .recent import Recent
+from .lru_cache import LruCache
 
-_decided: Final[Recent[tuple[str, frozenset[str], int], bool]] = Recent(64)
+_decided: Final[LruCache[tuple[str, frozenset[str], int], bool]] = LruCache(64)
 """Answers kept: every session over a version of a catalog asks the same."""
 
 

@@ -1,4 +1,4 @@
-"""A bounded memory of what was made or fetched lately."""
+"""A thread-safe cache with a size, which drops the least recently used value first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Recent(Generic[K, V]):
+class LruCache(Generic[K, V]):
     """Values by key, the least recently used dropped first; for any number of threads.
 
     Args:

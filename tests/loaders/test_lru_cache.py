@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from shortlist.loaders.recent import Recent
+from shortlist.loaders.lru_cache import LruCache
 
 
 def test_what_was_used_longest_ago_is_dropped():
-    kept: Recent[str, int] = Recent(2)
+    kept: LruCache[str, int] = LruCache(2)
     assert kept.put("a", 1) == 1
     kept.put("b", 2)
     assert kept.get("a") == 1
