@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..retrieval import Hit, Selection, StageResult
-from .board import Board, Scores
 from .conversation import context_weight
 from .intents import clauses
+from .score_board import ScoreBoard, Scores
 
 if TYPE_CHECKING:
     from ..view import View
@@ -87,7 +87,7 @@ def find(
     searching = perf_counter()
     selections = view.search_many(queries, tier=tier, k=depth)
     searched = perf_counter()
-    board = Board(selections, depth)
+    board = ScoreBoard(selections, depth)
     whole, weight = board.scores[0], 0.0
     if first_part > 1:
         alone, within = board.scores[0], board.scores[1]
@@ -122,7 +122,7 @@ def find(
 
 
 def _hits(
-    board: Board,
+    board: ScoreBoard,
     ranking: Scores,
     whole: Scores,
     sources: Sequence[Selection],

@@ -24,7 +24,7 @@ _SURE = 0.7
 _SPREAD, _WHOLE_CREDIT = 0.1, 2.0
 
 
-class Board:
+class ScoreBoard:
     """Tools found by any of several searches, with each search's score of each.
 
     A tool that a search did not list counts with the lowest score it did; with none, where the

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Hit, Selection, Tool
-from shortlist.session.board import Board
+from shortlist.session.score_board import ScoreBoard
 
 
 def answer(**scores: float) -> Selection:
@@ -18,44 +18,44 @@ def answer(**scores: float) -> Selection:
     return Selection("asked", tuple(hits), "hybrid", "hybrid")
 
 
-def best(board: Board, scores: np.ndarray, count: int) -> list[str]:
+def best(board: ScoreBoard, scores: np.ndarray, count: int) -> list[str]:
     return [board.tools[at].name for at in np.argsort(-scores, kind="stable")[:count]]
 
 
 def test_what_a_search_did_not_list_counts_with_its_lowest_score() -> None:
-    board = Board([answer(a__x=0.9, a__y=0.5), answer(a__y=0.8, b__z=0.4)], 2)
+    board = ScoreBoard([answer(a__x=0.9, a__y=0.5), answer(a__y=0.8, b__z=0.4)], 2)
     assert [tool.name for tool in board.tools] == ["x", "y", "z"]
     assert board.scores.tolist() == [[0.9, 0.5, 0.5], [0.4, 0.8, 0.4]]
 
 
 def test_what_a_complete_list_does_not_hold_was_not_found() -> None:
-    board = Board([answer(a__x=3.0), answer(b__z=2.0)], 50)
+    board = ScoreBoard([answer(a__x=3.0), answer(b__z=2.0)], 50)
     assert board.scores.tolist() == [[3.0, 0.0], [0.0, 2.0]]
 
 
 def test_a_server_lends_to_its_tools_and_the_best_stays_best() -> None:
-    board = Board([answer(a__x=0.9, b__y=0.52, a__z=0.5, w=0.51)], 50)
+    board = ScoreBoard([answer(a__x=0.9, b__y=0.52, a__z=0.5, w=0.51)], 50)
     scores = board.cohesive(board.scores[0])
     assert best(board, scores, 4) == ["x", "z", "y", "w"]
 
 
 def test_tools_without_a_server_lend_nothing_to_each_other() -> None:
-    board = Board([answer(x=0.9, y=0.5, z=0.4)], 50)
+    board = ScoreBoard([answer(x=0.9, y=0.5, z=0.4)], 50)
     assert best(board, board.cohesive(board.scores[0]), 3) == ["x", "y", "z"]
 
 
 def test_parts_with_tools_of_their_own_are_intents() -> None:
     whole = answer(mail__send=0.6, web__search=0.5)
     first = answer(mail__send=0.7, web__search=0.1)
-    board = Board([whole, first, answer(web__search=0.6, mail__send=0.1)], 50)
+    board = ScoreBoard([whole, first, answer(web__search=0.6, mail__send=0.1)], 50)
     assert board.intents(board.scores[0], [1, 2]) == [1, 2]
 
 
 def test_parts_with_the_same_tool_or_with_no_sure_one_are_none() -> None:
     whole = answer(shop__buy=0.6, web__search=0.2)
-    same = Board([whole, answer(shop__buy=0.7), answer(shop__buy=0.6)], 50)
+    same = ScoreBoard([whole, answer(shop__buy=0.7), answer(shop__buy=0.6)], 50)
     assert same.intents(same.scores[0], [1, 2]) == []
-    unsure = Board([whole, answer(shop__buy=0.7), answer(web__search=0.3)], 50)
+    unsure = ScoreBoard([whole, answer(shop__buy=0.7), answer(web__search=0.3)], 50)
     assert unsure.intents(unsure.scores[0], [1, 2]) == []
 
 
@@ -63,7 +63,7 @@ def test_every_intent_gets_its_tool_near_the_top() -> None:
     crowd = {f"hub__tool{at}": 0.55 - at / 100 for at in range(12)}
     whole = answer(**crowd, audio__play=0.3)
     second = answer(audio__play=0.9, hub__tool0=0.2)
-    board = Board([whole, answer(**crowd, audio__play=0.1), second], 50)
+    board = ScoreBoard([whole, answer(**crowd, audio__play=0.1), second], 50)
     intents = board.intents(board.scores[0], [1, 2])
     assert intents == [1, 2]
     assert "play" in best(board, board.shared(board.scores[0], intents), 5)
@@ -77,7 +77,7 @@ def test_every_intent_gets_its_tool_near_the_top() -> None:
     )
 )
 def test_credit_is_a_distribution_whatever_the_scores(searches: list[dict[str, float]]) -> None:
-    board = Board(
+    board = ScoreBoard(
         [answer(**{f"s__{name}": score for name, score in one.items()}) for one in searches], 8
     )
     credit = board.shared(board.scores[0], range(1, len(searches)))
@@ -86,6 +86,6 @@ def test_credit_is_a_distribution_whatever_the_scores(searches: list[dict[str, f
 
 
 def test_nothing_found_is_no_error() -> None:
-    board = Board([answer(), answer(), answer()], 50)
+    board = ScoreBoard([answer(), answer(), answer()], 50)
     assert board.intents(board.scores[0], [1, 2]) == []
     assert len(board.cohesive(board.scores[0])) == 0
