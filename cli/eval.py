@@ -81,10 +81,10 @@ def evaluate(
     cut: Annotated[
         bool, typer.Option("--cut", help="With --session: only as many tools as are needed.")
     ] = False,
-    gates: Annotated[
+    decision: Annotated[
         Path | None,
         typer.Option(
-            "--gates",
+            "--decision",
             metavar="FILE",
             help="With --session: what `calibrate` wrote, not the bundled.",
         ),
@@ -101,19 +101,19 @@ def evaluate(
         return
     if not tools or not queries:
         raise typer.BadParameter("give both --tools and --queries, or a command such as xlam")
-    if (cut or gates) and not session:
-        raise typer.BadParameter("--cut and --gates: only with --session, which decides")
+    if (cut or decision) and not session:
+        raise typer.BadParameter("--cut and --decision: only with --session, which decides")
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
-    from ..evals import dataset, gate, report, runner
+    from ..evals import dataset, regression, report, runner
     from ..evals.conversations import session_method
     from ..evals.tool_files import read_tool_files
 
     try:
-        floors = [gate.parse_floor(text) for text in least or ()]
+        floors = [regression.parse_floor(text) for text in least or ()]
     except RequestError as error:
         raise typer.BadParameter(str(error)) from error
-    before = None if baseline is None else gate.read_figures(baseline)
+    before = None if baseline is None else regression.read_figures(baseline)
     catalog, bad_tools = read_tool_files(tools)
     pooled = pool == "queries"
     read = dataset.read_queries(queries, catalog, pooled=pooled)
@@ -122,7 +122,7 @@ def evaluate(
         raise typer.BadParameter(f"--by {by!r}: no row has it; there are: {there or 'none'}")
     malformed = (*bad_tools, *read.malformed)
     tell_malformed(malformed)
-    engine = _indexed(catalog, config, gates)
+    engine = _indexed(catalog, config, decision)
     outcomes = {}
     for name in _tiers(engine, tier):
         method = (
@@ -141,10 +141,10 @@ def evaluate(
         }
     if not as_json:
         tell(found, failed)
-    failures = gate.below_floors(held["tiers"], floors)
+    failures = regression.below_floors(held["tiers"], floors)
     if before is not None:
-        changes = gate.compare(before["tiers"], held["tiers"])
-        failures += gate.regressions(changes, tolerance=max_drop)
+        changes = regression.compare(before["tiers"], held["tiers"])
+        failures += regression.regressions(changes, tolerance=max_drop)
         held["difference"] = report.differences(changes)
         tell_difference(before, held, changes, quiet=as_json)
     if floors or before is not None:
@@ -205,13 +205,13 @@ def evaluate_xlam(
     tell_ran_as(another)
 
 
-def _indexed(catalog: Catalog, config: Path | None, gates: Path | None = None) -> Engine:
+def _indexed(catalog: Catalog, config: Path | None, decision: Path | None = None) -> Engine:
     from ..config import TrustConfig
     from ..engine import Engine
 
     settings = read_config(config).model_copy(update={"trust": TrustConfig(scan=False)})
-    if gates is not None:
-        settings = settings.model_copy(update={"decision": gates})
+    if decision is not None:
+        settings = settings.model_copy(update={"decision": decision})
     with progress("encoding tools") as bar:
         return Engine.from_tools(catalog, settings, progress=bar)
 

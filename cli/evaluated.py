@@ -12,8 +12,8 @@ from .console import note, plain_table, progress, show
 
 if TYPE_CHECKING:
     from ..evals.dataset import Malformed
-    from ..evals.gate import Change
     from ..evals.misses import Miss
+    from ..evals.regression import Change
     from ..evals.report import Evaluation
     from ..evals.table import Table
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .dataset import Malformed
-from .gate import Change
 from .metrics import QUALITY
+from .regression import Change
 from .runner import Outcome, Summary, group_by, summarise
 from .table import Cell, Table
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shortlist.errors import EvaluationError, RequestError
-from shortlist.evals import gate
+from shortlist.evals import regression
 from shortlist.evals.report import difference_table
 
 
@@ -24,28 +24,28 @@ from shortlist.evals.report import difference_table
 )
 def test_floors_are_checked_as_they_are_read(text: str) -> None:
     with pytest.raises(RequestError, match="--min"):
-        gate.parse_floor(text)
+        regression.parse_floor(text)
 
 
 def test_floors() -> None:
     figures = {"hybrid": {"recall@10": 0.91, "mrr": 0.5, "abstain_recall": None}}
-    floors = [gate.parse_floor(text) for text in ("recall@10=0.9", "recall@10=0.91")]
-    assert gate.below_floors(figures, floors) == []
-    short = gate.below_floors(figures, [gate.parse_floor("mrr=0.6")])
+    floors = [regression.parse_floor(text) for text in ("recall@10=0.9", "recall@10=0.91")]
+    assert regression.below_floors(figures, floors) == []
+    short = regression.below_floors(figures, [regression.parse_floor("mrr=0.6")])
     assert short == ["hybrid: mrr is 0.5000, 0.6 asked"]
-    undefined = gate.below_floors(figures, [gate.parse_floor("abstain_recall=0")])
+    undefined = regression.below_floors(figures, [regression.parse_floor("abstain_recall=0")])
     assert "no value" in undefined[0]
 
 
 def test_regressions_beyond_the_tolerance() -> None:
     before = {"hybrid": {"mrr": 0.5, "hit@1": 0.4, "recall@5": 0.7}, "old": {"mrr": 1.0}}
     now = {"hybrid": {"mrr": 0.48, "hit@1": 0.6, "recall@5": None}, "new": {"mrr": 0.0}}
-    changes = gate.compare(before, now)
-    assert gate.regressions(changes) == [
+    changes = regression.compare(before, now)
+    assert regression.regressions(changes) == [
         "hybrid: recall@5 was 0.7000 and has no value now",
         "hybrid: mrr fell from 0.5000 to 0.4800",
     ]
-    assert len(gate.regressions(changes, tolerance=0.03)) == 1
+    assert len(regression.regressions(changes, tolerance=0.03)) == 1
     shown = {row[0]: row[1:] for row in difference_table(changes).rows}
     assert shown["hybrid mrr"] == ("50.0", "48.0", "-2.00")
     assert shown["old mrr"] == ("100.0", None, None)
@@ -54,7 +54,7 @@ def test_regressions_beyond_the_tolerance() -> None:
 
 def test_nothing_in_common_is_no_comparison() -> None:
     with pytest.raises(EvaluationError, match="nothing to compare"):
-        gate.compare({"a": {}}, {"b": {}})
+        regression.compare({"a": {}}, {"b": {}})
 
 
 def test_baselines_are_read_plain_or_recorded(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_baselines_are_read_plain_or_recorded(tmp_path: Path) -> None:
     path = tmp_path / "old.json"
     for held in (figures, {"name": "x", "result": figures}):
         path.write_text(json.dumps(held))
-        assert gate.read_figures(path) == figures
+        assert regression.read_figures(path) == figures
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"tiers": [1]}', '{"tiers": {"a": 1}}'])
@@ -70,6 +70,6 @@ def test_a_baseline_that_is_none_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "old.json"
     path.write_text(text)
     with pytest.raises(EvaluationError, match=r"old\.json"):
-        gate.read_figures(path)
+        regression.read_figures(path)
     with pytest.raises(EvaluationError, match="cannot be read"):
-        gate.read_figures(tmp_path / "absent.json")
+        regression.read_figures(tmp_path / "absent.json")

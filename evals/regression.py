@@ -11,8 +11,8 @@ from typing import Any
 from ..errors import EvaluationError, RequestError
 from .metrics import QUALITY
 
-GATED = (*QUALITY, "abstain_precision", "abstain_recall")
-"""Metrics a gate may look at: those that identical inputs reproduce, hence no times."""
+COMPARED = (*QUALITY, "abstain_precision", "abstain_recall")
+"""Metrics that floors and baselines may name: those that identical inputs reproduce, hence no times."""
 
 Figures = Mapping[str, Mapping[str, float | None]]
 """tier -> metric -> value."""
@@ -50,8 +50,8 @@ def parse_floor(text: str) -> Floor:
     metric, separator, value = text.partition("=")
     if not separator:
         raise RequestError(f"--min {text!r}: write METRIC=VALUE, such as recall@10=0.9")
-    if metric not in GATED:
-        raise RequestError(f"--min {text!r}: no such metric; there are {', '.join(GATED)}")
+    if metric not in COMPARED:
+        raise RequestError(f"--min {text!r}: no such metric; there are {', '.join(COMPARED)}")
     try:
         least = float(value)
     except ValueError as error:
@@ -75,7 +75,7 @@ def below_floors(figures: Figures, floors: Sequence[Floor]) -> list[str]:
 
 
 def read_figures(path: Path) -> dict[str, Any]:
-    """Read a result that `shortlist eval --json` or `--record` wrote.
+    """Read a result that `shortlist eval --json` or `shortlist lab record` wrote.
 
     Raises:
         EvaluationError: it cannot be read, or is no such result.
@@ -95,7 +95,7 @@ def read_figures(path: Path) -> dict[str, Any]:
 
 
 def compare(before: Figures, now: Figures) -> list[Change]:
-    """Every gated metric of every tier on either side.
+    """Every compared metric of every tier on either side.
 
     Raises:
         EvaluationError: the two have no tier in common, so nothing would be compared.
@@ -111,7 +111,7 @@ def compare(before: Figures, now: Figures) -> list[Change]:
             tier, metric, before.get(tier, nothing).get(metric), now.get(tier, nothing).get(metric)
         )
         for tier in dict.fromkeys((*now, *before))
-        for metric in GATED
+        for metric in COMPARED
     ]
 
 
