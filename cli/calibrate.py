@@ -137,9 +137,9 @@ def _held(found: Calibration) -> dict[str, object]:
         "tiers": {
             tier: {
                 "start": found.start[tier],
-                "abstain_below": found.decider.gates[tier].abstain_below,
-                "keep_from": found.decider.gates[tier].keep_from,
-                "alpha": found.decider.gates[tier].alpha,
+                "abstain_below": found.decider.tiers[tier].abstain_below,
+                "keep_from": found.decider.tiers[tier].keep_from,
+                "alpha": found.decider.tiers[tier].alpha,
                 **report.to_dict(),
             }
             for tier, report in found.reports.items()
@@ -149,8 +149,8 @@ def _held(found: Calibration) -> dict[str, object]:
 
 def _tell(found: Calibration, out: Path) -> None:
     show("", "held-out requests; per cent, tools a request", report_table(found.reports))
-    for tier, gate in found.decider.gates.items():
-        if gate.alpha is None:
+    for tier, model in found.decider.tiers.items():
+        if model.alpha is None:
             reach = found.reports[tier].reach
             note(
                 f"note: {tier}: no cut keeps enough right tools, so everything is offered: the "

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 from .decider import Decider
 from .examples import Example
 from .measurements import DEPTH
-from .report import Report, measure_gate
-from .tier import TierGate
-from .training import calibrated, fit_gate
+from .report import Report, cross_validate
+from .tier import TierModel
+from .training import calibrated, fit_tier
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -43,12 +43,12 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Gates and what they cost and keep.
+    """Models and what they cost and keep.
 
     Args:
-        decider: the gates.
-        reports: tier to its figures, on requests the gate had not seen.
-        start: tier to what its gate was made from: `bundled` (only probabilities and cuts are new)
+        decider: the models.
+        reports: tier to its figures, on requests the model had not seen.
+        start: tier to what its model was made from: `bundled` (only probabilities and cuts are new)
             or `requests` (everything is).
         without: how many requests were asked again of the catalog without their tools' servers.
     """
@@ -70,10 +70,10 @@ def calibrate(
     lost: float,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
-    """Fit gates to labelled requests of a catalog.
+    """Fit models to labelled requests of a catalog.
 
     Negative examples come from the same requests: each is asked again with the servers of its tools
-    removed. Where a base gate fits the encoder, only its
+    removed. Where a base model fits the encoder, only its
     probabilities and cuts are made anew, which a few dozen requests suffice for.
 
     Args:
@@ -81,7 +81,7 @@ def calibrate(
         requests: to it.
         tiers: names of the tiers to calibrate.
         encoder: the engine's, None where it has none.
-        base: gates to start from.
+        base: models to start from.
         alpha: rate of right tools that the cut may miss.
         lost: rate of served requests that may be turned away.
         progress: called with the number of searches done since the last call.
@@ -93,29 +93,29 @@ def calibrate(
     known = base.for_encoder(fingerprint)
     wording = wording_odds(encoder, known, requests)
     rest = [_without(engine.catalog, one.relevant) if one.relevant else () for one in requests]
-    gates: dict[str, TierGate] = {}
+    models: dict[str, TierModel] = {}
     reports: dict[str, Report] = {}
     start: dict[str, str] = {}
     for tier in tiers:
         examples = list(ranked_examples(engine, requests, tier, wording, progress))
         made = list(_unserved(engine, requests, tier, wording, rest))
-        ready = known.gates.get(tier)
+        ready = known.tiers.get(tier)
         dense = any(one.dense for one in examples)
 
         def fit(
             some: Sequence[Example],
-            ready: TierGate | None = ready,
+            ready: TierModel | None = ready,
             dense: bool = dense,
-        ) -> TierGate:
+        ) -> TierModel:
             if ready is not None:
                 return calibrated(ready, some, alpha=alpha, lost=lost)
-            return fit_gate(some, dense=dense, alpha=alpha, lost=lost)
+            return fit_tier(some, dense=dense, alpha=alpha, lost=lost)
 
-        gates[tier] = fit([*examples, *made])
-        reports[tier] = measure_gate(examples, made, fit)
+        models[tier] = fit([*examples, *made])
+        reports[tier] = cross_validate(examples, made, fit)
         start[tier] = "requests" if ready is None else "bundled"
     origin = {"requests": len(requests), "alpha": alpha, "lost": lost, "start": start}
-    decider = Decider(gates, known.wording, fingerprint, origin=origin)
+    decider = Decider(models, known.wording, fingerprint, origin=origin)
     return Calibration(decider, reports, start, sum(map(bool, rest)))
 
 

@@ -1,4 +1,4 @@
-"""Labelled answers: what gates are fitted to and measured on."""
+"""Labelled answers: what models are fitted to and measured on."""
 
 from __future__ import annotations
 

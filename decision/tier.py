@@ -1,4 +1,4 @@
-"""The gate of one tier: what an answer's measurements say, as probabilities, and where it cuts."""
+"""The model of one tier: what an answer's measurements say, as probabilities, and where it cuts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class TierGate:
+class TierModel:
     """What a tier's answers are judged by.
 
     Args:

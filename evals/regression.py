@@ -12,7 +12,7 @@ from ..errors import EvaluationError, RequestError
 from .metrics import QUALITY
 
 COMPARED = (*QUALITY, "abstain_precision", "abstain_recall")
-"""Metrics that floors and baselines may name: those that identical inputs reproduce, hence no times."""
+"""Metrics that floors and baselines may name: identical inputs reproduce them, so no times."""
 
 Figures = Mapping[str, Mapping[str, float | None]]
 """tier -> metric -> value."""

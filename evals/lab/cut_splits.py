@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...decision.conformal import keeping_cut, missed
 from ...decision.examples import Example, right_scores
-from ...decision.tier import TierGate
+from ...decision.tier import TierModel
 
 _SPLITS = 200
 _FIXED = 10
@@ -33,19 +33,19 @@ class CutRow:
 
 
 def cut_rates(
-    gate: TierGate, examples: Sequence[Example], alphas: Sequence[float] = (0.05, 0.10)
+    model: TierModel, examples: Sequence[Example], alphas: Sequence[float] = (0.05, 0.10)
 ) -> list[CutRow]:
     """A row for each alpha that some cut keeps, and one at the recall of the first ten hits.
 
     Args:
-        gate: fitted to other examples.
+        model: fitted to other examples.
         examples: of its tier; the cut alone is measured, as if none were abstained on.
         alphas: rates of right tools that may be missed.
     """
     served = [one for one in examples if one.served]
     if len(served) < 2:
         return []
-    offers = [gate.rightness(one.measured) for one in served]
+    offers = [model.rightness(one.measured) for one in served]
     scores = [right_scores(offer, one) for offer, one in zip(offers, served, strict=True)]
     rng = np.random.default_rng(0)
     orders = [rng.permutation(len(served)) for _ in range(_SPLITS)]

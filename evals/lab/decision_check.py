@@ -45,17 +45,17 @@ def check_decision(
 
     Args:
         engine: searches the catalog.
-        requests: to it, which the gates were not fitted to.
-        tiers: names of the tiers to check; those without a gate that fits are left out.
+        requests: to it, which the models were not fitted to.
+        tiers: names of the tiers to check; those without a model that fits are left out.
         encoder: the engine's, None where it has none.
-        base: the gates.
+        base: the models.
         progress: called with the number of searches done since the last call.
     """
     known = base.for_encoder(None if encoder is None else encoder.fingerprint)
     wording = wording_odds(encoder, known, requests)
     found = {}
-    for tier in (name for name in tiers if name in known.gates):
-        gate = known.gates[tier]
+    for tier in (name for name in tiers if name in known.tiers):
+        model = known.tiers[tier]
         examples = list(ranked_examples(engine, requests, tier, wording, progress))
-        found[tier] = Checked(measure_fitted(examples, gate), tuple(cut_rates(gate, examples)))
+        found[tier] = Checked(measure_fitted(examples, model), tuple(cut_rates(model, examples)))
     return found

@@ -1,8 +1,8 @@
-"""`python -m shortlist.evals.lab.fit_decision`: the gates that come with the package.
+"""`python -m shortlist.evals.lab.fit_decision`: the models that come with the package.
 
 A command, not a part: the only place here that makes engines.
 
-The bundled encoder was trained on the very requests the gates are fitted to, so right tools score
+The bundled encoder was trained on the very requests the models are fitted to, so right tools score
 higher there than tools it has never seen. `unseen` takes that back.
 """
 
@@ -27,7 +27,7 @@ from ...decision.decider import BUNDLED, Decider
 from ...decision.examples import Example
 from ...decision.measurements import DEPTH
 from ...decision.network import Network
-from ...decision.training import ALPHA, balanced, fit_gate
+from ...decision.training import ALPHA, balanced, fit_tier
 from ...engine import Engine
 from ...models import TokenVectors, encoded, load_encoder
 from ...retrieval.query import Ranking
@@ -39,7 +39,7 @@ NO_TOOL = Path(models.__file__).parent / "training" / "requests" / "no_tool.json
 SETS = ("mcp", "mcp_crawl")
 DEPLOYMENTS = 80
 UNSEEN = 0.14
-"""Share of its right tools taken out of a request's vector; chosen so that the gates fitted to
+"""Share of its right tools taken out of a request's vector; chosen so that the models fitted to
 training sets know best what the development set's requests are."""
 CUT = 0.03
 """Rate of right tools missed, on requests made to look unseen, at which the cut is placed that
@@ -132,7 +132,7 @@ def wording(
 
 
 def bundle(source: Source, *, deployments: int = DEPLOYMENTS, seed: int = 0) -> Decider:
-    """Gates for the built-in tiers and the bundled encoder, the same from the same data.
+    """Models for the built-in tiers and the bundled encoder, the same from the same data.
 
     Args:
         source: tools and requests the encoder may have been trained on.
@@ -165,15 +165,15 @@ def bundle(source: Source, *, deployments: int = DEPLOYMENTS, seed: int = 0) -> 
 
     for drawn in source.deployments(known.values, deployments, seed=seed):
         _ask_all(ask, Engine(builder, builder.build(Catalog(drawn.tools), known=known)), drawn)
-    gates = {
-        tier: fit_gate(
+    fitted = {
+        tier: fit_tier(
             some, dense="dense" in Config().tiers[tier].retrievers, alpha=CUT, lost=LOST, seed=seed
         )
         for tier, some in examples.items()
     }
-    gates = {
-        tier: gate if gate.alpha is None else replace(gate, alpha=ALPHA)
-        for tier, gate in gates.items()
+    fitted = {
+        tier: model if model.alpha is None else replace(model, alpha=ALPHA)
+        for tier, model in fitted.items()
     }
     origin = {
         "tools": len(source.tools),
@@ -187,7 +187,7 @@ def bundle(source: Source, *, deployments: int = DEPLOYMENTS, seed: int = 0) -> 
         "unseen": UNSEEN,
         "seed": seed,
     }
-    return Decider(gates, head, encoder.fingerprint, origin=origin)
+    return Decider(fitted, head, encoder.fingerprint, origin=origin)
 
 
 def _ask_all(ask: Any, engine: Engine, drawn: Deployment) -> None:
@@ -198,7 +198,7 @@ def _ask_all(ask: Any, engine: Engine, drawn: Deployment) -> None:
 
 
 def main() -> None:
-    """Fit the gates and write them."""
+    """Fit the models and write them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of training sets")
     parser.add_argument("--no-tool", type=Path, default=NO_TOOL, help="requests without a tool")
