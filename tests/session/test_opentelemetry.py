@@ -16,9 +16,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from shortlist.errors import MissingExtraError
 from shortlist.gating import Rule, after
+from shortlist.integrations.opentelemetry import OpenTelemetry
 from shortlist.loaders import Prompt
 from shortlist.session.events import Recorder
-from shortlist.session.telemetry import OpenTelemetry
 
 from .conftest import make_engine
 

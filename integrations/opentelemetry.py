@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
-from .event import CallEvent, Event, PromptEvent, TurnEvent
+from ..session.event import CallEvent, Event, PromptEvent, TurnEvent
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
