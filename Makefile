@@ -25,8 +25,8 @@ bench: $(VENV)/.dev
 	$(BIN)/shortlist lab bench --quick --bars
 
 tables: $(VENV)/.dev
-	$(BIN)/shortlist lab tables README.md
-	$(BIN)/shortlist lab tables docs/tool-attention.md
+	for page in README.md docs/benchmarks.md docs/benchmarks-xlam.md docs/tool-attention-results.md models/training/README.md; \
+		do $(BIN)/shortlist lab tables $$page; done
 	$(BIN)/shortlist lab plots --out docs/plots
 
 clean:

@@ -272,7 +272,7 @@ def hold_out(
 ) -> tuple[TrainingData, TrainingData]:
     """Two parts with the same tools: no tool (or server) has requests in both.
 
-    The split of `evals.splits`; requests that straddle it are in neither part, and what is held
+    The split of `evals.lab.splits`; requests that straddle it are in neither part, and what is held
     out serves no request of the first one.
 
     Args:
