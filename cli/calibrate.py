@@ -32,37 +32,56 @@ def register(app: typer.Typer) -> None:
 def calibrate(
     queries: Annotated[
         Path,
-        typer.Argument(help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.'),
+        typer.Argument(
+            metavar="QUERIES",
+            help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.',
+        ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where the gates go.")
+        Path | None, typer.Option("--out", metavar="FILE", help="File to write the result to.")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Measure the bundled gates as they are; fit nothing.")
+        bool, typer.Option("--check", help="Measure the bundled decision and fit nothing.")
     ] = False,
     index: IndexOption = None,
     tools: ToolsOption = None,
     no_tool: Annotated[
         Path | None,
-        typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool serves."),
+        typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool fits."),
     ] = None,
     alpha: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Rate of right tools the cut may miss.")
+        float,
+        typer.Option(
+            "--alpha",
+            metavar="RATE",
+            min=0.001,
+            max=0.5,
+            help="Share of right tools that the cut may miss.",
+        ),
     ] = 0.05,
     lost: Annotated[
         float,
-        typer.Option(min=0.0, max=0.5, help="Rate of served requests that may be turned away."),
+        typer.Option(
+            "--lost",
+            metavar="RATE",
+            min=0.0,
+            max=0.5,
+            help="Share of requests with a right tool that may get none.",
+        ),
     ] = 0.0275,
     tier: Annotated[
         list[str] | None,
-        typer.Option("--tier", help="Tier to calibrate; repeatable. All by default."),
+        typer.Option(
+            "--tier", metavar="TIER", help="Tier to calibrate; repeatable. All by default."
+        ),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit probabilities and cuts to your own requests; name the file as `decision` in the config.
+    """Fit when to offer no tool, and how many, to your own requests.
 
-    The figures are of requests held out in turn, one fifth at a time.
+    To use the result, set `decision` in the settings to the file. The figures shown are measured
+    on requests that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, own
 

@@ -75,7 +75,7 @@ class _Tier:
 
 
 def demo(as_json: JsonOption = False) -> None:
-    """Index six made-up servers of 120 tools, ask a dozen requests in every tier, offline."""
+    """Try every tier on 120 sample tools, offline."""
     from .. import demo as material
     from ..engine import Engine
     from .token_tax import token_tax

@@ -14,6 +14,7 @@ from .options import (
     IndexOption,
     JsonOption,
     KOption,
+    QueryArgument,
     TierOption,
     ToolsOption,
 )
@@ -32,8 +33,11 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    query: Annotated[str | None, typer.Argument(help="The request, in any words.")] = None,
-    tool: Annotated[str | None, typer.Argument(help="Id of the tool, as server/name.")] = None,
+    query: Annotated[str | None, QueryArgument] = None,
+    tool: Annotated[
+        str | None,
+        typer.Argument(metavar="TOOL", help="Id of the tool, server/name, or its name alone."),
+    ] = None,
     index: IndexOption = None,
     tools: ToolsOption = None,
     config: ConfigOption = None,
@@ -49,16 +53,19 @@ def explain(
         typer.Option(
             "--event",
             metavar="FILE",
-            help="Events of a session, in place of a request and a tool: what a turn decided.",
+            help="Show what a turn of a recorded session decided; replaces QUERY and TOOL.",
         ),
     ] = None,
     turn: Annotated[
         str | None,
-        typer.Option("--turn", metavar="ID", help="With --event: which turn, the last if not."),
+        typer.Option("--turn", metavar="ID", help="With --event: the turn to show; the last one by default."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where each stage places one tool for a request, and why it is offered or is not."""
+    """Show why a tool is offered for a request, or why not.
+
+    A table shows the rank of the tool in each stage of the search.
+    """
     if event is not None:
         if query is not None:
             raise typer.BadParameter("--event: takes the place of a request and a tool")

@@ -23,15 +23,15 @@ def register(app: typer.Typer) -> None:
 def import_servers(
     clients: Annotated[
         list[str] | None,
-        typer.Option("--client", metavar="NAME", help="Only this client; repeatable."),
+        typer.Option("--client", metavar="NAME", help="Read only this client; repeatable."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write a new file that holds the secrets, too."),
+        typer.Option("--out", metavar="FILE", help="Write a new file, secrets included."),
     ] = None,
     home: HomeOption = None,
 ) -> None:
-    """Find the MCP servers of the clients on this machine and convert them into one mcp.json.
+    """Collect the MCP servers of all clients here in one mcp.json.
 
     Without --out the file is printed, and each value that may be a secret is replaced by a
     variable to set. With --out the values are written; only the owner can read the file.

@@ -29,28 +29,36 @@ def register(app: typer.Typer) -> None:
 
 def index(
     tools: Annotated[
-        list[Path], typer.Argument(metavar="TOOLS...", help="Files or folders of tools.")
+        list[Path], typer.Argument(
+            metavar="TOOLS",
+            help="Files or folders of tools, an MCP client's mcp.json, or - for stdin.",
+        )
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder of the index.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder to write the index to.")],
     config: ConfigOption = None,
     server: ServerOption = None,
     form: Annotated[
         str,
         typer.Option(
-            "--format", help="auto, jsonl, mcp, openai, anthropic, openapi or xlam; of every file."
+            "--format",
+            metavar="FORMAT",
+            help="Format of every file: auto, jsonl, mcp, openai, anthropic, openapi or xlam.",
         ),
     ] = "auto",
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Leave bad definitions out instead of stopping.")
+        bool, typer.Option("--lenient", help="Skip bad definitions and bad files, and name them.")
     ] = False,
     keep_ids: Annotated[
         bool,
         typer.Option(
-            "--keep-ids", help="Rows keep their own id. Only for files that you wrote yourself."
+            "--keep-ids", help="Keep the ids of rows. Only for files that you wrote yourself."
         ),
     ] = False,
 ) -> None:
-    """Index tools into a folder; in an existing one only what changed is encoded."""
+    """Index tools into a folder, so that searches start fast.
+
+    In an existing index only definitions that changed are encoded.
+    """
     from ..catalog import Catalog, read_tools
 
     start = perf_counter()

@@ -27,24 +27,25 @@ def register(app: typer.Typer) -> None:
 
 def learn(
     index: Annotated[
-        Path, typer.Option("--index", metavar="FOLDER", help="An index made by `index`.")
+        Path, typer.Option("--index", metavar="FOLDER", help="Index to refine.")
     ],
     events: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[EVENTS]",
-            help='JSONL of requests and the tools that served them: {"query": ..., "tool": id}.',
+            metavar="EVENTS",
+            help='JSONL of requests and the tools that were right: {"query": ..., "tool": id}.',
         ),
     ] = None,
     config: ConfigOption = None,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Drop what was learned instead.")
+        bool, typer.Option("--forget", help="Remove what was learned.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn from usage, if held-out events say it helps; exits with 3 and changes nothing if not.
+    """Refine an index by which tools were right for which requests.
 
-    What was learned before is replaced, so give all events there are.
+    The index changes only if held-out events are answered better; otherwise the exit code is 3.
+    What was learned before is replaced, so give all events.
     """
     from ..retrieval.usage import read_events
 

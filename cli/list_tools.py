@@ -23,11 +23,14 @@ def list_tools(
     index: IndexOption = None,
     tools: ToolsOption = None,
     config: ConfigOption = None,
-    server: Annotated[str | None, typer.Option("--server", help="Only this server's.")] = None,
+    server: Annotated[str | None, typer.Option("--server", metavar="NAME", help="List only the tools of this server.")] = None,
     quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tools of an index or of files; quarantined tools only if asked."""
+    """List the tools of an index or of files.
+
+    Quarantined tools are listed only with --quarantined.
+    """
     catalog, left_out = read_offered(index, tools, config)
     if server is not None and server not in catalog.servers:
         known = ", ".join(catalog.servers) or "none"

@@ -8,35 +8,47 @@ from typing import Annotated
 import typer
 
 IndexOption = Annotated[
-    Path | None, typer.Option("--index", metavar="FOLDER", help="An index made by `index`.")
+    Path | None,
+    typer.Option("--index", metavar="FOLDER", help="Index that `shortlist index` made."),
 ]
 ToolsOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--tools",
         metavar="FILE",
-        help="Tools in any form that can be read, or a folder of such files; repeatable.",
+        help="File or folder of tools, an MCP client's mcp.json, or - for stdin; repeatable.",
     ),
 ]
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Configuration, TOML or JSON.")
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="File of settings, TOML or JSON."),
 ]
 TierOption = Annotated[
     str | None,
-    typer.Option("--tier", help="lexical, embed, hybrid, rerank, or one of the configuration."),
+    typer.Option(
+        "--tier",
+        metavar="TIER",
+        help="lexical, embed, hybrid, rerank, or a tier of the settings.",
+    ),
 ]
-KOption = Annotated[int | None, typer.Option("-k", "--k", min=1, help="Tools offered at most.")]
+KOption = Annotated[
+    int | None,
+    typer.Option("-k", "--k", metavar="NUMBER", min=1, help="Number of tools to return at most."),
+]
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow", metavar="ID|GLOB", help="Search these tools only, as 'github/*'; repeatable."
+        "--allow", metavar="ID|GLOB", help="Search only these tools, as 'github/*'; repeatable."
     ),
 ]
-ServerOption = Annotated[str | None, typer.Option("--server", help="Server the tools belong to.")]
-EncodingOption = Annotated[
-    str, typer.Option("--encoding", help="Vocabulary that tokens are counted in.")
+ServerOption = Annotated[
+    str | None, typer.Option("--server", metavar="NAME", help="Server that the tools belong to.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write nothing but JSON to stdout.")]
+EncodingOption = Annotated[
+    str,
+    typer.Option("--encoding", metavar="NAME", help="Vocabulary that tokens are counted in."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write only JSON to stdout.")]
 QuarantinedOption = Annotated[
     bool, typer.Option("--quarantined", help="Include tools that wait for approval.")
 ]
@@ -44,3 +56,4 @@ HomeOption = Annotated[
     Path | None,
     typer.Option("--home", metavar="DIR", help="Home directory to look in; yours by default."),
 ]
+QueryArgument = typer.Argument(metavar="QUERY", help="What the agent wants to do, in any words.")

@@ -13,6 +13,7 @@ from .options import (
     IndexOption,
     JsonOption,
     KOption,
+    QueryArgument,
     TierOption,
     ToolsOption,
 )
@@ -39,7 +40,7 @@ def register(app: typer.Typer) -> None:
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="The request, in any words.")],
+    query: Annotated[str, QueryArgument],
     index: IndexOption = None,
     tools: ToolsOption = None,
     config: ConfigOption = None,
@@ -53,12 +54,17 @@ def search(
     budget_ms: Annotated[
         float | None,
         typer.Option(
-            "--budget-ms", help="Time the answer may take; a cheaper tier runs where it must."
+            "--budget-ms",
+            metavar="MS",
+            help="Milliseconds the answer may take; a cheaper tier runs if time is short.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the tools a request needs, and where each stage placed them."""
+    """Find the tools that fit a request.
+
+    A table shows the score of each tool and its rank in each stage of the search.
+    """
     if budget_ms is not None and not budget_ms > 0:
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
     engine = open_engine(index, tools, config, tier)

@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 ScopeOption = Annotated[
     list[str] | None,
-    typer.Option("--scope", metavar="NAME", help="A scope the agent was granted; repeatable."),
+    typer.Option("--scope", metavar="NAME", help="Scope that the agent holds; repeatable."),
 ]
 CalledOption = Annotated[
     list[str] | None,
-    typer.Option("--called", metavar="ID", help="A tool it has called already; repeatable."),
+    typer.Option("--called", metavar="ID", help="Id of a tool that it called already; repeatable."),
 ]
 MilestoneOption = Annotated[
     list[str] | None,
-    typer.Option("--milestone", metavar="NAME", help="A milestone it reached; repeatable."),
+    typer.Option("--milestone", metavar="NAME", help="Milestone that it reached; repeatable."),
 ]
 FactOption = Annotated[
     list[str] | None,
     typer.Option(
         "--fact",
         metavar="NAME[=VALUE]",
-        help="A fact it knows, true without a value; numbers, true and false are read as such; "
-        "repeatable.",
+        help="Fact that it knows. The value is a number, true, false or text; true by default. "
+        "Repeatable.",
     ),
 ]
 

@@ -29,12 +29,17 @@ def register(app: typer.Typer) -> None:
 
 def summarize(
     tools: Annotated[
-        list[Path], typer.Argument(metavar="TOOLS", help="Files or folders of tools.")
+        list[Path], typer.Argument(
+            metavar="TOOLS",
+            help="Files or folders of tools, an MCP client's mcp.json, or - for stdin.",
+        )
     ],
     out: Annotated[
         Path,
         typer.Option(
-            "--out", metavar="FILE", help="JSONL to write; rows that still hold are kept."
+            "--out",
+            metavar="FILE",
+            help="JSONL file to write. Rows of unchanged definitions are kept.",
         ),
     ],
     command: Annotated[
@@ -42,7 +47,7 @@ def summarize(
         typer.Option(
             "--command",
             metavar="CMD",
-            help="Shell command that reads a prompt on stdin and answers on stdout; without one, "
+            help="Shell command that reads a prompt on stdin and answers on stdout. Without one, "
             "summaries are made offline.",
         ),
     ] = None,
@@ -51,22 +56,25 @@ def summarize(
         typer.Option(
             "--overrides",
             metavar="FILE",
-            help="Summaries by hand: JSON of id to summary, or JSONL.",
+            help="Your own summaries: JSON of id to summary, or JSONL.",
         ),
     ] = None,
     workers: Annotated[
-        int, typer.Option("--workers", min=1, help="Prompts under way at a time.")
+        int,
+        typer.Option(
+            "--workers", metavar="NUMBER", min=1, help="Commands that run at the same time."
+        ),
     ] = 4,
     config: ConfigOption = None,
     quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a summary of every tool, by definition; a run that was interrupted goes on.
+    """Write a one-line summary of every tool into a file.
 
-    Quarantined tools are left out unless asked for.
+    An interrupted run continues where it stopped. Quarantined tools are left out unless asked for.
 
-    Exits with 1 if the command answered nothing usable for some tool: these keep their offline
-    summary and are asked again next time.
+    Exits with 1 if --command gave no usable answer for some tool. Such a tool gets an offline
+    summary, and the next run asks for it again.
     """
     from ..catalog import Catalog
     from ..loaders.summaries import SummaryRow, read_rows

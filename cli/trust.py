@@ -23,15 +23,15 @@ _ToolsOption = Annotated[
     typer.Option(
         "--tools",
         metavar="FILE",
-        help="Tools in any form that can be read, or a folder of such files; repeatable.",
+        help="File or folder of tools, an MCP client's mcp.json, or - for stdin; repeatable.",
     ),
 ]
 _PinsOption = Annotated[
-    Path, typer.Option("--pins", metavar="FILE", help="Where accepted definitions are kept.")
+    Path, typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
 ]
 
 trust = typer.Typer(
-    no_args_is_help=True, help="Accept definitions, see what changed, approve what is quarantined."
+    no_args_is_help=True, help="Accept tool definitions, and review those that changed."
 )
 
 
@@ -47,10 +47,10 @@ def init(
     index: IndexOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create the file of pins: pin every definition of the tools or of the index as it is now.
+    """Create a file of pins: accept all definitions as they are now.
 
-    A configuration that names a file of pins needs it to exist. The scan still holds back what
-    reads like orders; see `approve`.
+    Settings that name a file of pins need it to exist. A tool whose text reads like instructions
+    stays quarantined until `shortlist trust approve`.
     """
     from ..errors import PinsError
     from ..trust import Pins
@@ -64,9 +64,9 @@ def init(
 
 @trust.command()
 def pin(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
-    """Pin each definition that has no pin yet; pins that exist stay as they are.
+    """Pin the definitions that have no pin yet.
 
-    Creates the file where there is none.
+    Existing pins stay as they are. The file is created if it does not exist.
     """
     from ..trust import Pins
 
@@ -89,7 +89,10 @@ def _pin(catalog: Catalog, before: Pins, path: Path, as_json: bool) -> None:
 
 @trust.command()
 def diff(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
-    """Show what is quarantined, and each changed definition as a diff; exits with 3 if any is."""
+    """Show which tools are quarantined, and what changed.
+
+    Exits with 3 if a tool is quarantined.
+    """
     from ..trust import Pins, Trust
 
     catalog = catalog_of(tools)
@@ -112,15 +115,15 @@ def diff(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) ->
 @trust.command()
 def approve(
     ids: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="Tools to approve as they are.")
+        list[str], typer.Argument(metavar="ID", help="Ids of the tools to approve.")
     ],
     tools: _ToolsOption,
     pins: _PinsOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Approve the definitions of these tools as they are now, and pin them.
+    """Approve the definitions of these tools as they are now.
 
-    Creates the file where there is none.
+    They are pinned. The file is created if it does not exist.
     """
     from ..trust import Pins, Trust
 
