@@ -55,7 +55,8 @@ def read_tools(
 
     Args:
         source: a path to .json, .jsonl, .yaml or .yml, a folder or a list of such files, a dict or
-            a list of definitions.
+            a list of definitions, objects of the MCP SDK (`ListToolsResult`, `Tool`), or an open
+            text file such as `sys.stdin` with JSON, JSON lines or YAML.
         format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
         server: the server of the tools. It wins over what the source says; where None, that counts.
         strict: whether a bad definition raises; where not, it is returned beside the good ones.

@@ -82,7 +82,9 @@ def _show_version(asked: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Find the few tools an agent needs this turn, out of thousands."""

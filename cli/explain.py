@@ -58,7 +58,9 @@ def explain(
     ] = None,
     turn: Annotated[
         str | None,
-        typer.Option("--turn", metavar="ID", help="With --event: the turn to show; the last one by default."),
+        typer.Option(
+            "--turn", metavar="ID", help="With --event: the turn to show; the last one by default."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

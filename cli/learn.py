@@ -26,9 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def learn(
-    index: Annotated[
-        Path, typer.Option("--index", metavar="FOLDER", help="Index to refine.")
-    ],
+    index: Annotated[Path, typer.Option("--index", metavar="FOLDER", help="Index to refine.")],
     events: Annotated[
         Path | None,
         typer.Argument(
@@ -37,9 +35,7 @@ def learn(
         ),
     ] = None,
     config: ConfigOption = None,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Remove what was learned.")
-    ] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Remove what was learned.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Refine an index by which tools were right for which requests.

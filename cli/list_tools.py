@@ -23,7 +23,10 @@ def list_tools(
     index: IndexOption = None,
     tools: ToolsOption = None,
     config: ConfigOption = None,
-    server: Annotated[str | None, typer.Option("--server", metavar="NAME", help="List only the tools of this server.")] = None,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", metavar="NAME", help="List only the tools of this server."),
+    ] = None,
     quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -29,10 +29,11 @@ def register(app: typer.Typer) -> None:
 
 def summarize(
     tools: Annotated[
-        list[Path], typer.Argument(
+        list[Path],
+        typer.Argument(
             metavar="TOOLS",
             help="Files or folders of tools, an MCP client's mcp.json, or - for stdin.",
-        )
+        ),
     ],
     out: Annotated[
         Path,

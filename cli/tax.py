@@ -9,7 +9,7 @@ import typer
 
 from .console import counted, plain_table, show, write_json
 from .options import EncodingOption, JsonOption
-from .source import catalog_of, is_index, read_catalog
+from .source import catalog_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,9 +27,12 @@ def register(app: typer.Typer) -> None:
 
 
 def tax(
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="TOOLS_OR_INDEX", help="A file or folder of tools, or an index."),
+    tools: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TOOLS",
+            help="Files or folders of tools, indexes, an MCP client's mcp.json, or - for stdin.",
+        ),
     ],
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="Tools a selection holds.")] = 10,
     top: Annotated[int, typer.Option("--top", min=0, help="Heaviest tools to name.")] = 10,
@@ -39,8 +42,7 @@ def tax(
     """Count what tool definitions cost every turn, and what a selection would cost instead."""
     from .token_tax import token_tax
 
-    catalog = read_catalog(source, None) if is_index(source) else catalog_of([source])
-    found = token_tax(catalog, k=k, encoding=encoding)
+    found = token_tax(catalog_of(tools), k=k, encoding=encoding)
     if as_json:
         write_json(tax_json(found, top))
         return

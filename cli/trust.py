@@ -114,9 +114,7 @@ def diff(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) ->
 
 @trust.command()
 def approve(
-    ids: Annotated[
-        list[str], typer.Argument(metavar="ID", help="Ids of the tools to approve.")
-    ],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of the tools to approve.")],
     tools: _ToolsOption,
     pins: _PinsOption,
     as_json: JsonOption = False,

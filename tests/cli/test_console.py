@@ -44,7 +44,9 @@ def test_in_a_pipe_lines_have_120_columns(run, tools_file):
     tools = tools_file(LONG, OTHER)
     text = run("list", "--tools", tools).stdout
     assert max(map(len, lines_of(text))) <= 120
-    assert "github_enterprise_cloud/update_the_branch_protection_of_a_repository_by_its_name" in text
+    assert (
+        "github_enterprise_cloud/update_the_branch_protection_of_a_repository_by_its_name" in text
+    )
     allowed = ("--allow", "git/*", "--scope", "x")
     text = run("search", QUERY, "--tools", tools, *allowed).stdout
     assert max(map(len, lines_of(text))) <= 120
