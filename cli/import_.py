@@ -9,7 +9,7 @@ import typer
 
 from ..errors import ConfigError
 from .console import counted, note
-from .options import HomeOption
+from .options import HomeOption, usage
 
 if TYPE_CHECKING:
     from ..gateway.server_spec import ServerSpec
@@ -39,7 +39,8 @@ def import_servers(
     from ..gateway.clients import CLIENTS, find_client
     from ..gateway.importing import find_configs, imported
 
-    chosen = [find_client(name) for name in clients] if clients else CLIENTS.values()
+    with usage("--client"):
+        chosen = [find_client(name) for name in clients] if clients else [*CLIENTS.values()]
     found = find_configs(Path.home() if home is None else home, chosen)
     for one in found:
         note(f"{one.client.title}: {one.path}: {counted(len(one.servers), 'server')}")

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ..errors import ShortlistError
+
+
+@contextmanager
+def usage(option: str) -> Iterator[None]:
+    """While it lasts, an error is one of usage: it names the option, and the exit code is 2."""
+    try:
+        yield
+    except ShortlistError as error:
+        raise typer.BadParameter(f"{option}: {error}") from error
+
+
+def _known_encoding(name: str) -> str:
+    if name != "cl100k_base":
+        import tiktoken
+
+        known = sorted(tiktoken.list_encoding_names())
+        if name not in known:
+            raise typer.BadParameter(f"no vocabulary {name!r:.80}; use one of {', '.join(known)}")
+    return name
+
 
 IndexOption = Annotated[
     Path | None,
@@ -46,7 +70,12 @@ ServerOption = Annotated[
 ]
 EncodingOption = Annotated[
     str,
-    typer.Option("--encoding", metavar="NAME", help="Vocabulary that tokens are counted in."),
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Vocabulary that tokens are counted in.",
+        callback=_known_encoding,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write only JSON to stdout.")]
 QuarantinedOption = Annotated[

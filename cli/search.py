@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from ..retrieval import Selection
 
 
+_DENIED = 3
+"""Denied tools that are named, those that fit the request best."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
     app.command("search")(search)
@@ -110,7 +114,7 @@ def _footer(selection: Selection, count: int, quarantined: int) -> Text:
         text.append(f"asked for {selection.tier_asked}, ran {selection.tier}: ", style="yellow")
         text.append(f"{selection.tier_reason}\n", style="yellow")
     if held := len(selection.denied):
-        lines = refusal_lines(selection.denied.nearest())
+        lines = refusal_lines(selection.denied.nearest(_DENIED))
         some = f", {quarantined:,} of them quarantined" if quarantined else ""
         text.append(f"denied: {held:,} of {counted(count, 'tool')}{some}; the nearest:\n")
         text.append("\n".join(lines) + "\n")

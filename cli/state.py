@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .options import usage
+
 if TYPE_CHECKING:
     from ..gating import Refusal, State
 
@@ -43,21 +45,25 @@ def read_state(
     """The state the options tell.
 
     Raises:
-        RequestError: an empty name.
+        BadParameter: an empty name.
     """
     from ..gating import State
 
-    return State(
-        frozenset(scopes or ()),
-        tuple(called or ()),
-        frozenset(milestones or ()),
-        dict(_fact(text) for text in facts or ()),
-    )
+    with usage("--scope, --called, --milestone, --fact"):
+        return State(
+            frozenset(scopes or ()),
+            tuple(called or ()),
+            frozenset(milestones or ()),
+            dict(_fact(text) for text in facts or ()),
+        )
 
 
 def refusal_lines(refusals: Iterable[Refusal]) -> list[str]:
-    """A line for each refusal: the tool, the reason, what unlocks it."""
-    return [f"  {refusal.tool_id}: {refusal.reason}{unlocking(refusal)}" for refusal in refusals]
+    """A line for each reason: the tools, the reason, what unlocks them."""
+    tools: dict[str, list[str]] = {}
+    for refusal in refusals:
+        tools.setdefault(f"{refusal.reason}{unlocking(refusal)}", []).append(refusal.tool_id)
+    return [f"  {', '.join(ids)}: {reason}" for reason, ids in tools.items()]
 
 
 def unlocking(refusal: Refusal) -> str:

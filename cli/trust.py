@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import counted, write_json
+from .console import counted, show, write_json
 from .options import IndexOption, JsonOption, ToolsOption
 from .source import catalog_of, read_catalog
 
@@ -84,7 +84,7 @@ def _pin(catalog: Catalog, before: Pins, path: Path, as_json: bool) -> None:
         write_json({"pinned": fresh, "pins": len(after), "quarantined": _reasons(flags)})
         return
     typer.echo(f"{path}: {counted(len(after), 'pin')}, {len(after) - len(before):,} of them new")
-    _show(flags)
+    _show_count(flags)
 
 
 @trust.command()
@@ -133,7 +133,7 @@ def approve(
         write_json({"approved": ids, "quarantined": _reasons(flags)})
         return
     typer.echo(f"{pins}: approved {', '.join(ids)}")
-    _show(flags)
+    _show_count(flags)
 
 
 def _show_change(change: Change) -> None:
@@ -152,8 +152,16 @@ def _reasons(flags: Mapping[str, Flag]) -> dict[str, str]:
     return {tool_id: "; ".join(flag.reasons) for tool_id, flag in flags.items()}
 
 
+def _show_count(flags: Mapping[str, Flag]) -> None:
+    if flags:
+        tools = "1 tool is" if len(flags) == 1 else f"{len(flags):,} tools are"
+        typer.echo(f"{tools} quarantined; `shortlist trust diff` shows why")
+    else:
+        typer.echo("nothing is quarantined")
+
+
 def _show(flags: Mapping[str, Flag]) -> None:
     if not flags:
         typer.echo("nothing is quarantined")
     for tool_id, reason in _reasons(flags).items():
-        typer.echo(f"quarantined: {tool_id}: {reason}")
+        show(f"quarantined: {tool_id}: {reason}")

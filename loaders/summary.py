@@ -52,8 +52,8 @@ _GENERIC = frozenset(
 )
 """Words of parameters most tools have; they tell none from another."""
 _SWITCHES = frozenset(
-    "additional allow are case contain contains ends equals exclude has ignore include inclusive is matches max min no not num omit only starts "
-    "with without".split()
+    "additional allow are case contain contains ends equals exclude has ignore include inclusive "
+    "is matches max min no not num omit only starts with without".split()
 )
 _NAMES = frozenset(
     "group issue label list order place plan project rank record schedule stage tag".split()
