@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from ..demo import Request
     from ..engine import Engine
+    from ..loaders.token_tax import TokenTax
     from ..retrieval import Hit, Selection
-    from .token_tax import TokenTax
 
 _K = 10
 _WIDE = 116
@@ -78,7 +78,7 @@ def demo(as_json: JsonOption = False) -> None:
     """Try every tier on 120 sample tools, offline."""
     from .. import demo as material
     from ..engine import Engine
-    from .token_tax import token_tax
+    from ..loaders.token_tax import token_tax
 
     catalog, requests = material.load_catalog(), material.load_requests()
     start = perf_counter()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from .token_tax import TokenTax
+    from ..loaders.token_tax import TokenTax
 
 _BAR = 24
 """Cells of the longest bar."""
@@ -40,7 +40,7 @@ def tax(
     as_json: JsonOption = False,
 ) -> None:
     """Count what tool definitions cost every turn, and what a selection would cost instead."""
-    from .token_tax import token_tax
+    from ..loaders.token_tax import token_tax
 
     found = token_tax(catalog_of(tools), k=k, encoding=encoding)
     if as_json:

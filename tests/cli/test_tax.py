@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Catalog
-from shortlist.cli.token_tax import SEARCH_TOOL, TokenTax, definition_text
+from shortlist.loaders.token_tax import SEARCH_TOOL, TokenTax, definition_text
 from shortlist.models import TokenCounter
 
 

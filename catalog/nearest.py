@@ -1,4 +1,4 @@
-"""Names near to one that is not there, among the tools a request may use."""
+"""Ids near to one that is not there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from itertools import islice
 
-from ..catalog import Tool
+from .tool import Tool
 
 #: Ids offered for one that is not there.
 NEAREST = 3
@@ -21,7 +21,7 @@ def nearest_ids(asked: str, tools: Sequence[Tool]) -> tuple[str, ...]:
 
     Args:
         asked: an id or a name, already bounded in length.
-        tools: the only ones that may be named, in order of id.
+        tools: the only ones that may be named, in the order in which they are preferred.
     """
     name = asked.rpartition("/")[2]
     if named := [tool.id for tool in tools if tool.name == name]:
