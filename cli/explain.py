@@ -20,7 +20,7 @@ from .options import (
 )
 from .recorded import explain_recorded
 from .search import score_text
-from .source import open_engine, tell_unmatched
+from .source import caller_view, open_engine
 from .state import CalledOption, FactOption, MilestoneOption, ScopeOption, read_state, unlocking
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ def explain(
     if turn is not None:
         raise typer.BadParameter("--turn: goes with --event")
     engine = open_engine(index, tools, config, tier)
-    state = read_state(scope, called, milestone, fact)
-    view = engine.view(state, allowed=allow)
-    tell_unmatched(view)
+    view = caller_view(engine, allow, read_state(scope, called, milestone, fact))
     explanation = view.explain(query, tool, tier=tier, k=k)
     if as_json:
         write_json(explanation.to_dict())

@@ -17,7 +17,7 @@ from .options import (
     TierOption,
     ToolsOption,
 )
-from .source import open_engine, tell_unmatched
+from .source import caller_view, open_engine
 from .state import (
     CalledOption,
     FactOption,
@@ -72,9 +72,7 @@ def search(
     if budget_ms is not None and not budget_ms > 0:
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
     engine = open_engine(index, tools, config, tier)
-    state = read_state(scope, called, milestone, fact)
-    view = engine.view(state, allowed=allow)
-    tell_unmatched(view)
+    view = caller_view(engine, allow, read_state(scope, called, milestone, fact))
     selection = view.search(query, tier=tier, k=k, budget_ms=budget_ms)
     if as_json:
         write_json(selection.to_dict())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult, Tool
     from ..config import Config
     from ..engine import Engine
+    from ..gating import State
     from ..view import View
 
 
@@ -199,10 +200,12 @@ def _told(report: Progress, index: Path, command: str) -> Progress:
     return advance
 
 
-def tell_unmatched(view: View) -> None:
-    """Name on stderr the entries of `--allow` that match no tool of the catalog."""
+def caller_view(engine: Engine, allow: list[str] | None, state: State) -> View:
+    """What a caller may use; names on stderr the entries of `--allow` that match no tool."""
+    view = engine.view(state, allowed=allow)
     if view.unmatched:
         note(f"note: --allow: not in the catalog: {', '.join(view.unmatched)}")
+    return view
 
 
 def _one_of(index: Path | None, tools: list[Path] | None) -> None:
