@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from ..models import Encoder
 
 
+_LEGEND = (
+    "asked: requests that a tool fits. top 10, kept: % of the right tools found, and left by the "
+    "cut. tools: offered per request. lost: % of these requests that get no tool. no tool: "
+    "requests that no tool fits. abstained: % of them that get none. precision: % of the requests "
+    "without a tool that no tool fits."
+)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
     app.command("calibrate")(calibrate)
@@ -170,20 +178,25 @@ def _held(found: Calibration) -> dict[str, object]:
 
 
 def _tell(found: Calibration, out: Path) -> None:
-    show("", "held-out requests; per cent, tools a request", _table(found.reports))
+    show("Held-out requests", "", _table(found.reports), _LEGEND)
     for tier, report in found.reports.items():
         if report.sweep:
-            show("", f"{tier}: the published rule, one cosine for all", _sweep(report))
+            show(
+                "",
+                f"{tier}: one similarity threshold for all requests, as published",
+                "",
+                _sweep(report),
+            )
     for tier, gate in found.decider.gates.items():
         if gate.alpha is None:
             reach = found.reports[tier].reach
             note(
-                f"note: {tier}: no cut keeps the promise, everything is offered: the search finds "
-                f"{reach:.1%} of the right tools, or the requests are too few for this --alpha"
+                f"note: {tier}: all tools found are offered, because no cut reaches --alpha: the "
+                f"search finds {reach:.1%} of the right tools, or there are too few requests"
             )
     note(
         f"{out}: {counted(len(found.reports), 'tier')}; "
-        f"{counted(found.without, 'request')} asked again without the servers that serve them"
+        f"{counted(found.without, 'request')} asked again without the servers of the right tools"
     )
 
 
@@ -191,18 +204,18 @@ def _tell_check(reports: Mapping[str, Report], as_json: bool) -> None:
     if as_json:
         write_json({tier: report.to_dict() for tier, report in reports.items()})
         return
-    show("", "the bundled gates as they are; per cent, tools a request", _table(reports))
+    show("The bundled decision", "", _table(reports), _LEGEND)
     numbers = ("alpha", "missed", "tools")
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, report in reports.items():
         for row in report.promises:
-            alpha = "as in 10" if row.alpha is None else _percent(row.alpha)
+            alpha = "top 10" if row.alpha is None else _percent(row.alpha)
             table.add_row(tier, alpha, _percent(row.missed), f"{row.offered:.2f}")
-    show("", "cuts made on one half of the served requests, measured on the other", table)
+    show("", "Cuts fitted on one half of the requests, measured on the other (%)", "", table)
 
 
 def _table(reports: Mapping[str, Report]) -> Table:
-    numbers = ("served", "in 10", "kept", "tools", "lost", "unserved", "abstained", "rightly")
+    numbers = ("asked", "top 10", "kept", "tools", "lost", "no tool", "abstained", "precision")
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, report in reports.items():
         table.add_row(tier, *_figures(report))

@@ -73,7 +73,7 @@ def _forget(engine: Engine, index: Path, as_json: bool) -> None:
     elif dropped is None:
         typer.echo(f"{index}: nothing was learned")
     else:
-        typer.echo(f"{index}: what {counted(dropped['events'], 'event')} taught is dropped")
+        typer.echo(f"{index}: what {counted(dropped['events'], 'event')} taught is removed")
 
 
 def _tell(report: LearningReport, index: Path) -> None:
@@ -85,7 +85,7 @@ def _tell(report: LearningReport, index: Path) -> None:
         f"{report.seconds:.1f} seconds"
     )
     if report.accepted:
-        typer.echo(f"{index}: learned from {learned}; --forget drops it")
+        typer.echo(f"{index}: learned from {learned}; --forget removes it")
     else:
         typer.echo(f"{index}: not changed ({learned}): {report.reason}")
 
@@ -93,7 +93,7 @@ def _tell(report: LearningReport, index: Path) -> None:
 def _table(report: LearningReport) -> Table:
     from ..retrieval.held_out import METRICS
 
-    numbers = ("requests", "before", "after", "change", "95 %")
+    numbers = ("requests", "before", "after", "change", "95 % interval")
     table = plain_table("held-out requests of", "metric", *numbers, right=set(numbers))
     for name, kind in (("tools with events", report.seen), ("tools without", report.unseen)):
         for at, metric in enumerate(METRICS):
