@@ -24,7 +24,8 @@ class References:
     def _registry(self) -> Registry[Any]:
         from referencing import Registry, Resource
 
-        return Registry().with_resource("", Resource.opaque(self._document))
+        registry: Registry[Any] = Registry()
+        return registry.with_resource("", Resource.opaque(self._document))
 
     def find(self, reference: str) -> object | None:
         """What a reference points to, or None: it leads out of the document or nowhere.
