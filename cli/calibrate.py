@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, plain_table, progress, show, write_json
-from .options import ConfigOption, IndexOption, JsonOption, ToolsOption
+from .options import ConfigOption, IndexOption, JsonOption, SourcesOption
 from .source import open_engine
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def calibrate(
         bool, typer.Option("--check", help="Measure the bundled decision and fit nothing.")
     ] = False,
     index: IndexOption = None,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     no_tool: Annotated[
         Path | None,
         typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool fits."),

@@ -10,8 +10,8 @@ import typer
 
 from .check import Check
 from .console import plain_table, show, write_json
-from .options import IndexOption, JsonOption, ToolsOption
-from .source import read_catalog
+from .options import IndexOption, JsonOption, SourcesOption
+from .source import read_catalog, read_source
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, Rejected
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    tools: ToolsOption = None, index: IndexOption = None, as_json: JsonOption = False
+    tools: SourcesOption = None, index: IndexOption = None, as_json: JsonOption = False
 ) -> None:
     """Check the installation and, where one is given, a catalog; exits with 1 if a check fails."""
     from .check_environment import check_environment
@@ -83,10 +83,10 @@ def _twins(catalog: Catalog, index: Path | None) -> list[dict[str, list[str]]]:
 
 
 def _read_leniently(files: list[Path]) -> tuple[Catalog, tuple[Rejected, ...]]:
-    from ..catalog import Catalog, read_tools
+    from ..catalog import Catalog
 
     # A report names each row as its file does.
-    read = [read_tools(file, strict=False, keep_ids=True) for file in files]
+    read = [read_source(file, strict=False, keep_ids=True) for file in files]
     catalog = Catalog(tool for result in read for tool in result.tools)
     return catalog, tuple(one for result in read for one in result.rejected)
 

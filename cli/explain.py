@@ -15,8 +15,8 @@ from .options import (
     JsonOption,
     KOption,
     QueryArgument,
+    SourcesOption,
     TierOption,
-    ToolsOption,
 )
 from .recorded import explain_recorded
 from .search import score_text
@@ -39,7 +39,7 @@ def explain(
         typer.Argument(metavar="TOOL", help="Id of the tool, server/name, or its name alone."),
     ] = None,
     index: IndexOption = None,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     config: ConfigOption = None,
     tier: TierOption = None,
     k: KOption = None,

@@ -10,7 +10,7 @@ import typer
 
 from ..errors import CatalogError, StoreError
 from .console import counted, note, progress, trust_notes
-from .options import ConfigOption, ServerOption
+from .options import ConfigOption, ServerOption, SourcesArgument
 from .source import check_format, is_index, read_config, read_source
 
 if TYPE_CHECKING:
@@ -28,13 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def index(
-    tools: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TOOLS",
-            help="Files or folders of tools, an MCP client's mcp.json, or - for stdin.",
-        ),
-    ],
+    tools: Annotated[list[Path], SourcesArgument],
     out: Annotated[
         Path, typer.Option("--out", metavar="FOLDER", help="Folder to write the index to.")
     ],

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .console import counted, plain_table, show, write_json
-from .options import ConfigOption, IndexOption, JsonOption, QuarantinedOption, ToolsOption
+from .options import ConfigOption, IndexOption, JsonOption, QuarantinedOption, SourcesOption
 from .source import read_offered
 
 _CUT = 200
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def list_tools(
     index: IndexOption = None,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     config: ConfigOption = None,
     server: Annotated[
         str | None,

@@ -37,12 +37,15 @@ IndexOption = Annotated[
 ]
 ToolsOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--tools",
-        metavar="FILE",
-        help="File or folder of tools, an MCP client's mcp.json, or - for stdin; repeatable.",
-    ),
+    typer.Option("--tools", metavar="FILE", help="File or folder of tools; repeatable."),
 ]
+_SOURCES = "an index, an MCP client's mcp.json, or - for stdin"
+_SOURCES_OPTION = typer.Option(
+    "--tools", metavar="FILE", help=f"File or folder of tools, {_SOURCES}; repeatable."
+)
+SourcesOption = Annotated[list[Path] | None, _SOURCES_OPTION]
+RequiredSourcesOption = Annotated[list[Path], _SOURCES_OPTION]
+SourcesArgument = typer.Argument(metavar="TOOLS", help=f"Files or folders of tools, {_SOURCES}.")
 ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="File of settings, TOML or JSON."),

@@ -14,8 +14,8 @@ from .options import (
     JsonOption,
     KOption,
     QueryArgument,
+    SourcesOption,
     TierOption,
-    ToolsOption,
 )
 from .source import caller_view, open_engine
 from .state import (
@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
 def search(
     query: Annotated[str, QueryArgument],
     index: IndexOption = None,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     config: ConfigOption = None,
     tier: TierOption = None,
     k: KOption = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, plain_table, progress, show, write_json
-from .options import ConfigOption, JsonOption, QuarantinedOption
+from .options import ConfigOption, JsonOption, QuarantinedOption, SourcesArgument
 from .source import read_offered
 
 if TYPE_CHECKING:
@@ -28,13 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def summarize(
-    tools: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TOOLS",
-            help="Files or folders of tools, an MCP client's mcp.json, or - for stdin.",
-        ),
-    ],
+    tools: Annotated[list[Path], SourcesArgument],
     out: Annotated[
         Path,
         typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .console import counted, plain_table, show, write_json
-from .options import EncodingOption, JsonOption
+from .options import EncodingOption, JsonOption, SourcesArgument
 from .source import catalog_of
 
 if TYPE_CHECKING:
@@ -27,13 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def tax(
-    tools: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TOOLS",
-            help="Files or folders of tools, indexes, an MCP client's mcp.json, or - for stdin.",
-        ),
-    ],
+    tools: Annotated[list[Path], SourcesArgument],
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="Tools a selection holds.")] = 10,
     top: Annotated[int, typer.Option("--top", min=0, help="Heaviest tools to name.")] = 10,
     encoding: EncodingOption = "cl100k_base",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, show, write_json
-from .options import IndexOption, JsonOption, ToolsOption
+from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption
 from .source import catalog_of, read_catalog
 
 if TYPE_CHECKING:
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
 _QUARANTINED = 3
 
-_ToolsOption = Annotated[
-    list[Path],
-    typer.Option(
-        "--tools",
-        metavar="FILE",
-        help="File or folder of tools, an MCP client's mcp.json, or - for stdin; repeatable.",
-    ),
-]
 _PinsOption = Annotated[
     Path, typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
 ]
@@ -43,7 +35,7 @@ def register(app: typer.Typer) -> None:
 @trust.command()
 def init(
     pins: _PinsOption,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     index: IndexOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -63,7 +55,7 @@ def init(
 
 
 @trust.command()
-def pin(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
+def pin(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
     """Pin the definitions that have no pin yet.
 
     Existing pins stay as they are. The file is created if it does not exist.
@@ -88,7 +80,7 @@ def _pin(catalog: Catalog, before: Pins, path: Path, as_json: bool) -> None:
 
 
 @trust.command()
-def diff(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
+def diff(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
     """Show which tools are quarantined, and what changed.
 
     Exits with 3 if a tool is quarantined.
@@ -115,7 +107,7 @@ def diff(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) ->
 @trust.command()
 def approve(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of the tools to approve.")],
-    tools: _ToolsOption,
+    tools: RequiredSourcesOption,
     pins: _PinsOption,
     as_json: JsonOption = False,
 ) -> None:
