@@ -25,7 +25,8 @@ class References:
         from referencing import Registry, Resource
 
         registry: Registry[Any] = Registry()
-        return registry.with_resource("", Resource.opaque(self._document))
+        made: Registry[Any] = registry.with_resource("", Resource.opaque(self._document))
+        return made
 
     def find(self, reference: str) -> object | None:
         """What a reference points to, or None: it leads out of the document or nowhere.

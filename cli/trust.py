@@ -13,6 +13,8 @@ from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOpti
 from .source import catalog_of, read_catalog
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from ..catalog import Catalog
     from ..trust import Change, Flag, Pins
 
@@ -129,11 +131,16 @@ def approve(
 
 
 def _show_change(change: Change) -> None:
-    typer.echo(f"{change.tool_id}: changed from {change.pinned[:12]} to {change.now[:12]}")
+    from rich.padding import Padding
+    from rich.text import Text
+
+    shown: list[RenderableType] = [
+        f"{change.tool_id}: changed from {change.pinned[:12]} to {change.now[:12]}"
+    ]
     for part in change.parts:
-        typer.echo(f"  {part.part} ({part.kind})")
-        for line in part.lines():
-            typer.echo(f"    {line}")
+        shown.append(f"  {part.part} ({part.kind})")
+        shown += [Padding(Text(line), (0, 0, 0, 4)) for line in part.lines()]
+    show(*shown)
 
 
 def _quarantined(flags: Mapping[str, Flag]) -> dict[str, Flag]:

@@ -40,6 +40,15 @@ def test_in_a_pipe_an_id_is_one_word_and_no_line_ends_in_spaces(run, tools_file)
     assert f"{'s' * 60}/{'a' * 64}" in run("search", "a" * 64, "--tools", tools).stdout
 
 
+def test_the_changes_of_a_definition_are_wrapped(run, tools_file, tmp_path):
+    pins = tmp_path / "pins.json"
+    run("trust", "init", "--tools", tools_file(OTHER), "--pins", pins)
+    endless = {**OTHER, "description": " and".join([" lists the branches"] * 80)}
+    text = run("trust", "diff", "--tools", tools_file(endless), "--pins", pins, code=3).stdout
+    assert max(map(len, lines_of(text))) <= 120
+    assert " ".join(text.split()).count("and lists the branches") == 79
+
+
 def test_in_a_pipe_lines_have_120_columns(run, tools_file):
     tools = tools_file(LONG, OTHER)
     text = run("list", "--tools", tools).stdout

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 
 from shortlist import Engine
 from shortlist.cli.app import app
+from shortlist.gateway.client_config import names_servers
 
 SERVER = str(Path(__file__).parent.parent / "gateway" / "everything_server.py")
+SAMPLES = Path(SERVER).parent / "samples"
 ROW = {"name": "show_log", "server": "git", "description": "Shows the log."}
 LISTED = {"tools": [{"name": "a", "inputSchema": {"type": "object"}}]}
 
@@ -79,6 +81,15 @@ def test_a_client_none_of_whose_servers_starts_is_an_error(run, configuration):
     configuration.write_text(json.dumps(values))
     error = run("list", "--tools", configuration, code=1).stderr.splitlines()[-1]
     assert "mcp.json: no tools: server 'gone': " in error
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.iterdir()), ids=lambda path: path.name)
+def test_the_file_of_every_known_client_is_recognised(path):
+    assert names_servers(path)
+
+
+def test_a_file_of_tools_is_no_configuration(servers):
+    assert not any(map(names_servers, servers.glob("*.json")))
 
 
 def test_an_empty_catalog_is_not_indexed(run, tools_file, tmp_path):
