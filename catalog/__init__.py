@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..lazy import public
 from .catalog import Catalog
-from .collision import Collision
+from .collision import Collision, Tools
 from .diff import CatalogDiff
 from .parameter import Parameter
 from .tool import Tool
@@ -22,6 +22,7 @@ __all__ = [
     "ReadResult",
     "Rejected",
     "Tool",
+    "Tools",
     "read_tools",
 ]
 

@@ -14,11 +14,11 @@ from ..errors import CatalogError, MissingExtraError
 from .console import counted, note, progress, trust_notes
 
 if TYPE_CHECKING:
-    from ..builder import Progress
     from ..catalog import Catalog, ReadResult, Tool
     from ..config import Config
     from ..engine import Engine
     from ..gating import State
+    from ..stages import Progress
     from ..view import View
 
 

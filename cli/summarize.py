@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +15,6 @@ if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..loaders.summaries import Summaries
 
-_PATIENCE = 120
-"""Seconds a command has for one answer."""
 _INCOMPLETE = 1
 
 
@@ -72,6 +68,7 @@ def summarize(
     summary, and the next run asks for it again.
     """
     from ..catalog import Catalog
+    from ..language_model import command_model
     from ..loaders.summaries import read_rows
     from ..loaders.summary_file import update_summaries
 
@@ -80,34 +77,13 @@ def summarize(
         catalog = Catalog(tool for tool in catalog if tool.id not in left_out)
     by_hand = list(read_rows(overrides)) if overrides else []
     with progress("summarizing tools") as report:
-        model = None if command is None else _runs(command)
+        model = None if command is None else command_model(command)
         failures = update_summaries(
             out, catalog, model, by_hand=by_hand, workers=workers, progress=report
         )
     _tell(catalog, out, failures, as_json)
     if failures:
         raise typer.Exit(_INCOMPLETE)
-
-
-def _runs(command: str) -> Callable[[str], str]:
-    def answer(prompt: str) -> str:
-        # The user's own command, as they typed it; nothing of a tool is part of it.
-        done = subprocess.run(  # noqa: S602
-            command,
-            shell=True,
-            input=prompt,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=_PATIENCE,
-            check=False,
-        )
-        if done.returncode:
-            told = done.stderr.strip().splitlines() or ["nothing on stderr"]
-            raise OSError(f"the command exited with {done.returncode}: {told[-1][:200]}")
-        return done.stdout
-
-    return answer
 
 
 def _tell(catalog: Catalog, out: Path, failures: dict[str, str], as_json: bool) -> None:

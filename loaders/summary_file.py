@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..catalog import Catalog, Tool
+from ..language_model import LanguageModel
 from .summaries import SummaryRow, read_rows
-from .summarizer import LanguageModel, write_summaries
+from .summarizer import write_summaries
 from .summary import summarize
 
 
