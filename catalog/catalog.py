@@ -5,35 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CatalogError, PositionError, UnknownToolError
-from .collision import Collision, checked_tools, resolve_collisions
+from .collision import Collision, Tools, checked_tools, resolve_collisions
 from .diff import CatalogDiff
 from .fingerprint import digest
+from .listing import ListsTools, list_definitions
 from .nearest import nearest_ids
 from .text import ID_LIMIT
 from .tool import Tool
+
+if TYPE_CHECKING:
+    from .source import Source
 
 
 class Catalog:
     """Tools in order, each under its own id; a change makes a new Catalog.
 
     Args:
-        tools: the definitions; two under one id are resolved deterministically, see `Collision`.
+        tools: Tool objects; or definitions of any format as JSON or as objects of the MCP SDK, in
+            a list or a table of server to list. Two under one id are resolved, see `Collision`.
 
     Attributes:
         collisions: ids claimed twice among the tools this version was made from.
 
     Raises:
-        CatalogError: something that is not a Tool.
+        CatalogError: something else.
+        ToolError: a definition is bad.
+
+    Example:
+        >>> from shortlist import Catalog
+        >>> listed = {"git": [{"name": "show_log", "inputSchema": {"type": "object"}}]}
+        >>> Catalog(listed)[0].id
+        'git/show_log'
     """
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Tools = ()) -> None:
         unique, collisions = resolve_collisions(tools)
         self._tools = tuple(unique.values())
         self._ordinals = {tool_id: ordinal for ordinal, tool_id in enumerate(unique)}
@@ -42,7 +53,7 @@ class Catalog:
     @classmethod
     def read(
         cls,
-        source: str | Path | dict[str, Any] | list[Any],
+        source: Source,
         *,
         format: str = "auto",  # noqa: A002 - the word users know
         server: str | None = None,
@@ -56,6 +67,24 @@ class Catalog:
         from .read import read_tools
 
         return cls(read_tools(source, format=format, server=server, keep_ids=keep_ids).tools)
+
+    @classmethod
+    async def from_client(cls, client: ListsTools, *, server: str | None = None) -> Catalog:
+        """A catalog of the tools that an open MCP client lists; bad definitions are left out.
+
+        Args:
+            client: `Client` or `ClientSession` of the MCP SDK, in the event loop it was opened on.
+            server: name of the server, which becomes part of each id.
+
+        Example::
+
+            async with Client(transport) as client:
+                engine = Engine.from_tools(await Catalog.from_client(client, server="github"))
+        """
+        from .read import read_tools
+
+        definitions = {"tools": await list_definitions(client)}
+        return cls(read_tools(definitions, format="mcp", server=server, strict=False).tools)
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -137,7 +166,7 @@ class Catalog:
         """32 hexadecimal digits over the ids and contents of all tools, in order."""
         return digest(f"{tool.id}\t{tool.fingerprint}".encode() for tool in self._tools)
 
-    def add(self, tools: Iterable[Tool]) -> Catalog:
+    def add(self, tools: Tools) -> Catalog:
         """A new version with these tools after the ones it has."""
         return Catalog(chain(self._tools, checked_tools(tools)))
 
@@ -150,7 +179,7 @@ class Catalog:
         gone = frozenset(self.ordinals(ids).tolist())
         return Catalog(tool for i, tool in enumerate(self._tools) if i not in gone)
 
-    def replace_server(self, server: str, tools: Iterable[Tool]) -> Catalog:
+    def replace_server(self, server: str, tools: Tools) -> Catalog:
         """A new version in which a server has these tools, in the place of its first one, or last.
 
         Args:
@@ -160,7 +189,7 @@ class Catalog:
         Raises:
             CatalogError: a tool belongs to another server.
         """
-        fresh = checked_tools(tools)
+        fresh = checked_tools(tools, server)
         for tool in fresh:
             if tool.server != server:
                 raise CatalogError(

@@ -1,4 +1,4 @@
-"""Ids near to one that is not there, among given tools."""
+"""Ids near to one that is not there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def nearest_ids(asked: str, tools: Sequence[Tool]) -> tuple[str, ...]:
 
     Args:
         asked: an id or a name, already bounded in length.
-        tools: the only ones that may be named; of equal ones the first come first.
+        tools: the only ones that may be named, in the order in which they are preferred.
     """
     name = asked.rpartition("/")[2]
     if named := [tool.id for tool in tools if tool.name == name]:

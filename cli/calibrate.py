@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, plain_table, progress, show, write_json
-from .options import ConfigOption, IndexOption, JsonOption, ToolsOption
+from .options import ConfigOption, IndexOption, JsonOption, SourcesOption
 from .source import open_engine
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from ..models import Encoder
 
 
+LEGEND = (
+    "asked: requests that a tool fits. top 10, kept: % of the right tools found, and left by the "
+    "cut. tools: offered per request. lost: % of these requests that get no tool. no tool: "
+    "requests that no tool fits. abstained: % of them that get none. precision: % of the requests "
+    "without a tool that no tool fits."
+)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
     app.command("calibrate")(calibrate)
@@ -32,34 +40,53 @@ def register(app: typer.Typer) -> None:
 def calibrate(
     queries: Annotated[
         Path,
-        typer.Argument(help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.'),
+        typer.Argument(
+            metavar="QUERIES",
+            help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.',
+        ),
     ],
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Where the calibration is written.")
+        Path, typer.Option("--out", metavar="FILE", help="File to write the result to.")
     ],
     index: IndexOption = None,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     no_tool: Annotated[
         Path | None,
-        typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool serves."),
+        typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool fits."),
     ] = None,
     alpha: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Rate of right tools the cut may miss.")
+        float,
+        typer.Option(
+            "--alpha",
+            metavar="RATE",
+            min=0.001,
+            max=0.5,
+            help="Share of right tools that the cut may miss.",
+        ),
     ] = 0.05,
     lost: Annotated[
         float,
-        typer.Option(min=0.0, max=0.5, help="Rate of served requests that may be turned away."),
+        typer.Option(
+            "--lost",
+            metavar="RATE",
+            min=0.0,
+            max=0.5,
+            help="Share of requests with a right tool that may get none.",
+        ),
     ] = 0.0275,
     tier: Annotated[
         list[str] | None,
-        typer.Option("--tier", help="Tier to calibrate; repeatable. All by default."),
+        typer.Option(
+            "--tier", metavar="TIER", help="Tier to calibrate; repeatable. All by default."
+        ),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit probabilities and cuts to your own requests; name the file as `decision` in the config.
+    """Fit when to offer no tool, and how many, to your own requests.
 
-    The figures are of requests held out in turn, one fifth at a time.
+    To use the result, set `decision` in the settings to the file. The figures shown are measured
+    on requests that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, calibration
 
@@ -148,24 +175,23 @@ def _held(found: Calibration) -> dict[str, object]:
 
 
 def _tell(found: Calibration, out: Path) -> None:
-    show("", "held-out requests; per cent, tools a request", report_table(found.reports))
+    show("Held-out requests", "", report_table(found.reports), LEGEND)
     for tier, model in found.decider.tiers.items():
         if model.alpha is None:
             reach = found.reports[tier].reach
             note(
-                f"note: {tier}: no cut keeps enough right tools, so everything is offered: the "
-                f"search finds {reach:.1%} of the right tools, or the "
-                "requests are too few for this --alpha"
+                f"note: {tier}: all tools found are offered, because no cut reaches --alpha: the "
+                f"search finds {reach:.1%} of the right tools, or there are too few requests"
             )
     note(
         f"{out}: {counted(len(found.reports), 'tier')}; "
-        f"{counted(found.without, 'request')} asked again without the servers that serve them"
+        f"{counted(found.without, 'request')} asked again without the servers of the right tools"
     )
 
 
 def report_table(reports: Mapping[str, Report]) -> Table:
     """What was kept, lost and abstained on, a row a tier."""
-    numbers = ("served", "in 10", "kept", "tools", "lost", "unserved", "abstained", "rightly")
+    numbers = ("asked", "top 10", "kept", "tools", "lost", "no tool", "abstained", "precision")
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, report in reports.items():
         table.add_row(tier, *_figures(report))

@@ -10,8 +10,8 @@ import typer
 
 from .check import Check
 from .console import plain_table, show, write_json
-from .options import IndexOption, JsonOption, ToolsOption
-from .source import read_catalog
+from .options import IndexOption, JsonOption, SourcesOption
+from .source import read_catalog, read_source
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    tools: ToolsOption = None, index: IndexOption = None, as_json: JsonOption = False
+    tools: SourcesOption = None, index: IndexOption = None, as_json: JsonOption = False
 ) -> None:
     """Check the installation and, where one is given, a catalog; exits with 1 if a check fails."""
     from .check_environment import check_environment
@@ -40,14 +40,14 @@ def doctor(
     flags: dict[str, Flag] = {}
     twins: list[dict[str, list[str]]] = []
     if tools or index is not None:
-        from ..catalog import Catalog, read_tools
+        from ..catalog import Catalog
         from ..trust import Trust
         from .check_catalog import check_catalog
 
         read: list[ReadResult] = []
         if tools:
             # A report names each row as its file does.
-            read = [read_tools(file, strict=False, keep_ids=True) for file in tools]
+            read = [read_source(file, strict=False, keep_ids=True) for file in tools]
             catalog = Catalog(tool for result in read for tool in result.tools)
         else:
             catalog = read_catalog(index, None)

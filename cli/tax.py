@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .console import counted, plain_table, show, write_json
-from .options import EncodingOption, JsonOption
-from .source import catalog_of, is_index, read_catalog
+from .options import EncodingOption, JsonOption, SourcesArgument
+from .source import catalog_of
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from .token_tax import TokenTax
+    from ..loaders.token_tax import TokenTax
 
 _BAR = 24
 """Cells of the longest bar."""
@@ -27,20 +27,16 @@ def register(app: typer.Typer) -> None:
 
 
 def tax(
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="TOOLS_OR_INDEX", help="A file or folder of tools, or an index."),
-    ],
+    tools: Annotated[list[Path], SourcesArgument],
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="Tools a selection holds.")] = 10,
     top: Annotated[int, typer.Option("--top", min=0, help="Heaviest tools to name.")] = 10,
     encoding: EncodingOption = "cl100k_base",
     as_json: JsonOption = False,
 ) -> None:
     """Count what tool definitions cost every turn, and what a selection would cost instead."""
-    from .token_tax import token_tax
+    from ..loaders.token_tax import token_tax
 
-    catalog = read_catalog(source, None) if is_index(source) else catalog_of([source])
-    found = token_tax(catalog, k=k, encoding=encoding)
+    found = token_tax(catalog_of(tools), k=k, encoding=encoding)
     if as_json:
         write_json(tax_json(found, top))
         return

@@ -68,4 +68,4 @@ def _tell(found: Mapping[str, Checked]) -> None:
         for row in checked.cuts:
             alpha = "as in 10" if row.alpha is None else percent(row.alpha)
             table.add_row(tier, alpha, percent(row.missed), f"{row.offered:.2f}")
-    show("", "cuts made on one half of the served requests, measured on the other", table)
+    show("", "Cuts fitted on one half of the requests, measured on the other (%)", "", table)

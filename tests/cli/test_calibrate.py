@@ -47,7 +47,7 @@ def test_the_tables_name_cost_and_gain(run, index, files, tmp_path):
         *("calibrate", files[0], "--index", index, "--tier", "lexical"),
         *("--out", tmp_path / "calibration.json"),
     )
-    assert "held-out requests" in told.stdout
+    assert "Held-out requests" in told.stdout
     assert "abstained" in told.stdout
     assert "60 requests asked again without the servers" in told.stderr
 
@@ -68,6 +68,6 @@ def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
     assert set(told) == {"hybrid", "rerank"}
     assert told["hybrid"]["served"] == 60
     assert [row["alpha"] for row in told["hybrid"]["cuts"]][-1] is None
-    assert "cuts made on one half" in run(*arguments, "--tier", "hybrid").stdout
+    assert "Cuts fitted on one half" in run(*arguments, "--tier", "hybrid").stdout
     told = run("calibrate", served, "--index", index, code=2)
     assert "--out" in " ".join(told.stderr.split())

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
-from ..catalog import Tool
 from ..text import spaced
+from .tool import Tool
 
 LIKENESS = 0.8
 """Share of their words two definitions have in common from which they are twins (Jaccard)."""

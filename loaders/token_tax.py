@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..catalog import Tool
-from ..loaders.detail import definition_text
 from ..models import TokenCounter
+from .detail import definition_text
 
 SEARCH_TOOL: Mapping[str, Any] = {
     "name": "search_tools",
