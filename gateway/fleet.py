@@ -87,6 +87,14 @@ class Fleet:
         """Names of the servers whose tools are not known yet."""
         return tuple(name for name, one in self.upstreams.items() if one.state is State.CONFIGURED)
 
+    def problems(self) -> dict[str, list[str]]:
+        """For each server, what is wrong with it or with single tools of it, one line each."""
+        found: dict[str, list[str]] = {}
+        for name, upstream in self.upstreams.items():
+            own = [] if upstream.problem is None else [upstream.problem]
+            found[name] = [*own, *self.bad_tools.get(name, ())]
+        return found
+
     async def call(
         self, tool: Tool, arguments: Mapping[str, Any], *, meta: Any = None, progress: Any = None
     ) -> types.CallToolResult:
