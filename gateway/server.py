@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from time import perf_counter
 from typing import Any
 
 import anyio
@@ -20,10 +21,12 @@ from . import answers
 from .calls import Context, call_through, error_result
 from .fleet import Fleet
 from .meta_tools import CALL, DETAILS, META_TOOLS, READ, SEARCH, meta_tools
+from .observer import Observer
 from .profile import Profile
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
-from .upstream import UpstreamError
+from .upstream import State as UpstreamState
+from .upstream import Upstream, UpstreamError
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -34,6 +37,8 @@ class Gateway:
     Args:
         fleet: the servers behind; its `run` must run as long as this serves.
         profile: of clients that name none.
+        profiles: name to profile.
+        observer: is told what the gateway does.
     """
 
     def __init__(
@@ -41,8 +46,11 @@ class Gateway:
         fleet: Fleet,
         profile: Profile | None = None,
         profiles: Mapping[str, Profile] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.fleet = fleet
+        self.observer = observer or Observer()
+        fleet.on_state = self._state_changed
         self.sessions = ClientSessions(self._begun, profile or Profile(), profiles)
         self.server: Server[Any] = Server(
             "shortlist",
@@ -81,6 +89,7 @@ class Gateway:
         client = self._client(context)
         if client.listed is None:
             client.listed = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
+            self.observer.listed(client, client.listed)
         return types.ListToolsResult(tools=client.listed)
 
     async def _call_tool(
@@ -88,6 +97,24 @@ class Gateway:
     ) -> types.CallToolResult:
         arguments = dict(params.arguments or {})
         client = self._client(context)
+        start = perf_counter()
+        result = await self._safely(context, client, params, arguments)
+        ms = (perf_counter() - start) * 1e3
+        if params.name not in client.direct:
+            if params.name == SEARCH:
+                self.observer.searched(client, arguments, result, ms)
+            elif params.name == DETAILS:
+                self.observer.described(client, result, ms)
+        return result
+
+    async def _safely(
+        self,
+        context: Context,
+        client: ClientSession,
+        params: types.CallToolRequestParams,
+        arguments: dict[str, Any],
+    ) -> types.CallToolResult:
+        """The answer; what goes wrong becomes an answer, too."""
         try:
             return await self._answered(context, client, params.name, arguments, params.meta)
         except (ShortlistError, UpstreamError) as error:
@@ -106,12 +133,12 @@ class Gateway:
         meta: Any,
     ) -> types.CallToolResult:
         if name in client.direct or name not in META_TOOLS:
-            return await call_through(self.fleet, context, client, name, arguments, meta)
+            return await self._call(context, client, name, arguments, meta)
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
         if name == CALL:
             given = arguments.get("arguments")
-            return await call_through(self.fleet, context, client, arguments["name"], given, meta)
+            return await self._call(context, client, arguments["name"], given, meta)
         if name == READ:
             first, last = arguments.get("range", (None, None))
             text = client.results.read(arguments["id"], first, last)
@@ -122,6 +149,24 @@ class Gateway:
         if name == DETAILS:
             return await anyio.to_thread.run_sync(answers.details, view, arguments)
         return await anyio.to_thread.run_sync(answers.servers, self.fleet, view)
+
+    def _state_changed(self, upstream: Upstream) -> None:
+        """A server started, stopped or failed."""
+        name, state = upstream.spec.name, upstream.state
+        self.observer.server(
+            name,
+            state.value,
+            ms=upstream.started_ms if state is UpstreamState.STARTED else None,
+            tools=sum(tool.server == name for tool in self.fleet.engine.catalog),
+            problem=upstream.problem,
+        )
+
+    async def _call(
+        self, context: Context, client: ClientSession, name: str, arguments: Any, meta: Any
+    ) -> types.CallToolResult:
+        return await call_through(
+            self.fleet, context, client, name, arguments, meta, observer=self.observer
+        )
 
 
 _SCHEMAS: Mapping[str, Mapping[str, Any]] = {

@@ -11,6 +11,7 @@ import mcp.types as types
 
 from ..catalog import Catalog
 from ..session import Session
+from .gateway_settings import DEFAULT_PROFILE
 from .profile import Profile
 from .results import Results
 
@@ -32,6 +33,12 @@ class ClientSession:
     limited_to: Catalog | None = None
     #: Name of each tool shown directly, to its id.
     direct: dict[str, str] = field(default_factory=dict)
+    #: Name of the profile.
+    name: str = DEFAULT_PROFILE
+    #: Whether later requests belong to this session, too.
+    lasting: bool = True
+    #: How often the client searched.
+    searches: int = 0
 
 
 class ClientSessions:
@@ -70,17 +77,27 @@ class ClientSessions:
         if request is not None and not number:
             profile = self._profile(name)
             results = self._shared.setdefault(name, Results(profile.result_tokens))
-            return ClientSession(profile, self._begin(profile), results)
+            session = self._begin(profile)
+            return ClientSession(profile, session, results, name=_named(name), lasting=False)
         key = (name, number)
         held = self._held.get(key)
         if held is None:
             profile = self._profile(name)
-            held = ClientSession(profile, self._begin(profile), Results(profile.result_tokens))
+            results = Results(profile.result_tokens)
+            held = ClientSession(profile, self._begin(profile), results, name=_named(name))
             self._held[key] = held
         self._held.move_to_end(key)
         if len(self._held) > KEPT:
             self._held.popitem(last=False)[1].results.clear()
         return held
 
+    def __len__(self) -> int:
+        """How many sessions are kept."""
+        return len(self._held)
+
     def _profile(self, name: str | None) -> Profile:
         return self._default if name is None else self._profiles[name]
+
+
+def _named(profile: str | None) -> str:
+    return DEFAULT_PROFILE if profile is None else profile
