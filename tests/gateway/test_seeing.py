@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shortlist.gateway.fleet import Fleet
 from shortlist.gateway.http import serve_http
+from shortlist.gateway.logs import log_opener
 from shortlist.gateway.manifests import Manifests
 from shortlist.gateway.metrics import Metrics
 from shortlist.gateway.observer import Observer
@@ -48,7 +49,7 @@ def fleet_of(tmp_path, *specs) -> Fleet:
         specs,
         engine_settings={"tiers": ["lexical"]},
         manifests=Manifests(tmp_path / "manifests"),
-        open_log=lambda name: (tmp_path / f"{name}.log").open("a"),
+        open_log=log_opener(tmp_path / "logs"),
     )
 
 

@@ -1,0 +1,112 @@
+"""Commands that look at the servers of a configuration: real servers, each a process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+
+SERVERS = Path(__file__).parent.parent / "gateway"
+SECRET = "token-VALUE-4711"
+
+
+def python(*arguments: object, **more: object) -> dict:
+    return {"command": sys.executable, "args": [str(one) for one in arguments], **more}
+
+
+SUMS = python(SERVERS / "everything_server.py", "sums", env={"SUMS_KEY": SECRET})
+NOTES = python(SERVERS / "poisoned_server.py")
+BROKEN = python("-c", "raise SystemExit(2)")
+HANGING = python("-c", "import time; time.sleep(60)", start_timeout_s=1.5)
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def mcp_json(tmp_path):
+    def write(servers: dict, **shortlist: object) -> Path:
+        path = tmp_path / "mcp.json"
+        own = {"engine": {"tiers": ["lexical"]}, **shortlist}
+        path.write_text(json.dumps({"mcpServers": servers, "shortlist": own}))
+        return path
+
+    return write
+
+
+def test_the_doctor_of_sound_servers_reports_tools_tokens_and_milliseconds(run_json, mcp_json):
+    found = run_json(
+        "doctor", "--config", mcp_json({"sums": SUMS, "off": {**SUMS, "disabled": True}})
+    )
+    sums, off = found["servers"]
+    assert found["ok"] is True
+    assert (sums["status"], sums["tools"], sums["problems"]) == ("ok", 4, [])
+    assert sums["tokens"] > 100
+    assert sums["ms"] > 10
+    assert (off["name"], off["status"], off["ms"]) == ("off", "off", None)
+
+
+def test_the_doctor_names_every_problem_and_waits_for_no_server(run, run_json, mcp_json):
+    servers = {
+        "sums": SUMS,
+        "broken": BROKEN,
+        "hanging": HANGING,
+        "gone": {"url": f"http://127.0.0.1:1/{SECRET}/mcp"},
+        "wrong": {"args": ["x"]},
+    }
+    path = mcp_json(servers)
+    start = monotonic()
+    found = run_json("doctor", "--config", path, code=1)
+    assert monotonic() - start < 30
+    assert found["ok"] is False
+    by_name = {one["name"]: one for one in found["servers"]}
+    assert {name: one["status"] for name, one in by_name.items()} == {
+        "sums": "ok",
+        "broken": "fail",
+        "hanging": "fail",
+        "gone": "fail",
+        "wrong": "fail",
+    }
+    assert all(by_name[name]["problems"] for name in ("broken", "hanging", "gone", "wrong"))
+    text = run("doctor", "--config", path, code=1).output
+    assert "shortlist logs NAME" in text
+    assert SECRET not in json.dumps(found) + text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_doctor_names_flagged_tools_and_what_to_do(run, mcp_json, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    path = mcp_json({"sums": SUMS, "notes": NOTES, "a-server-with-a-longer-name": BROKEN})
+    text = run("doctor", "--config", path, code=1).stdout
+    assert max(map(len, text.splitlines())) <= width
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert any(line.startswith("ok sums 4 ") for line in lines)
+    assert any(line.startswith("warn notes 2 ") for line in lines)
+    assert any(line.startswith("fail a-server-with-a-longer-name – – – ") for line in lines)
+    whole = " ".join(text.split())
+    assert "neither found nor called until approved notes/read_note " in whole
+    for tool in ("notes/read_note", "notes/add_note"):
+        assert f"shortlist trust approve {tool} --tools" in whole
+
+
+def test_a_quarantined_tool_alone_makes_the_doctor_fail(run_json, mcp_json):
+    found = run_json("doctor", "--config", mcp_json({"notes": NOTES}), code=1)
+    assert found["servers"][0]["status"] == "warn"
+    assert {one["id"]: one["level"] for one in found["flagged"]} == {
+        "notes/read_note": "quarantine",
+        "notes/add_note": "warn",
+    }
+    assert found["flagged"][0]["to_do"].startswith("shortlist trust approve notes/")
+
+
+def test_the_doctor_takes_one_thing_at_a_time(run, mcp_json, servers):
+    path = mcp_json({})
+    assert "not several" in run("doctor", "--config", path, "--tools", servers, code=2).output
+    assert "--config" in run("doctor", "--settings", path, code=2).output
