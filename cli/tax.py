@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .configured import ServersOption, SettingsOption
 from .console import counted, plain_table, show, write_json
 from .options import EncodingOption, JsonOption
 from .source import catalog_of, is_index, read_catalog
@@ -28,15 +29,28 @@ def register(app: typer.Typer) -> None:
 
 def tax(
     source: Annotated[
-        Path,
+        Path | None,
         typer.Argument(metavar="TOOLS_OR_INDEX", help="A file or folder of tools, or an index."),
-    ],
+    ] = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="Tools a selection holds.")] = 10,
     top: Annotated[int, typer.Option("--top", min=0, help="Heaviest tools to name.")] = 10,
     encoding: EncodingOption = "cl100k_base",
     as_json: JsonOption = False,
 ) -> None:
-    """Count what tool definitions cost every turn, and what a selection would cost instead."""
+    """Count what tool definitions cost every turn, and what a selection would cost instead.
+
+    With --config, the tools are those of the servers of the file, and what shortlist costs is
+    measured at a gateway over them.
+    """
+    if (source is None) == (config is None):
+        raise typer.BadParameter("give TOOLS_OR_INDEX or --config FILE")
+    if config is not None:
+        _tax_of_servers(config, settings, top, as_json=as_json)
+        return
+    if source is None or settings is not None:
+        raise typer.BadParameter("--settings: goes with --config")
     from .token_tax import token_tax
 
     catalog = read_catalog(source, None) if is_index(source) else catalog_of([source])
@@ -46,8 +60,18 @@ def tax(
         return
     parts: list[Any] = [server_table(found), ""]
     if top and found.tools:
-        parts += [_tool_table(found, top), ""]
+        parts += [tool_table(found, top), ""]
     show(*parts, before_and_after(found), how_counted(found))
+
+
+def _tax_of_servers(config: Path, settings: Path | None, top: int, *, as_json: bool) -> None:
+    from .configured_tax import configured_json, configured_tax, show_configured
+
+    found, cost, problems = configured_tax(config, settings)
+    if as_json:
+        write_json(configured_json(found, cost, problems, top))
+    else:
+        show_configured(found, cost, problems, top)
 
 
 def tax_json(found: TokenTax, top: int) -> dict[str, Any]:
@@ -123,7 +147,8 @@ def how_counted(found: TokenTax) -> Text:
     )
 
 
-def _tool_table(found: TokenTax, top: int) -> Table:
+def tool_table(found: TokenTax, top: int) -> Table:
+    """The largest definitions."""
     table = plain_table("heaviest tools", "tokens", right={"tokens"})
     for tool, tokens in found.heaviest(top):
         table.add_row(tool, f"{tokens:,}")

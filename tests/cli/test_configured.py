@@ -9,7 +9,6 @@ from time import monotonic
 
 import pytest
 
-
 SERVERS = Path(__file__).parent.parent / "gateway"
 SECRET = "token-VALUE-4711"
 
@@ -110,3 +109,51 @@ def test_the_doctor_takes_one_thing_at_a_time(run, mcp_json, servers):
     path = mcp_json({})
     assert "not several" in run("doctor", "--config", path, "--tools", servers, code=2).output
     assert "--config" in run("doctor", "--settings", path, code=2).output
+
+
+def test_the_tax_of_a_set_up_counts_its_servers_and_what_a_client_of_shortlist_reads(
+    run, run_json, mcp_json
+):
+    path = mcp_json({"sums": SUMS, "notes": NOTES, "broken": BROKEN}, pass_through=0)
+    found = run_json("tax", "--config", path)
+    assert found["tools"] == 6
+    assert found["tokens_now"] == sum(one["tokens"] for one in found["heaviest"])
+    assert {name: one["tools"] for name, one in found["servers"].items()} == {
+        "sums": 4,
+        "notes": 2,
+    }
+    assert sum(one["tokens"] for one in found["servers"].values()) == found["tokens_now"]
+    assert set(found["not_counted"]) == {"broken"}
+    cost = found["with_shortlist"]
+    assert (cost["tools"], cost["passed_through"]) == (5, False)
+    assert 200 < cost["tokens"] < 900
+    assert cost["searches_measured"] == 5  # the quarantined tool is not searched for
+    assert cost["search_answer"] > 10
+    assert cost["definition"] > 20
+    parts = cost["tokens"] + cost["search_answer"] + cost["definition"]
+    assert cost["tokens_with_a_search"] == pytest.approx(parts, abs=1)
+    shown = run("tax", "--config", path)
+    assert "not counted: broken" in shown.stderr
+    text = " ".join(shown.stdout.split())
+    assert f"all 6 definitions, as now {found['tokens_now']:,}" in text
+    assert f"with shortlist: 5 tools {cost['tokens']:,}" in text
+    # Both servers that work are known from the first command.
+    assert "starting 1 server whose tools are not known yet" in shown.stderr
+
+
+def test_few_definitions_are_passed_through_and_cost_what_they_cost(run, run_json, mcp_json):
+    path = mcp_json({"sums": SUMS})
+    cost = run_json("tax", "--config", path)["with_shortlist"]
+    assert (cost["passed_through"], cost["tools"], cost["searches_measured"]) == (True, 4, 0)
+    assert "nothing to save" in run("tax", "--config", path).stdout
+
+
+def test_a_set_up_without_any_tool_is_an_error_that_says_why(run, mcp_json):
+    text = run("tax", "--config", mcp_json({"broken": BROKEN}), code=1).stderr
+    assert "no server lists a tool: broken: " in text
+
+
+def test_the_tax_is_of_a_file_of_tools_or_of_a_configuration(run, mcp_json, servers):
+    assert "TOOLS_OR_INDEX" in run("tax", code=2).output
+    assert "TOOLS_OR_INDEX" in run("tax", servers, "--config", mcp_json({}), code=2).output
+    assert "--config" in run("tax", servers, "--settings", servers, code=2).output
