@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CatalogError
 from .configured import fleet_of, logs_silenced, read_configured
 from .console import counted, note, plain_table, show
-from .tax import server_table, tool_table
+from .tax_tables import server_table, tool_table
 from .token_tax import TokenTax
 
 if TYPE_CHECKING:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 """Servers and tools shown; the JSON holds all."""
+_NAME = 24
+"""Columns of a server's name."""
 
 
 def register(app: typer.Typer) -> None:
@@ -89,7 +91,7 @@ def _parts(found: EventStats) -> Iterator[Any]:
 
 
 def _tokens(found: EventStats) -> Table:
-    table = plain_table("tokens, once per conversation", "", "", right={""})
+    table = plain_table("tokens, each conversation counted once", "", "", right={""})
     table.columns[1].justify = "right"
     table.columns[2].justify = "left"
     table.add_row("definitions of all tools", f"{found.defined:,}", "")
@@ -121,8 +123,10 @@ def _counts(title: str, counts: Counter[str]) -> Table:
 
 
 def _servers(found: EventStats) -> Table:
-    numbers = ("calls", "p50 ms", "p95 ms", "unanswered", "starts", "failures")
+    numbers = ("calls", "p50 ms", "p95 ms", "lost", "starts", "fails")
     table = plain_table("slowest servers", *numbers, right=set(numbers))
+    first = table.columns[0]
+    first.no_wrap, first.max_width, first.overflow = True, _NAME, "ellipsis"
     for name, one in found.slowest()[:_SHOWN]:
         told = one.to_dict()
         table.add_row(
@@ -142,5 +146,5 @@ def _ms(value: float | None) -> str:
 
 
 def _minute(at: str | None) -> str:
-    """A time as it is written, without its seconds."""
+    """A time as it is recorded, without its seconds."""
     return (at or "")[:16].replace("T", " ")

@@ -62,7 +62,7 @@ class CatalogEvent:
     Args:
         place: where and when.
         catalog: fingerprint of the version.
-        tools: tool id to the tokens of its definition.
+        tools: id of each tool that is not quarantined, to the tokens of its definition.
     """
 
     kind: ClassVar[str] = "catalog"

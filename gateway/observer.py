@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -50,19 +50,23 @@ class Observer:
         """Record what is still being counted."""
         self._counting.shutdown()
 
-    def listed(self, client: ClientSession, tools: list[types.Tool]) -> None:
+    def listed(
+        self, client: ClientSession, tools: list[types.Tool], quarantined: Collection[str]
+    ) -> None:
         """Record which tools a client sees, once its session has asked for the first time.
 
         Args:
             client: who asked.
             tools: as they were given.
+            quarantined: ids of tools that nobody is offered.
         """
         if self._recorder is None:
             return
         view, place = client.session.view(), self._place(client)
         permitted = [tool.id for tool in view.tools()]
+        held = frozenset(quarantined)
         counted = self._counting.submit(
-            self._count, view.catalog, permitted, tools, place, client.name
+            self._count, view.catalog, held, permitted, tools, place, client.name
         )
         counted.add_done_callback(_log_failure)
 
@@ -195,6 +199,7 @@ class Observer:
     def _count(
         self,
         catalog: Catalog,
+        quarantined: frozenset[str],
         permitted: list[str],
         tools: list[types.Tool],
         place: Place,
@@ -205,7 +210,8 @@ class Observer:
         counts = self._tokens.of(catalog)
         if catalog.fingerprint != self._recorded_catalog:
             self._recorded_catalog = catalog.fingerprint
-            self._recorder(CatalogEvent(place, catalog.fingerprint, counts))
+            offered = {one: count for one, count in counts.items() if one not in quarantined}
+            self._recorder(CatalogEvent(place, catalog.fingerprint, offered))
         self._recorder(
             ListEvent(
                 place=place,

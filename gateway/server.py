@@ -89,7 +89,7 @@ class Gateway:
         client = self._client(context)
         if client.listed is None:
             client.listed = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
-            self.observer.listed(client, client.listed)
+            self.observer.listed(client, client.listed, self.fleet.engine.quarantined)
         return types.ListToolsResult(tools=client.listed)
 
     async def _call_tool(
