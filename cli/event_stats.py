@@ -17,7 +17,7 @@ class ServerStats:
 
     Args:
         run_ms: milliseconds of each call that reached it.
-        failed_calls: calls that it did not answer.
+        failed_calls: calls that it did not answer or refused.
         start_ms: milliseconds of each start.
         failures: how often it did not start or ended by itself.
     """

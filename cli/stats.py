@@ -123,7 +123,7 @@ def _counts(title: str, counts: Counter[str]) -> Table:
 
 
 def _servers(found: EventStats) -> Table:
-    numbers = ("calls", "p50 ms", "p95 ms", "lost", "starts", "fails")
+    numbers = ("calls", "failed", "p50 ms", "p95 ms", "starts", "failures")
     table = plain_table("slowest servers", *numbers, right=set(numbers))
     first = table.columns[0]
     first.no_wrap, first.max_width, first.overflow = True, _NAME, "ellipsis"
@@ -132,9 +132,9 @@ def _servers(found: EventStats) -> Table:
         table.add_row(
             name,
             f"{told['calls']:,}",
+            f"{one.failed_calls:,}",
             _ms(told["p50_ms"]),
             _ms(told["p95_ms"]),
-            f"{one.failed_calls:,}",
             f"{told['starts']:,}",
             f"{one.failures:,}",
         )
@@ -142,7 +142,9 @@ def _servers(found: EventStats) -> Table:
 
 
 def _ms(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.1f}"
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
 def _minute(at: str | None) -> str:

@@ -193,7 +193,7 @@ class RunEvent:
         client: name of the profile.
         server: that has the tool; "" where there is no such tool.
         outcome: `ok`; `tool_error`, the tool answered with an error; `server_error`, the server
-            did not answer; `cancelled`; else the status of the check.
+            did not answer or refused; `cancelled`; else the status of the check.
         run_ms: milliseconds that the server took, None where it was not asked.
         sent: characters of the arguments as JSON.
         received: characters of the result's content.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from time import monotonic
 from typing import Any
 
 import mcp.types as types
@@ -26,12 +27,17 @@ from .events import (
 from .sessions import ClientSession
 
 _LOG = logging.getLogger("shortlist.gateway")
+#: Seconds without a request after which requests without a session are another conversation.
+_PAUSE_S = 1_800.0
 #: Session of the events that belong to no client.
 GATEWAY = "gateway"
 
 
 class Observer:
     """Makes the gateway's events. Without sinks it does nothing.
+
+    Requests over HTTP that belong to no session are one conversation of their profile, until half
+    an hour passes without any.
 
     Args:
         sinks: take each event; one that raises fails no request.
@@ -43,6 +49,10 @@ class Observer:
         self._content = content
         self._tokens = DefinitionTokens()
         self._recorded_catalog = ""
+        #: Profile to the conversation of its requests without a session, and when the last came.
+        self._sessionless: dict[str, tuple[str, float]] = {}
+        #: Profile to the last conversation whose list was recorded.
+        self._listed: dict[str, str] = {}
         # Counting hundreds of definitions takes a second, which no client should wait for.
         self._counting = ThreadPoolExecutor(1, "shortlist-events")
 
@@ -53,7 +63,7 @@ class Observer:
     def listed(
         self, client: ClientSession, tools: list[types.Tool], quarantined: Collection[str]
     ) -> None:
-        """Record which tools a client sees, once its session has asked for the first time.
+        """Record which tools a client sees; of requests without a session, once a conversation.
 
         Args:
             client: who asked.
@@ -62,7 +72,11 @@ class Observer:
         """
         if self._recorder is None:
             return
-        view, place = client.session.view(), self._place(client)
+        place = self._place(client)
+        if not client.lasting and place.session == self._listed.get(client.name):
+            return
+        self._listed[client.name] = place.session
+        view = client.session.view()
         permitted = [tool.id for tool in view.tools()]
         held = frozenset(quarantined)
         counted = self._counting.submit(
@@ -192,8 +206,13 @@ class Observer:
             self._recorder(ServerEvent(place, name, state, ms, tools, problem))
 
     def _place(self, client: ClientSession) -> Place:
-        # Requests without a session are counted as one conversation of their profile.
-        name = client.session.id if client.lasting else f"{client.name}:requests"
+        if client.lasting:
+            return Place.now(client.session.id, client.searches)
+        now = monotonic()
+        name, last = self._sessionless.get(client.name, ("", -_PAUSE_S))
+        if now - last >= _PAUSE_S:
+            name = client.session.id
+        self._sessionless[client.name] = name, now
         return Place.now(name, client.searches)
 
     def _count(

@@ -118,7 +118,7 @@ def test_the_text_fits_the_terminal(run, events, monkeypatch, width):
         "saved 1,050 52%",
         "misses 4 80%",
         "server error 1 25%",
-        "b 1 900.0 900.0 1 0 1",
+        "b 1 1 900 900 0 1",
         "tools never found: 1 of 4",
         "b/never",
     ):

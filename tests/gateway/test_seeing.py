@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 
+from shortlist.gateway import observer as observing
 from shortlist.gateway.fleet import Fleet
 from shortlist.gateway.http import serve_http
 from shortlist.gateway.logs import log_opener
@@ -322,7 +323,7 @@ async def test_health_names_no_server(tmp_path):
     assert answer.json() == {"status": "ok", "servers": {"started": 1}}
 
 
-async def test_requests_without_a_session_are_one_conversation_of_their_profile(tmp_path):
+async def test_requests_without_a_session_are_one_conversation_until_a_pause(tmp_path, monkeypatch):
     path = tmp_path / "events.jsonl"
     fleet, observer = fleet_of(tmp_path, spec("one")), Observer(JsonLines(path))
     made = Gateway(fleet, Profile(pass_through=0.0), observer=observer)
@@ -334,9 +335,19 @@ async def test_requests_without_a_session_are_one_conversation_of_their_profile(
                 await anyio.sleep(0.05)
         transport = streamable_http_client(f"http://127.0.0.1:{ports[0]}/mcp")
         async with Client(transport) as client:
+            for _ in range(3):
+                await client.list_tools()
             await client.call_tool("search_tools", {"query": "add two numbers"})
             given = {"name": "one/add_numbers", "arguments": {"first": 1, "second": 2}}
             await client.call_tool("call_tool", given)
+            assert len(made.sessions) == 0
+            monkeypatch.setattr(observing, "_PAUSE_S", 0.0)
+            await client.call_tool("call_tool", given)
         group.cancel_scope.cancel()
+    await anyio.to_thread.run_sync(observer.close)
     found = by_kind(path)
-    assert found["search"][0]["session"] == found["call"][0]["session"]
+    first, later = found["call"]
+    assert first["session"] == found["search"][0]["session"] == found["list"][0]["session"]
+    # Each request asks for a list of its own, which is read once.
+    assert sum(one["session"] == first["session"] for one in found["list"]) == 1
+    assert later["session"] != first["session"]
