@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
 
+import shortlist
 from shortlist.gateway import observer as observing
 from shortlist.gateway.fleet import Fleet
 from shortlist.gateway.http import serve_http
@@ -351,3 +353,28 @@ async def test_requests_without_a_session_are_one_conversation_until_a_pause(tmp
     # Each request asks for a list of its own, which is read once.
     assert sum(one["session"] == first["session"] for one in found["list"]) == 1
     assert later["session"] != first["session"]
+
+
+async def test_the_page_names_every_field_of_every_event(tmp_path):
+    path = tmp_path / "events.jsonl"
+    async with gateway(fleet_of(tmp_path, spec("one")), JsonLines(path)) as client:
+        await use(client)
+    page = (Path(shortlist.__file__).parent / "docs" / "events.md").read_text(encoding="utf-8")
+    head = {"kind", "turn_id", "session", "turn", "at"}
+    of_a_check = {"tool", "status", "denied", "nearest", "problems", "ms"}
+    for kind, rows in by_kind(path).items():
+        (line,) = re.findall(
+            rf"^\| `{kind}`(?: adds)? \| [^|`]*(?:`\w+` \w+)? \| (.*) \|$", page, re.M
+        )
+        fields = [name for name in rows[0] if name not in head]
+        if kind == "call":
+            fields = [name for name in fields if name not in of_a_check]
+        assert re.findall(r"`(\w+)`", line) == fields, kind
+
+
+async def test_the_page_names_every_metric(tmp_path):
+    page = (Path(shortlist.__file__).parent / "docs" / "observing.md").read_text(encoding="utf-8")
+    text = Metrics(fleet_of(tmp_path), lambda: 0).text().decode()
+    for name in re.findall(r"^# TYPE (shortlist_\w+)", text, re.M):
+        if not name.endswith("_created"):
+            assert name in page, name
