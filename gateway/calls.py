@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-from time import perf_counter
 from typing import Any
 
 import anyio
@@ -11,9 +9,8 @@ import mcp.types as types
 from mcp.server.context import ServerRequestContext
 
 from ..catalog import Tool
-from .events import Outcome
+from .call_watch import CallWatch
 from .fleet import Fleet
-from .observer import Observer
 from .sessions import ClientSession
 
 Context = ServerRequestContext[Any, Any]
@@ -26,34 +23,25 @@ async def call_through(
     name: str,
     arguments: Any,
     meta: Any,
-    *,
-    observer: Observer,
+    watch: CallWatch,
 ) -> types.CallToolResult:
     """A call through to the server that has the tool, if it is permitted and fits."""
     asked = _meant(fleet, client, name)
-    start = perf_counter()
     verdict = await anyio.to_thread.run_sync(client.session.check, asked, arguments)
-    checked = perf_counter()
-    seen = partial(observer.called, client, verdict, check_ms=(checked - start) * 1e3)
+    watch.checked(verdict)
     if not verdict.passed or verdict.tool is None:
-        seen()
         return error_result(verdict.text)
     tool = verdict.tool
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
         await context.session.report_progress(done, total, message)
 
-    ok, result = False, None
-    outcome: Outcome = "cancelled"
+    ok = False
     try:
         result = await fleet.call(tool, verdict.arguments, meta=meta, progress=progress)
         ok = not result.is_error
-        outcome = "ok" if ok else "tool_error"
-    except Exception:
-        outcome = "server_error"
-        raise
+        watch.answered(result)
     finally:
-        seen(outcome=outcome, run_ms=(perf_counter() - checked) * 1e3, result=result)
         with anyio.CancelScope(shield=True):
             record = client.session.result
             await anyio.to_thread.run_sync(lambda: record(tool.id, "", ok=ok))

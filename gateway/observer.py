@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from time import monotonic
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import monotonic, perf_counter
 from typing import Any
 
 import mcp.types as types
@@ -14,23 +17,71 @@ from ..catalog import Catalog
 from ..gating.verdict import Verdict
 from ..session import CallEvent, EventSink, Recorder
 from ..session.event import Place
+from ..view import View
+from .call_watch import CallWatch
 from .definition_tokens import DefinitionTokens, characters, shown_tokens, text_tokens
 from .events import (
     CatalogEvent,
     DetailsEvent,
     ListEvent,
-    Outcome,
     RunEvent,
     SearchEvent,
     ServerEvent,
 )
-from .sessions import ClientSession
+from .gateway_settings import DEFAULT_PROFILE
+from .meta_tools import DETAILS, SEARCH
+from .sessions import KEPT
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds without a request after which requests without a session are another conversation.
 _PAUSE_S = 1_800.0
 #: Session of the events that belong to no client.
 GATEWAY = "gateway"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who sent a request.
+
+    Args:
+        session: id of its session.
+        client: name of the client's profile.
+        lasting: whether later requests belong to the same session.
+    """
+
+    session: str
+    client: str
+    lasting: bool
+
+    @classmethod
+    def of(cls, request: Any, session: str) -> Asker:
+        """Who sent a request.
+
+        Args:
+            request: over HTTP; None on stdin and stdout.
+            session: id of its session.
+        """
+        if request is None:
+            return cls(session, DEFAULT_PROFILE, lasting=True)
+        profile = request.scope.get("shortlist.profile") or DEFAULT_PROFILE
+        return cls(session, profile, lasting=bool(request.headers.get("mcp-session-id")))
+
+
+@dataclass(slots=True)
+class Request:
+    """A call of a tool that is being answered."""
+
+    answer: types.CallToolResult = field(
+        default_factory=lambda: types.CallToolResult(content=[], is_error=True)
+    )
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """What is known of a conversation: how often it searched, and whether its list is recorded."""
+
+    searches: int = 0
+    listed: bool = False
 
 
 class Observer:
@@ -49,10 +100,9 @@ class Observer:
         self._content = content
         self._tokens = DefinitionTokens()
         self._recorded_catalog = ""
+        self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
         #: Profile to the conversation of its requests without a session, and when the last came.
         self._sessionless: dict[str, tuple[str, float]] = {}
-        #: Profile to the last conversation whose list was recorded.
-        self._listed: dict[str, str] = {}
         # Counting hundreds of definitions takes a second, which no client should wait for.
         self._counting = ThreadPoolExecutor(1, "shortlist-events")
 
@@ -61,133 +111,61 @@ class Observer:
         self._counting.shutdown()
 
     def listed(
-        self, client: ClientSession, tools: list[types.Tool], quarantined: Collection[str]
+        self,
+        asker: Asker,
+        view: View,
+        tools: Sequence[types.Tool],
+        quarantined: Collection[str],
     ) -> None:
-        """Record which tools a client sees; of requests without a session, once a conversation.
+        """Record which tools a client sees, once a conversation.
 
         Args:
-            client: who asked.
+            asker: who asked.
+            view: what the client may use.
             tools: as they were given.
             quarantined: ids of tools that nobody is offered.
         """
         if self._recorder is None:
             return
-        place = self._place(client)
-        if not client.lasting and place.session == self._listed.get(client.name):
+        name, conversation = self._conversation(asker)
+        if conversation.listed:
             return
-        self._listed[client.name] = place.session
-        view = client.session.view()
-        permitted = [tool.id for tool in view.tools()]
-        held = frozenset(quarantined)
+        conversation.listed = True
+        place = Place.now(name, conversation.searches)
+        permitted, held = [tool.id for tool in view.tools()], frozenset(quarantined)
         counted = self._counting.submit(
-            self._count, view.catalog, held, permitted, tools, place, client.name
+            self._count, view.catalog, held, permitted, tools, place, asker.client
         )
         counted.add_done_callback(_log_failure)
 
-    def searched(
-        self,
-        client: ClientSession,
-        arguments: Mapping[str, Any],
-        result: types.CallToolResult,
-        ms: float,
-    ) -> None:
-        """Record a search.
+    @contextmanager
+    def request(
+        self, asker: Asker, params: types.CallToolRequestParams, watch: CallWatch
+    ) -> Iterator[Request]:
+        """Record a search, a request for definitions or a call, once it is answered.
 
         Args:
-            client: who searched.
-            arguments: of `search_tools`.
-            result: the answer.
-            ms: milliseconds it took.
+            asker: who asked.
+            params: what for.
+            watch: notes of the call that it may carry.
+
+        Yields:
+            Where to put the answer.
         """
-        if self._recorder is None:
-            return
-        client.searches += 1
-        told = result.structured_content or {}
-        query, server = str(arguments.get("query", "")), arguments.get("server")
-        self._recorder(
-            SearchEvent(
-                place=self._place(client),
-                client=client.name,
-                query=self._recorder.hashed(query),
-                # A name that is no server's is the model's own words.
-                server=server if told and isinstance(server, str) else None,
-                tier=str(told.get("tier", "")),
-                found=tuple((one["name"], one["score"]) for one in told.get("tools", ())),
-                abstained=bool(told.get("abstained")),
-                reason=told.get("reason"),
-                starting=len(told.get("starting", ())),
-                quarantined=int(told.get("quarantined", 0)),
-                tokens=text_tokens(result),
-                ms=ms,
-                content={"query": query} if self._content else None,
-            )
-        )
-
-    def described(self, client: ClientSession, result: types.CallToolResult, ms: float) -> None:
-        """Record that definitions were asked for.
-
-        Args:
-            client: who asked.
-            result: the answer.
-            ms: milliseconds it took.
-        """
-        if self._recorder is None:
-            return
-        rows = (result.structured_content or {}).get("tools", ())
-        errors = [row.get("error") for row in rows]
-        self._recorder(
-            DetailsEvent(
-                place=self._place(client),
-                client=client.name,
-                found=tuple(row["name"] for row in rows if "error" not in row),
-                denied=errors.count("denied"),
-                unknown=errors.count("unknown"),
-                tokens=text_tokens(result),
-                ms=ms,
-            )
-        )
-
-    def called(
-        self,
-        client: ClientSession,
-        verdict: Verdict,
-        *,
-        check_ms: float,
-        outcome: Outcome | None = None,
-        run_ms: float | None = None,
-        result: types.CallToolResult | None = None,
-    ) -> None:
-        """Record a call of a tool.
-
-        Args:
-            client: who called.
-            verdict: whether the call could go ahead.
-            check_ms: milliseconds that the check took.
-            outcome: what the call came to; the status of the check when absent.
-            run_ms: milliseconds that the server took.
-            result: the server's answer.
-        """
-        if self._recorder is None:
-            return
-        tool = verdict.tool
-        status: Any = verdict.status
-        content = None
-        if self._content and result is not None:
-            shown = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-            content = {"arguments": verdict.arguments, "result": shown}
-        place = self._place(client)
-        self._recorder(
-            RunEvent(
-                check=CallEvent.of(verdict, place, ms=check_ms, content=self._content),
-                client=client.name,
-                server="" if tool is None else tool.server or "",
-                outcome=status if outcome is None else outcome,
-                run_ms=run_ms,
-                sent=characters(verdict.arguments),
-                received=0 if result is None else _content_characters(result),
-                content=content,
-            )
-        )
+        request, start = Request(), perf_counter()
+        try:
+            yield request
+        finally:
+            watch.end()
+            if self._recorder is not None:
+                ms = (perf_counter() - start) * 1e3
+                if watch.verdict is not None:
+                    self._called(self._recorder, asker, watch, watch.verdict)
+                elif params.name == SEARCH:
+                    arguments = params.arguments or {}
+                    self._searched(self._recorder, asker, arguments, request.answer, ms)
+                elif params.name == DETAILS:
+                    self._described(self._recorder, asker, request.answer, ms)
 
     def server(
         self, name: str, state: str, *, ms: float | None, tools: int, problem: str | None
@@ -205,22 +183,98 @@ class Observer:
             place = Place.now(GATEWAY, 0)
             self._recorder(ServerEvent(place, name, state, ms, tools, problem))
 
-    def _place(self, client: ClientSession) -> Place:
-        if client.lasting:
-            return Place.now(client.session.id, client.searches)
-        now = monotonic()
-        name, last = self._sessionless.get(client.name, ("", -_PAUSE_S))
-        if now - last >= _PAUSE_S:
-            name = client.session.id
-        self._sessionless[client.name] = name, now
-        return Place.now(name, client.searches)
+    def _searched(
+        self,
+        record: Recorder,
+        asker: Asker,
+        arguments: Mapping[str, Any],
+        result: types.CallToolResult,
+        ms: float,
+    ) -> None:
+        name, conversation = self._conversation(asker)
+        conversation.searches += 1
+        told = result.structured_content or {}
+        query, server = str(arguments.get("query", "")), arguments.get("server")
+        record(
+            SearchEvent(
+                place=Place.now(name, conversation.searches),
+                client=asker.client,
+                query=record.hashed(query),
+                # A name that is no server's is the model's own words.
+                server=server if told and isinstance(server, str) else None,
+                tier=str(told.get("tier", "")),
+                found=tuple((one["name"], one["score"]) for one in told.get("tools", ())),
+                abstained=bool(told.get("abstained")),
+                reason=told.get("reason"),
+                starting=len(told.get("starting", ())),
+                quarantined=int(told.get("quarantined", 0)),
+                tokens=text_tokens(result),
+                ms=ms,
+                content={"query": query} if self._content else None,
+            )
+        )
+
+    def _described(
+        self, record: Recorder, asker: Asker, result: types.CallToolResult, ms: float
+    ) -> None:
+        rows = (result.structured_content or {}).get("tools", ())
+        errors = [row.get("error") for row in rows]
+        record(
+            DetailsEvent(
+                place=self._place(asker),
+                client=asker.client,
+                found=tuple(row["name"] for row in rows if "error" not in row),
+                denied=errors.count("denied"),
+                unknown=errors.count("unknown"),
+                tokens=text_tokens(result),
+                ms=ms,
+            )
+        )
+
+    def _called(self, record: Recorder, asker: Asker, watch: CallWatch, verdict: Verdict) -> None:
+        tool, result = verdict.tool, watch.result
+        content = None
+        if self._content and result is not None:
+            shown = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            content = {"arguments": verdict.arguments, "result": shown}
+        place = self._place(asker)
+        record(
+            RunEvent(
+                check=CallEvent.of(verdict, place, ms=watch.check_ms, content=self._content),
+                client=asker.client,
+                server="" if tool is None else tool.server or "",
+                outcome=watch.outcome,
+                run_ms=watch.run_ms,
+                sent=characters(verdict.arguments),
+                received=0 if result is None else _content_characters(result),
+                content=content,
+            )
+        )
+
+    def _conversation(self, asker: Asker) -> tuple[str, _Conversation]:
+        """The conversation that a request belongs to, with its name."""
+        name = asker.session
+        if not asker.lasting:
+            now = monotonic()
+            before, last = self._sessionless.get(asker.client, ("", -_PAUSE_S))
+            name = before if now - last < _PAUSE_S else name
+            self._sessionless[asker.client] = name, now
+        found = self._conversations.setdefault(name, _Conversation())
+        self._conversations.move_to_end(name)
+        if len(self._conversations) > KEPT:
+            self._conversations.popitem(last=False)
+        return name, found
+
+    def _place(self, asker: Asker) -> Place:
+        name, conversation = self._conversation(asker)
+        return Place.now(name, conversation.searches)
 
     def _count(
         self,
         catalog: Catalog,
         quarantined: frozenset[str],
         permitted: list[str],
-        tools: list[types.Tool],
+        tools: Sequence[types.Tool],
         place: Place,
         client: str,
     ) -> None:

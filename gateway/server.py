@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from time import perf_counter
 from typing import Any
 
 import anyio
@@ -18,10 +17,11 @@ from ..errors import ShortlistError
 from ..gating import State
 from ..session import Session
 from . import answers
+from .call_watch import CallWatch
 from .calls import Context, call_through, error_result
 from .fleet import Fleet
 from .meta_tools import CALL, DETAILS, META_TOOLS, READ, SEARCH, meta_tools
-from .observer import Observer
+from .observer import Asker, Observer
 from .profile import Profile
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
@@ -89,39 +89,38 @@ class Gateway:
         client = self._client(context)
         if client.listed is None:
             client.listed = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
-            self.observer.listed(client, client.listed, self.fleet.engine.quarantined)
+        asker = Asker.of(context.request, client.session.id)
+        view, quarantined = client.session.view(), self.fleet.engine.quarantined
+        self.observer.listed(asker, view, client.listed, quarantined)
         return types.ListToolsResult(tools=client.listed)
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        arguments = dict(params.arguments or {})
-        client = self._client(context)
-        start = perf_counter()
-        result = await self._safely(context, client, params, arguments)
-        ms = (perf_counter() - start) * 1e3
-        if params.name not in client.direct:
-            if params.name == SEARCH:
-                self.observer.searched(client, arguments, result, ms)
-            elif params.name == DETAILS:
-                self.observer.described(client, result, ms)
-        return result
+        client, watch = self._client(context), CallWatch()
+        asker = Asker.of(context.request, client.session.id)
+        with self.observer.request(asker, params, watch) as request:
+            request.answer = await self._safely(context, client, params, watch)
+        return request.answer
 
     async def _safely(
         self,
         context: Context,
         client: ClientSession,
         params: types.CallToolRequestParams,
-        arguments: dict[str, Any],
+        watch: CallWatch,
     ) -> types.CallToolResult:
         """The answer; what goes wrong becomes an answer, too."""
+        arguments = dict(params.arguments or {})
         try:
-            return await self._answered(context, client, params.name, arguments, params.meta)
+            return await self._answered(context, client, params.name, arguments, params.meta, watch)
         except (ShortlistError, UpstreamError) as error:
+            watch.failed()
             return error_result(str(error))
         except Exception:  # noqa: BLE001
             # The text of an exception of ours must not reach a client.
             _LOG.exception("a call of %r failed", params.name)
+            watch.failed()
             return error_result("the gateway failed on this call; its log says why")
 
     async def _answered(
@@ -131,14 +130,16 @@ class Gateway:
         name: str,
         arguments: dict[str, Any],
         meta: Any,
+        watch: CallWatch,
     ) -> types.CallToolResult:
         if name in client.direct or name not in META_TOOLS:
-            return await self._call(context, client, name, arguments, meta)
+            return await call_through(self.fleet, context, client, name, arguments, meta, watch)
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
         if name == CALL:
             given = arguments.get("arguments")
-            return await self._call(context, client, arguments["name"], given, meta)
+            asked = arguments["name"]
+            return await call_through(self.fleet, context, client, asked, given, meta, watch)
         if name == READ:
             first, last = arguments.get("range", (None, None))
             text = client.results.read(arguments["id"], first, last)
@@ -159,13 +160,6 @@ class Gateway:
             ms=upstream.started_ms if state is UpstreamState.STARTED else None,
             tools=sum(tool.server == name for tool in self.fleet.engine.catalog),
             problem=upstream.problem,
-        )
-
-    async def _call(
-        self, context: Context, client: ClientSession, name: str, arguments: Any, meta: Any
-    ) -> types.CallToolResult:
-        return await call_through(
-            self.fleet, context, client, name, arguments, meta, observer=self.observer
         )
 
 

@@ -11,7 +11,6 @@ import mcp.types as types
 
 from ..catalog import Catalog
 from ..session import Session
-from .gateway_settings import DEFAULT_PROFILE
 from .profile import Profile
 from .results import Results
 
@@ -33,12 +32,6 @@ class ClientSession:
     limited_to: Catalog | None = None
     #: Name of each tool shown directly, to its id.
     direct: dict[str, str] = field(default_factory=dict)
-    #: Name of the profile.
-    name: str = DEFAULT_PROFILE
-    #: Whether later requests belong to this session, too.
-    lasting: bool = True
-    #: How often the client searched.
-    searches: int = 0
 
 
 class ClientSessions:
@@ -77,14 +70,12 @@ class ClientSessions:
         if request is not None and not number:
             profile = self._profile(name)
             results = self._shared.setdefault(name, Results(profile.result_tokens))
-            session = self._begin(profile)
-            return ClientSession(profile, session, results, name=_named(name), lasting=False)
+            return ClientSession(profile, self._begin(profile), results)
         key = (name, number)
         held = self._held.get(key)
         if held is None:
             profile = self._profile(name)
-            results = Results(profile.result_tokens)
-            held = ClientSession(profile, self._begin(profile), results, name=_named(name))
+            held = ClientSession(profile, self._begin(profile), Results(profile.result_tokens))
             self._held[key] = held
         self._held.move_to_end(key)
         if len(self._held) > KEPT:
@@ -97,7 +88,3 @@ class ClientSessions:
 
     def _profile(self, name: str | None) -> Profile:
         return self._default if name is None else self._profiles[name]
-
-
-def _named(profile: str | None) -> str:
-    return DEFAULT_PROFILE if profile is None else profile
