@@ -34,7 +34,7 @@ class CallWatch:
         now = perf_counter()
         self.check_ms, self._at = (now - self._at) * 1e3, now
         self.verdict = verdict
-        if not verdict.passed:
+        if verdict.status != "passed":
             self.outcome = verdict.status
 
     def answered(self, result: types.CallToolResult) -> None:

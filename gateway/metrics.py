@@ -100,7 +100,9 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """What is so at the moment: servers by state, tools, sessions."""
-        states = Tally(one.state.value for one in self._fleet.upstreams.values())
+        # A copy: servers may come and go while a thread counts.
+        upstreams = list(self._fleet.upstreams.values())
+        states = Tally(one.state.value for one in upstreams)
         servers = GaugeMetricFamily("shortlist_servers", "Servers, by state", labels=["state"])
         for state in State:
             servers.add_metric([state.value], states[state.value])
