@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..gateway.client_config import ClientConfig
     from ..gateway.inspection import ServerReport
+    from ..gateway.log_tail import LogTail
     from ..trust import Flag
 
 Status = Literal["ok", "warn", "fail", "off"]
@@ -117,6 +118,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     import anyio
 
     from ..gateway.inspection import inspect_servers
+    from ..gateway.log_tail import LogTail
 
     # Nothing is searched here: no vectors are needed.
     trust = chosen.engine_config().trust
@@ -127,20 +129,19 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         if running:
             longest = max(spec.start_timeout_s for spec in running)
             note(f"starting {counted(len(running), 'server')}, for at most {longest:g} s")
+        tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
-    return ServersReport(
-        config,
-        trust.pins,
-        tuple(_checks(found, reports, fleet.engine.flags)),
-        tuple(
-            one for one in found.problems if not any(_about(one, name) for name in found.skipped)
-        ),
-        fleet.engine.flags,
-    )
+    flags = fleet.engine.flags
+    others = [one for one in found.problems if not any(_about(one, name) for name in found.skipped)]
+    servers = tuple(_checks(found, reports, flags, tails))
+    return ServersReport(config, trust.pins, servers, tuple(others), flags)
 
 
 def _checks(
-    found: ClientConfig, reports: list[ServerReport], flags: Mapping[str, Flag]
+    found: ClientConfig,
+    reports: list[ServerReport],
+    flags: Mapping[str, Flag],
+    tails: Mapping[str, LogTail],
 ) -> Iterator[ServerCheck]:
     by_name = {report.name: report for report in reports}
     for spec in found.servers:
@@ -150,13 +151,16 @@ def _checks(
             continue
         flagged = any(tool_id in flags for tool_id in report.tokens)
         status: Status = "warn" if report.problems or flagged else "ok"
+        problems = report.problems
+        if not report.available and (reason := tails[spec.name].reason()):
+            problems += (f"stderr: {reason}",)
         yield ServerCheck(
             spec.name,
             status if report.available else "fail",
             len(report.tokens),
             sum(report.tokens.values()),
             report.ms,
-            report.problems,
+            problems,
         )
     for name in found.skipped:
         own = tuple(what for one in found.problems if (what := _about(one, name)))
@@ -165,7 +169,8 @@ def _checks(
 
 def _about(problem: str, server: str) -> str:
     """What a problem of the file says of a server, "" where it is about something else."""
-    return problem.partition(f".{server}: ")[2]
+    _, named, rest = problem.partition(f".{server}")
+    return rest.lstrip(".: ") if named and rest.startswith((".", ":")) else ""
 
 
 def show_servers(report: ServersReport) -> None:

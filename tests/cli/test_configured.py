@@ -19,7 +19,11 @@ def python(*arguments: object, **more: object) -> dict:
 
 SUMS = python(SERVERS / "everything_server.py", "sums", env={"SUMS_KEY": SECRET})
 NOTES = python(SERVERS / "poisoned_server.py")
-BROKEN = python("-c", "raise SystemExit(2)")
+BROKEN = python(
+    "-c",
+    "import sys; sys.exit(f'error: \x1b[31mno database\x1b[0m for {sys.argv[1]}')",
+    SECRET,
+)
 HANGING = python("-c", "import time; time.sleep(60)", start_timeout_s=1.5)
 
 
@@ -59,6 +63,7 @@ def test_the_doctor_names_every_problem_and_waits_for_no_server(run, run_json, m
         "hanging": HANGING,
         "gone": {"url": f"http://127.0.0.1:1/{SECRET}/mcp"},
         "wrong": {"args": ["x"]},
+        "unset": {"command": "x", "env": {"KEY": "${NOT_SET_HERE}"}},
     }
     path = mcp_json(servers)
     start = monotonic()
@@ -72,8 +77,12 @@ def test_the_doctor_names_every_problem_and_waits_for_no_server(run, run_json, m
         "hanging": "fail",
         "gone": "fail",
         "wrong": "fail",
+        "unset": "fail",
     }
     assert all(by_name[name]["problems"] for name in ("broken", "hanging", "gone", "wrong"))
+    assert by_name["unset"]["problems"][0].startswith("env.KEY: the variable NOT_SET_HERE")
+    assert found["problems"] == []
+    assert by_name["broken"]["problems"][-1] == "stderr: error: no database for ***"
     text = run("doctor", "--config", path, code=1).output
     assert "shortlist logs NAME" in text
     assert SECRET not in json.dumps(found) + text
