@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from click.core import ParameterSource
 
 from .configured import ServersOption, SettingsOption
 from .console import show, write_json
@@ -23,6 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def tax(
+    context: typer.Context,
     source: Annotated[
         Path | None,
         typer.Argument(metavar="TOOLS_OR_INDEX", help="A file or folder of tools, or an index."),
@@ -42,6 +44,9 @@ def tax(
     if (source is None) == (config is None):
         raise typer.BadParameter("give TOOLS_OR_INDEX or --config FILE")
     if config is not None:
+        for name, option in (("k", "-k"), ("encoding", "--encoding")):
+            if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+                raise typer.BadParameter(f"{option}: does not go with --config")
         _tax_of_servers(config, settings, top, as_json=as_json)
         return
     if source is None or settings is not None:

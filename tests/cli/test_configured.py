@@ -166,3 +166,6 @@ def test_the_tax_is_of_a_file_of_tools_or_of_a_configuration(run, mcp_json, serv
     assert "TOOLS_OR_INDEX" in run("tax", code=2).output
     assert "TOOLS_OR_INDEX" in run("tax", servers, "--config", mcp_json({}), code=2).output
     assert "--config" in run("tax", servers, "--settings", servers, code=2).output
+    for option in (("-k", 3), ("--encoding", "o200k_base")):
+        text = run("tax", "--config", mcp_json({}), *option, code=2).output
+        assert "does not go with --config" in text
