@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from click.core import ParameterSource
 
 from .configured import ServersOption, SettingsOption
 from .console import show, write_json
@@ -45,7 +44,8 @@ def tax(
         raise typer.BadParameter("give TOOLS_OR_INDEX or --config FILE")
     if config is not None:
         for name, option in (("k", "-k"), ("encoding", "--encoding")):
-            if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            source_of = context.get_parameter_source(name)
+            if source_of is not None and source_of.name != "DEFAULT":
                 raise typer.BadParameter(f"{option}: does not go with --config")
         _tax_of_servers(config, settings, top, as_json=as_json)
         return
