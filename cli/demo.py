@@ -12,7 +12,8 @@ import typer
 
 from .console import console, plain_table, progress, show, write_json
 from .options import JsonOption
-from .tax import before_and_after, how_counted, server_table, tax_json
+from .tax import tax_json
+from .tax_tables import before_and_after, how_counted, server_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from .check import Check
+from .configured import ServersOption, SettingsOption
 from .console import plain_table, show, write_json
 from .options import IndexOption, JsonOption, SourcesOption
 from .source import read_catalog, read_source
@@ -29,9 +30,24 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    tools: SourcesOption = None, index: IndexOption = None, as_json: JsonOption = False
+    tools: SourcesOption = None,
+    index: IndexOption = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Check the installation and, where one is given, a catalog; exits with 1 if a check fails."""
+    """Check the installation and, if given, a catalog or the servers of a configuration.
+
+    With --config, every server is started, listed and stopped. Exits with 1 if a check fails, or
+    if a server or one of its tools is not served.
+    """
+    if config is not None:
+        if tools or index is not None:
+            raise typer.BadParameter("give --config, --index or --tools, not several")
+        _doctor_of_servers(config, settings, as_json=as_json)
+        return
+    if settings is not None:
+        raise typer.BadParameter("--settings: goes with --config")
     from .check_environment import check_environment
 
     if tools and index is not None:
@@ -74,6 +90,18 @@ def doctor(
     else:
         _show(checks)
     if failed:
+        raise typer.Exit(_FAILED)
+
+
+def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) -> None:
+    from .check_servers import check_servers, show_servers
+
+    report = check_servers(config, settings)
+    if as_json:
+        write_json(report.to_dict())
+    else:
+        show_servers(report)
+    if not report.ok:
         raise typer.Exit(_FAILED)
 
 

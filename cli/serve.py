@@ -35,13 +35,17 @@ def serve(
         import anyio
 
         from ..gateway.fleet import Fleet
-        from ..gateway.http import serve_http
+        from ..gateway.http import LOOPBACK, serve_http
+        from ..gateway.metrics import Metrics
+        from ..gateway.observer import Observer
         from ..gateway.server import Gateway
+        from ..gateway.telemetry import GatewaySpans
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
     from ..gateway.client_config import read_client_config
     from ..gateway.gateway_settings import read_gateway_settings
     from ..gateway.profile import Profile
+    from ..session import EventSink, JsonLines
 
     found = read_client_config(config)
     for problem in found.problems:
@@ -58,12 +62,21 @@ def serve(
     }
     # With tokens, a request over HTTP without one is refused before it has a profile.
     unnamed = Profile(servers=()) if http and tokens else None
+    sinks: list[EventSink] = [GatewaySpans()]
+    if chosen.events is not None:
+        sinks.append(JsonLines(config.parent / Path(chosen.events).expanduser()))
+    fleet = Fleet(
+        found.servers, engine_settings=dict(chosen.engine), idle_s=chosen.idle_stop_s or None
+    )
+    # Without HTTP nobody can ask for metrics.
+    metrics = Metrics(fleet, lambda: len(gateway.sessions)) if http else None
+    if metrics is not None:
+        sinks.append(metrics)
     gateway = Gateway(
-        Fleet(
-            found.servers, engine_settings=dict(chosen.engine), idle_s=chosen.idle_stop_s or None
-        ),
+        fleet,
         unnamed or Profile.of(chosen, profile, chosen.profile(profile)),
         profiles,
+        Observer(*sinks, content=chosen.event_content),
     )
     if http is None:
         anyio.run(gateway.serve_stdio)
@@ -72,16 +85,19 @@ def serve(
     if not port.isdecimal():
         raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
     address = host.strip("[]") or "127.0.0.1"
-    if address not in ("127.0.0.1", "localhost", "::1") and not tokens:
+    if address not in LOOPBACK and not tokens:
         raise typer.BadParameter(
             f"--http {http}: other machines reach this address; give each profile a token first"
         )
+    secret = chosen.metrics_token
     anyio.run(
         lambda: serve_http(
             gateway,
             address,
             int(port),
             tokens,
+            metrics=metrics,
+            metrics_token=None if secret is None else secret.get_secret_value(),
             started=lambda at: note(f"http://{address}:{at}/mcp"),
         )
     )

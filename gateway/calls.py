@@ -9,6 +9,7 @@ import mcp.types as types
 from mcp.server.context import ServerRequestContext
 
 from ..catalog import Tool
+from .call_watch import CallWatch
 from .fleet import Fleet
 from .sessions import ClientSession
 
@@ -22,10 +23,12 @@ async def call_through(
     name: str,
     arguments: Any,
     meta: Any,
+    watch: CallWatch,
 ) -> types.CallToolResult:
     """A call through to the server that has the tool, if it is permitted and fits."""
     asked = _meant(fleet, client, name)
     verdict = await anyio.to_thread.run_sync(client.session.check, asked, arguments)
+    watch.checked(verdict)
     if not verdict.passed or verdict.tool is None:
         return error_result(verdict.text)
     tool = verdict.tool
@@ -37,6 +40,7 @@ async def call_through(
     try:
         result = await fleet.call(tool, verdict.arguments, meta=meta, progress=progress)
         ok = not result.is_error
+        watch.answered(result)
     finally:
         with anyio.CancelScope(shield=True):
             record = client.session.result

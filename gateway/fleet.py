@@ -51,7 +51,14 @@ class Fleet:
         self._manifests = Manifests.default() if manifests is None else manifests
         opener = log_opener() if open_log is None else open_log
         self.upstreams = {
-            spec.name: Upstream(spec, opener, self._listed, transport=transport, idle_s=idle_s)
+            spec.name: Upstream(
+                spec,
+                opener,
+                self._listed,
+                transport=transport,
+                idle_s=idle_s,
+                on_state=self._state_changed,
+            )
             for spec in specs
             if not spec.disabled
         }
@@ -61,6 +68,8 @@ class Fleet:
         #: Server name to what is wrong with single tools that it lists.
         self.bad_tools: dict[str, list[str]] = {}
         self._updating = anyio.Lock()
+        #: Called with a server whenever it started, stopped or failed.
+        self.on_state: Callable[[Upstream], None] | None = None
         known: list[Tool] = []
         for name, upstream in self.upstreams.items():
             listing = self._manifests.read(upstream.spec)
@@ -86,6 +95,14 @@ class Fleet:
     def starting(self) -> tuple[str, ...]:
         """Names of the servers whose tools are not known yet."""
         return tuple(name for name, one in self.upstreams.items() if one.state is State.CONFIGURED)
+
+    def problems(self) -> dict[str, list[str]]:
+        """For each server, what is wrong with it or with single tools of it, one line each."""
+        found: dict[str, list[str]] = {}
+        for name, upstream in self.upstreams.items():
+            own = [] if upstream.problem is None else [upstream.problem]
+            found[name] = [*own, *self.bad_tools.get(name, ())]
+        return found
 
     async def call(
         self, tool: Tool, arguments: Mapping[str, Any], *, meta: Any = None, progress: Any = None
@@ -113,6 +130,10 @@ class Fleet:
             )
         except OSError as error:
             _LOG.warning("server %r: its list cannot be kept: %s", name, error)
+
+    def _state_changed(self, upstream: Upstream) -> None:
+        if self.on_state is not None:
+            self.on_state(upstream)
 
     def _update(self, name: str, tools: list[Tool]) -> None:
         before = [tool for tool in self.engine.catalog if tool.server == name]

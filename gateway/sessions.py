@@ -82,5 +82,9 @@ class ClientSessions:
             self._held.popitem(last=False)[1].results.clear()
         return held
 
+    def __len__(self) -> int:
+        """How many sessions are kept."""
+        return len(self._held)
+
     def _profile(self, name: str | None) -> Profile:
         return self._default if name is None else self._profiles[name]

@@ -13,6 +13,7 @@ import mcp.types as types
 from mcp import Client, MCPError
 
 from .listing import Listing, read_listing
+from .redaction import redacted
 from .server_spec import ServerSpec
 from .transport import Transport, open_transport
 
@@ -52,6 +53,7 @@ class Upstream:
         changed: awaited with the server's name and what it lists, at each start and each change.
         transport: opens the connection.
         idle_s: seconds without a call after which it is stopped; None for never.
+        on_state: called with the server whenever it started, stopped or failed.
     """
 
     def __init__(
@@ -62,8 +64,10 @@ class Upstream:
         *,
         transport: Transport = open_transport,
         idle_s: float | None = None,
+        on_state: Callable[[Upstream], None] | None = None,
     ) -> None:
         self.spec = spec
+        self._on_state = on_state
         self.state = State.CONFIGURED
         self.problem: str | None = None
         self.started_ms: float | None = None
@@ -130,10 +134,12 @@ class Upstream:
         self._failures += 1
         wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
         self._retry_at = monotonic() + wait
-        self.state, self.problem = State.FAILED, _told(error)
+        self.state, self.problem = State.FAILED, redacted(_told(error), self.spec)
         _LOG.warning("server %r: %s", self.spec.name, self.problem)
 
     async def _tell(self) -> None:
+        if self._on_state is not None:
+            self._on_state(self)
         async with self._changed_state:
             self._changed_state.notify_all()
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..catalog.text import Notes, clean_line
 from ..retrieval import Hit
@@ -335,7 +335,14 @@ class PromptEvent:
         return {"kind": self.kind, **self.place.to_dict(), **_plain(told, 6)}
 
 
-Event = TurnEvent | CallEvent | PromptEvent
+class Event(Protocol):
+    """Anything that is recorded: a decision of a session, or what a gateway did."""
+
+    kind: ClassVar[str]
+
+    @property
+    def place(self) -> Place: ...  # noqa: D102
+    def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
 def _texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
