@@ -60,7 +60,9 @@ def serve(
     unnamed = Profile(servers=()) if http and tokens else None
     gateway = Gateway(
         Fleet(
-            found.servers, engine_settings=dict(chosen.engine), idle_s=chosen.idle_stop_s or None
+            found.servers,
+            engine_settings=dict(chosen.engine),
+            idle_s=chosen.idle_stop_s or None,
         ),
         unnamed or Profile.of(chosen, profile, chosen.profile(profile)),
         profiles,
