@@ -86,7 +86,7 @@ def listed(cursor: str | None) -> dict:
 
 
 def call(number: int, name: str, arguments: dict, token: object) -> dict | None:
-    note(f"called_{name}")
+    note("called_" + name.replace("/", "_")[:50])
     if name == "sleep":
         for _ in range(arguments["steps"]):
             time.sleep(arguments["seconds"])
