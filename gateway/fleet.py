@@ -45,6 +45,7 @@ class Fleet:
     Attributes:
         engine: over the tools of all servers.
         upstreams: name to server.
+        stopped: set when `run` has ended, and with it every server.
         on_state: called with a server whenever it started, stopped or failed.
         on_change: called with a server's name whenever its tools changed.
     """
@@ -73,6 +74,7 @@ class Fleet:
         self._timeouts = dict(timeouts or {})
         self._updating = anyio.Lock()
         self._group: TaskGroup | None = None
+        self.stopped = anyio.Event()
         self.on_state: Callable[[Upstream], None] | None = None
         self.on_change: Callable[[str], None] | None = None
         self.upstreams: dict[str, Upstream] = {}
@@ -88,14 +90,17 @@ class Fleet:
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Serve until cancelled; servers whose tools are not known start at once, in parallel."""
-        async with anyio.create_task_group() as group:
-            self._group = group
-            for upstream in self.upstreams.values():
-                self._begin(upstream)
-            task_status.started()
-            for pid in await anyio.to_thread.run_sync(self._processes.sweep):
-                _LOG.warning("ended process %d, left behind by a gateway that was killed", pid)
-            await anyio.sleep_forever()
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                for upstream in self.upstreams.values():
+                    self._begin(upstream)
+                task_status.started()
+                for pid in await anyio.to_thread.run_sync(self._processes.sweep):
+                    _LOG.warning("ended process %d, left behind by a killed gateway", pid)
+                await anyio.sleep_forever()
+        finally:
+            self.stopped.set()
 
     async def reload(self, specs: Iterable[ServerSpec]) -> None:
         """Take over a changed configuration: what is the same in it goes on undisturbed.

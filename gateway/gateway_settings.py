@@ -93,6 +93,8 @@ class GatewaySettings(Section):
         operator: text that stands in the description of `search_tools`.
         code: whether the model may run code that calls tools.
         idle_stop_s: seconds without a call after which a server is stopped; None for never.
+        timeouts: seconds a call may take without a sign of progress, by ids or globs of tools; the
+            first that matches counts, in place of the limit of the server.
         engine: settings of the search engine, see `Config`.
 
     Example:
@@ -110,6 +112,9 @@ class GatewaySettings(Section):
     operator: str = Field(default="", max_length=10_000)
     code: bool = False
     idle_stop_s: float | None = Field(default=600, gt=0, allow_inf_nan=False)
+    timeouts: dict[str, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(
+        default_factory=dict
+    )
     engine: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("engine")

@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
-from mcp.client.subscriptions import SubscriptionLost
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from .changes import Rereading
 from .listing import Listing, read_listing
 from .logs import ServerLog
 from .pages import Pages
@@ -28,12 +27,6 @@ _LOG = logging.getLogger("shortlist.gateway")
 _BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
 #: Failures in a row after which calls are refused at once until the next try.
 _TRIPPED = 3
-#: Seconds between a change of a list and its reading, and at most where changes do not end.
-_SETTLED, _MOST_SETTLED = 0.2, 30.0
-#: Seconds for which a list counts as fresh at least, whatever the server says.
-_LEAST_FRESH = 60.0
-#: Seconds before changes are asked for again after the stream of them ended, and at most.
-_RELISTEN, _MOST_RELISTEN = 5.0, 300.0
 #: Lines on stdout that are no messages, of which the last are kept.
 _NOISE = 20
 
@@ -104,7 +97,7 @@ class Upstream:
         self._changed_state = anyio.Condition()
         self._woken = anyio.Event()
         self._is_lost = False
-        self._relist = False
+        self._rereading = Rereading(lambda: self._woken.set())
         self._failures = 0
         self._timeouts = 0
         self._failed_starts = 0
@@ -122,7 +115,7 @@ class Upstream:
             while not self._removed:
                 await self._wanted.wait()
                 self._wanted = anyio.Event()
-                self._is_lost = self._relist = False
+                self._is_lost = False
                 try:
                     await self._serve()
                 except Exception as error:  # noqa: BLE001 - whatever a server or its transport raises
@@ -244,7 +237,7 @@ class Upstream:
             raise UpstreamError(f"server {name!r} answered with what is no MCP result") from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             if self._is_lost or self._client is not client or _is_end(error):
-                self._wake(lost=True)
+                self._lost()
                 why = f"server {name!r} ended during the call; it starts again with the next one"
                 raise LostError(why) from error
             raise UpstreamError(f"server {name!r}: {error}") from error
@@ -276,7 +269,7 @@ class Upstream:
         self._timeouts += 1
         if self._timeouts >= _TRIPPED:
             self._timeouts = 0
-            self._wake(lost=True)
+            self._lost()
 
     def _fail(self, error: Exception) -> None:
         """Note a failure, and when to try again."""
@@ -296,7 +289,8 @@ class Upstream:
 
     async def _serve(self) -> None:
         start = monotonic()
-        pages = Pages(ended=lambda: self._wake(lost=True))
+        self._rereading = Rereading(lambda: self._woken.set())
+        pages = Pages(ended=self._lost)
         with (
             self._open_log(self.spec.name) as log,
             anyio.fail_after(self.spec.start_timeout_s) as limit,
@@ -312,7 +306,7 @@ class Upstream:
                 self.state, self.problem, self._client = State.STARTED, None, client
                 self._used = monotonic()
                 await self._tell()
-                group.start_soon(self._listen, client)
+                group.start_soon(self._rereading.listen, client)
                 await self._attend(client, pages, listing)
                 group.cancel_scope.cancel()
         self.state = State.KNOWN
@@ -323,28 +317,20 @@ class Upstream:
         Raises:
             UpstreamError: the connection was lost.
         """
-        pause, read_at, asked = _SETTLED, monotonic(), False
-        due = float("inf")
         while True:
-            now = monotonic()
-            if self._relist and not asked:
-                # The first change for a while waits a moment for others, one in a flood longer.
-                pause = min(pause * 2, _MOST_SETTLED) if now < read_at + 2 * pause else _SETTLED
-                asked, due = True, now + pause
-            elif not asked:
-                lasts = listing.fresh_s and not _tells_changes(client)
-                due = read_at + max(listing.fresh_s, _LEAST_FRESH) if lasts else float("inf")
-            idle_at = float("inf") if self._idle is None else self._used + self._idle
-            with anyio.move_on_after(max(0.01, min(due, idle_at) - now)):
+            due = self._rereading.due(client, listing.fresh_s)
+            used = monotonic() if self._calls else self._used
+            idle_at = float("inf") if self._idle is None else used + self._idle
+            with anyio.move_on_after(max(0.01, min(due, idle_at) - monotonic())):
                 await self._woken.wait()
             self._woken = anyio.Event()
             now = monotonic()
             if self._is_lost:
                 raise UpstreamError("the connection ended")
             if now >= due:
-                self._relist = asked = False
+                self._rereading.begin()
                 listing = await self._read_again(client, pages, listing)
-                read_at = monotonic()
+                self._rereading.end()
             elif not self._calls and now >= idle_at:
                 self._client = None
                 return
@@ -365,41 +351,17 @@ class Upstream:
         await self._changed(self, listing)
         return listing
 
-    async def _listen(self, client: Client) -> None:
-        """Hear of changes from a server of the era in which a client has to ask for them."""
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not _tells_changes(client):
-            return
-        wait = _RELISTEN
-        while True:
-            try:
-                async with client.listen(tools_list_changed=True) as changes:
-                    async for _ in changes:
-                        self._wake(relist=True)
-            except (MCPError, SubscriptionLost) as error:
-                _LOG.info("server %r tells no changes just now: %s", self.spec.name, error)
-            await anyio.sleep(wait)
-            wait = min(wait * 2, _MOST_RELISTEN)
-            # What changed in between was not told.
-            self._wake(relist=True)
-
     async def _heard(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            self._wake(relist=True)
+            self._rereading.changed()
 
-    def _wake(self, *, lost: bool = False, relist: bool = False) -> None:
-        if lost or (relist and not self._relist):
-            self._woken.set()
-        self._is_lost |= lost
-        self._relist |= relist
+    def _lost(self) -> None:
+        self._is_lost = True
+        self._woken.set()
 
     def _noted(self, line: str) -> None:
         self.noise.append(line)
         self.noises += 1
-
-
-def _tells_changes(client: Client) -> bool:
-    tools = client.server_capabilities.tools
-    return tools is not None and bool(tools.list_changed)
 
 
 def _is_end(error: Exception) -> bool:

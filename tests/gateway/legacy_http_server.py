@@ -20,7 +20,7 @@ TOOLS = [
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self):  # noqa: N802
+    def do_POST(self):
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         method = message["method"]
         if method != "initialize" and self.headers.get("mcp-session-id") != SESSION:
@@ -45,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.answer(200, {"error": {"code": -32601, "message": "unknown"}}, message["id"])
 
-    def do_GET(self):  # noqa: N802
+    def do_GET(self):
         self.answer(405, None)
 
     do_DELETE = do_GET  # noqa: N815

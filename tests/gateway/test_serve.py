@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
+import psutil
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 SERVER = str(Path(__file__).parent / "everything_server.py")
-pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -21,17 +24,11 @@ def anyio_backend():
     return "asyncio"
 
 
+@pytest.mark.anyio
 async def test_a_client_starts_it_and_calls_through(tmp_path):
-    config = tmp_path / "mcp.json"
     entry = {"command": sys.executable, "args": [SERVER, "sums"]}
-    own = {"pass_through": 0, "engine": {"tiers": ["lexical"]}}
-    config.write_text(json.dumps({"mcpServers": {"sums": entry}, "shortlist": own}))
-    home = {"XDG_CACHE_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": str(tmp_path / "s")}
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-c", "from shortlist.cli import main; main()", "serve", "--config", str(config)],
-        env={**os.environ, **home},
-    )
+    command, environment = serving(tmp_path, sums=entry)
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment)
     async with Client(stdio_client(parameters)) as client:
         with anyio.fail_after(60):
             found = {"tools": []}
@@ -44,3 +41,65 @@ async def test_a_client_starts_it_and_calls_through(tmp_path):
         assert (await client.call_tool("call_tool", given)).structured_content == {"result": 42}
     assert list((tmp_path / "c" / "shortlist" / "manifests").glob("*.json"))
     assert (tmp_path / "s" / "shortlist" / "logs" / "sums.log").exists()
+
+
+@pytest.mark.parametrize("over_http", [False, True])
+def test_it_stops_its_servers_when_it_is_asked_to_stop(tmp_path, over_http):
+    with started(tmp_path, over_http=over_http) as (gateway, server):
+        gateway.terminate()
+        gateway.wait(20)
+        assert not _runs(server)
+
+
+def test_what_a_killed_gateway_left_is_ended_by_the_next(tmp_path):
+    with started(tmp_path) as (gateway, server):
+        gateway.kill()
+        gateway.wait(20)
+        assert _runs(server)
+        # The manifest is known now, so that the next one starts no server of its own.
+        with started(tmp_path) as (_, same):
+            assert same == server
+            for _ in range(200):
+                if not _runs(server):
+                    break
+                time.sleep(0.05)
+            assert not _runs(server)
+
+
+def serving(tmp_path, *more, **servers):
+    """Command and environment of a gateway over these servers."""
+    config = tmp_path / "mcp.json"
+    own = {"pass_through": 0, "engine": {"tiers": ["lexical"]}}
+    config.write_text(json.dumps({"mcpServers": servers, "shortlist": own}))
+    home = {"XDG_CACHE_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": str(tmp_path / "s")}
+    program = "from shortlist.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve", "--config", str(config), *more]
+    return command, {**os.environ, **home}
+
+
+@contextmanager
+def started(tmp_path, *, over_http=False):
+    """A gateway with one server, which stays when its input ends, and the server's process id."""
+    notes = tmp_path / "notes"
+    notes.mkdir(exist_ok=True)
+    args = [str(Path(SERVER).parent / "rough_server.py"), "stays", str(notes)]
+    more = ("--http", "127.0.0.1:0") if over_http else ()
+    command, environment = serving(tmp_path, *more, one={"command": sys.executable, "args": args})
+    pipe = subprocess.PIPE
+    manifests = tmp_path / "c" / "shortlist" / "manifests"
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as gateway:
+        try:
+            for _ in range(600):
+                if list(manifests.glob("*.json")) and (notes / "pid").exists():
+                    break
+                time.sleep(0.05)
+            yield gateway, int((notes / "pid").read_text())
+        finally:
+            gateway.kill()
+
+
+def _runs(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
