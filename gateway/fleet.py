@@ -12,18 +12,20 @@ import mcp.types as types
 from anyio.abc import TaskGroup
 
 from ..catalog import Tool
-from ..engine import Engine
 from ..errors import CatalogError, ShortlistError
 from .described import START, start_tool, started_result
 from .listing import Listing
 from .logs import ServerLog, log_opener
 from .manifests import Manifests
 from .orphans import RunningProcesses
+from .saved_index import SavedIndex
 from .server_spec import ServerSpec
 from .transport import Transport, transport_over
 from .upstream import State, Upstream
 
 _LOG = logging.getLogger("shortlist.gateway")
+#: Seconds between a change of the tools and the saving of their index.
+_SETTLED = 2.0
 
 
 class Fleet:
@@ -32,7 +34,7 @@ class Fleet:
     Args:
         specs: how the servers are reached; names must differ.
         engine_settings: settings of `Config` for the engine.
-        manifests: what servers listed when they last ran.
+        manifests: what servers listed when they last ran; the index is kept beside them.
         open_log: opens the log that takes what a server's process writes to stderr.
         transport: opens connections.
         idle_s: seconds without a call after which a server is stopped; None for never.
@@ -84,7 +86,13 @@ class Fleet:
         #: Server and tool to the name by which the server calls the tool.
         self._names: dict[tuple[str, str], str] = {}
         known = [tool for spec in specs if not spec.disabled for tool in self._added(spec)]
-        self.engine = Engine.from_tools(known, **dict(engine_settings or {}))
+        self._index = SavedIndex(
+            self._manifests.folder / "index", self.upstreams, engine_settings or {}
+        )
+        self.engine = self._index.engine(known)
+        self._unsaved = anyio.Event()
+        if self.engine.encoded:
+            self._unsaved.set()
 
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
@@ -96,6 +104,7 @@ class Fleet:
                 for upstream in self.upstreams.values():
                     self._begin(upstream)
                 task_status.started()
+                group.start_soon(self._keep_index)
                 for pid in await anyio.to_thread.run_sync(self._processes.sweep):
                     _LOG.warning("ended process %d, left behind by a killed gateway", pid)
                 await anyio.sleep_forever()
@@ -224,10 +233,19 @@ class Fleet:
             if self.upstreams.get(name) is not upstream:
                 return  # it was removed from the configuration meanwhile
             await anyio.to_thread.run_sync(lambda: self._update(name, self._read(name, listing)))
+        self._unsaved.set()
         try:
             await anyio.to_thread.run_sync(self._manifests.write, upstream.spec, listing)
         except OSError as error:
             _LOG.warning("server %r: its list cannot be kept: %s", name, error)
+
+    async def _keep_index(self) -> None:
+        """Save the index a moment after it changed."""
+        while True:
+            await self._unsaved.wait()
+            await anyio.sleep(_SETTLED)
+            self._unsaved = anyio.Event()
+            await anyio.to_thread.run_sync(self._index.save, self.engine)
 
     def _update(self, name: str, tools: list[Tool]) -> None:
         before = [tool for tool in self.engine.catalog if tool.server == name]

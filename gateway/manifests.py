@@ -22,13 +22,13 @@ class Manifests:
     """Listings of servers in a folder, one file each.
 
     Args:
-        folder: made when something is written.
+        folder: of the files; made when something is written.
         offered: names of what the gateway offers to servers, such as elicitation; some servers
             list more tools to a client that offers more.
     """
 
     def __init__(self, folder: Path, offered: Iterable[str] = ()) -> None:
-        self._folder = folder
+        self.folder = folder
         self._offered = sorted(offered)
 
     @classmethod
@@ -62,7 +62,7 @@ class Manifests:
         Raises:
             OSError: the disk refuses.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         tools = [
             tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
         ]
@@ -78,7 +78,7 @@ class Manifests:
         if len(text) > _MOST_BYTES:
             return
         with NamedTemporaryFile(
-            "w", encoding="utf-8", dir=self._folder, suffix=".new", delete=False
+            "w", encoding="utf-8", dir=self.folder, suffix=".new", delete=False
         ) as file:
             file.write(text)
         Path(file.name).replace(self._path(spec))
@@ -87,4 +87,4 @@ class Manifests:
         """The file of a server; another command, address or environment is another server."""
         where = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
         parts = (spec.name, *where, self._offered)
-        return self._folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
+        return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"

@@ -156,3 +156,19 @@ async def test_a_tool_of_no_server_is_an_error(tmp_path):
         assert len(fleet.engine.catalog) == 0
         with pytest.raises(CatalogError, match="no server 'one'"):
             await fleet.call(tool, {})
+
+
+async def test_the_index_is_kept_so_that_a_start_encodes_nothing(tmp_path):
+    spec = rough(tmp_path, "one")
+    settings = {"engine_settings": {}}
+    async with running(tmp_path, spec, **settings) as fleet:
+        found = fleet.engine.search("make noise").ids
+        await until(lambda: list((tmp_path / "manifests" / "index").glob("*/CURRENT")))
+    again = fleet_of(tmp_path, spec, **settings)
+    assert again.engine.encoded == 0
+    assert again.engine.search("make noise").ids == found
+    for path in (tmp_path / "manifests" / "index").glob("*/v-*/manifest.json"):
+        path.write_text("damaged")
+    damaged = fleet_of(tmp_path, spec, **settings)
+    assert damaged.engine.encoded == len(damaged.engine.catalog)
+    assert damaged.engine.search("make noise").ids == found

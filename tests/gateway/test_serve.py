@@ -59,17 +59,68 @@ def test_what_a_killed_gateway_left_is_ended_by_the_next(tmp_path):
         # The manifest is known now, so that the next one starts no server of its own.
         with started(tmp_path) as (_, same):
             assert same == server
-            for _ in range(200):
-                if not _runs(server):
-                    break
-                time.sleep(0.05)
-            assert not _runs(server)
+            _wait(lambda: not _runs(server))
+
+
+def test_tools_are_listed_soon_after_the_start_and_no_server_starts(tmp_path):
+    """Twenty servers that ran before; the limit counts processor time, for tests run side by side."""
+    names = [f"server{number}" for number in range(20)]
+    servers = {}
+    for name in names:
+        (tmp_path / name).mkdir()
+        args = [str(Path(SERVER).parent / "rough_server.py"), "plain", str(tmp_path / name)]
+        servers[name] = {"command": sys.executable, "args": args}
+    command, environment = serving(tmp_path, **servers)
+    pipe = subprocess.PIPE
+    manifests = tmp_path / "c" / "shortlist" / "manifests"
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as first:
+        _wait(lambda: len(list(manifests.glob("*.json"))) == 20)
+        _wait(lambda: list(manifests.glob("index/*/CURRENT")))
+        first.stdin.close()
+        first.wait(30)
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as second:
+        _ask(second, 1, "initialize", **_HELLO)
+        listed = _ask(second, 2, "tools/list")
+        times = psutil.Process(second.pid).cpu_times()
+        second.stdin.close()
+        second.wait(30)
+    assert [tool["name"] for tool in listed["tools"]][:2] == ["search_tools", "get_tool_details"]
+    assert "server19 (" in listed["tools"][0]["description"]
+    assert all((tmp_path / name / "starts").read_text() == "x" for name in names)
+    sdk = subprocess.Popen([sys.executable, "-c", "import mcp.types"])
+    _, _, used = os.wait4(sdk.pid, 0)
+    sdk.returncode = 0
+    # On a machine where the SDK alone takes long, this may take twice as long.
+    limit = max(1.5, 2.2 * (used.ru_utime + used.ru_stime))
+    assert times.user + times.system < limit
+
+
+_HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+def _ask(gateway, number, method, **params):
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    gateway.stdin.write(json.dumps(message).encode() + b"\n")
+    gateway.stdin.flush()
+    return json.loads(gateway.stdout.readline())["result"]
+
+
+def _wait(true):
+    for _ in range(1_200):
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it takes too long")
 
 
 def serving(tmp_path, *more, **servers):
     """Command and environment of a gateway over these servers."""
     config = tmp_path / "mcp.json"
-    own = {"pass_through": 0, "engine": {"tiers": ["lexical"]}}
+    own = {"pass_through": 0}
     config.write_text(json.dumps({"mcpServers": servers, "shortlist": own}))
     home = {"XDG_CACHE_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": str(tmp_path / "s")}
     program = "from shortlist.cli import main; main()"
@@ -89,10 +140,7 @@ def started(tmp_path, *, over_http=False):
     manifests = tmp_path / "c" / "shortlist" / "manifests"
     with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as gateway:
         try:
-            for _ in range(600):
-                if list(manifests.glob("*.json")) and (notes / "pid").exists():
-                    break
-                time.sleep(0.05)
+            _wait(lambda: list(manifests.glob("*.json")) and (notes / "pid").exists())
             yield gateway, int((notes / "pid").read_text())
         finally:
             gateway.kill()
