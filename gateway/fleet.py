@@ -202,7 +202,8 @@ class Fleet:
             on_state=self._state_changed,
             callbacks=self._callbacks,
         )
-        self.upstreams[name] = upstream
+        # A copy, because other threads go through the servers meanwhile.
+        self.upstreams = {**self.upstreams, name: upstream}
         listing = self._manifests.read(spec)
         if listing is not None:
             upstream.state = State.KNOWN
@@ -219,7 +220,7 @@ class Fleet:
 
     def _forget(self, upstream: Upstream) -> None:
         name = upstream.spec.name
-        del self.upstreams[name]
+        self.upstreams = {key: one for key, one in self.upstreams.items() if key != name}
         self.instructions.pop(name, None)
         self.bad_tools.pop(name, None)
         self._names = {key: raw for key, raw in self._names.items() if key[0] != name}

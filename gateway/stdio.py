@@ -129,7 +129,10 @@ async def _log(process: Process, log: ServerLog) -> None:
     assert process.stderr is not None
     with suppress(*_CLOSED, anyio.EndOfStream):
         while True:
-            log.write(await process.stderr.receive())
+            data = await process.stderr.receive()
+            # A full disk must not stop the server, which waits where nobody reads its stderr.
+            with suppress(OSError):
+                log.write(data)
 
 
 def _message(line: bytes | TooLong, noise: _Noise) -> types.JSONRPCMessage | None:
@@ -168,7 +171,7 @@ class Lines:
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
-        self._parts: list[bytes] = []
+        self._line = bytearray()
         self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes | TooLong]:
@@ -180,15 +183,14 @@ class Lines:
         self._add(rest)
 
     def _add(self, part: bytes) -> None:
-        self._parts.append(part)
+        self._line += part
         self._size += len(part)
-        if self._size > self._most and sum(map(len, self._parts)) > 4 * _KEPT + len(part):
-            whole = b"".join(self._parts)
-            self._parts = [whole[:_KEPT], whole[-_KEPT:]]
+        if self._size > self._most and len(self._line) > 4 * _KEPT:
+            self._line[_KEPT:-_KEPT] = b""
 
     def _taken(self) -> bytes | TooLong:
-        whole, size = b"".join(self._parts), self._size
-        self._parts, self._size = [], 0
+        whole, size = bytes(self._line), self._size
+        self._line, self._size = bytearray(), 0
         if size <= self._most:
             return whole
         return TooLong(whole[:_KEPT], whole[-_KEPT:], size)

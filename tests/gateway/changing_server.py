@@ -29,6 +29,7 @@ async def grow(name: str, ctx: Context) -> str:
     """Add a tool of this name."""
     server.add_tool(lambda: name, name=name, description=f"Say {name}")
     await ctx.notify_tools_changed()
+    await ctx.session.send_tool_list_changed()
     return "grown"
 
 

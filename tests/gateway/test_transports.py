@@ -81,6 +81,20 @@ async def test_modern_http_tells_of_changes_and_restarts(tmp_path):
             await _comes_back(fleet, server)
 
 
+@pytest.mark.parametrize("kind", ["stdio", "http"])
+async def test_sdk_servers_in_the_older_era_tell_of_changes(tmp_path, kind):
+    older = {"callbacks": {"mode": "legacy"}}
+    if kind == "stdio":
+        args = (str(HERE / "changing_server.py"), "stdio")
+        spec = ServerSpec(name="one", transport="stdio", command=sys.executable, args=args)
+        async with running(tmp_path, spec, **older) as fleet:
+            await _calls_and_changes(fleet, "2025-11-25")
+        return
+    with listening("changing_server.py", "streamable-http") as server:
+        async with running(tmp_path, reached(server), **older) as fleet:
+            await _calls_and_changes(fleet, "2025-11-25")
+
+
 async def test_sse(tmp_path):
     with listening("changing_server.py", "sse") as server:
         async with running(tmp_path, reached(server, "sse", "sse")) as fleet:
@@ -104,8 +118,8 @@ async def test_legacy_http_whose_sessions_end_with_it(tmp_path):
             assert text_of(await call(fleet, "one/say_word", word="back")) == "back"
 
 
-async def _calls_and_changes(fleet):
-    assert fleet.upstreams["one"]._client.protocol_version == LATEST_MODERN_VERSION
+async def _calls_and_changes(fleet, version=LATEST_MODERN_VERSION):
+    assert fleet.upstreams["one"]._client.protocol_version == version
     assert text_of(await call(fleet, "one/say_word", word="hello")) == "hello"
     await anyio.sleep(0.3)
     await call(fleet, "one/grow", name="say_tree")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ import sys
 import anyio
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shortlist.gateway.logs import ROTATED_FROM, ServerLog
 from shortlist.gateway.orphans import RunningProcesses
@@ -161,16 +164,31 @@ def test_a_log_keeps_the_end_of_what_was_written(tmp_path):
     assert (tmp_path / "a.log").read_bytes() == b"last words"
 
 
-@pytest.mark.parametrize("size", [1, 7, 64, 100_000])
-def test_lines_come_whole_whatever_the_chunks(size):
-    data = b'{"a":1}\n\n{"b":' + b"2" * 500 + b"}\nrest"
-    lines = Lines(most=400)
-    got = [one for at in range(0, len(data), size) for one in lines.feed(data[at : at + size])]
-    assert got[:2] == [b'{"a":1}', b""]
-    assert isinstance(got[2], TooLong)
-    assert got[2].size == 506
-    assert got[2].head.startswith(b'{"b":2')
-    assert got[2].tail.endswith(b"2}")
+@given(
+    st.lists(st.integers(0, 30), max_size=12),
+    st.lists(st.integers(50, 60_000), min_size=1, max_size=20),
+    st.integers(0, 30_000),
+)
+def test_lines_come_whole_whatever_the_chunks(lengths, steps, most):
+    """Chunks end anywhere; a line above the limit gives its two ends and its size."""
+    given_lines = [bytes(97 + (at * 7) % 26 for at in range(size**3)) for size in lengths]
+    data = b"".join(line + b"\n" for line in given_lines) + b"rest"
+    lines, got, at = Lines(most=most), [], 0
+    for step in itertools.cycle(steps):
+        got += lines.feed(data[at : at + step])
+        at += step
+        if at >= len(data):
+            break
+    assert len(got) == len(given_lines)
+    for line, read in zip(given_lines, got, strict=True):
+        if len(line) <= most:
+            assert read == line
+        else:
+            assert isinstance(read, TooLong)
+            assert read.size == len(line)
+            assert line.startswith(read.head[:4_096])
+            assert line.endswith(read.tail[-4_096:])
+            assert min(len(read.head), len(read.tail)) >= min(len(line), 4_096)
 
 
 async def test_a_result_that_is_too_large_is_refused_and_the_server_stays(tmp_path):
