@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,9 @@ class SavedIndex:
             try:
                 return Engine.open(self._folder, tools, **self._settings)
             except StoreError as error:
+                # It is a copy of what the servers list, so that nothing is lost with it.
                 _LOG.info("the saved index is made anew: %s", error)
+                shutil.rmtree(self._folder, ignore_errors=True)
         return Engine.from_tools(tools, **self._settings)
 
     def save(self, engine: Engine) -> None:

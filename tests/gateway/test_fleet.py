@@ -169,6 +169,8 @@ async def test_the_index_is_kept_so_that_a_start_encodes_nothing(tmp_path):
     assert again.engine.search("make noise").ids == found
     for path in (tmp_path / "manifests" / "index").glob("*/v-*/manifest.json"):
         path.write_text("damaged")
-    damaged = fleet_of(tmp_path, spec, **settings)
-    assert damaged.engine.encoded == len(damaged.engine.catalog)
-    assert damaged.engine.search("make noise").ids == found
+    async with running(tmp_path, spec, **settings) as damaged:
+        assert damaged.engine.encoded == len(damaged.engine.catalog)
+        assert damaged.engine.search("make noise").ids == found
+        await until(lambda: list((tmp_path / "manifests" / "index").glob("*/CURRENT")))
+    assert fleet_of(tmp_path, spec, **settings).engine.encoded == 0
