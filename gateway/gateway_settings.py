@@ -98,6 +98,8 @@ class GatewaySettings(Section):
         event_content: whether events hold queries, arguments and results.
         metrics_token: bearer token for `/metrics`; a reference, or plain text. Without one,
             `/metrics` answers on this machine only, and only if no profile has a token.
+        timeouts: seconds a call may take without a sign of progress, by ids or globs of tools; the
+            first that matches counts, in place of the limit of the server.
         engine: settings of the search engine, see `Config`.
 
     Example:
@@ -118,6 +120,9 @@ class GatewaySettings(Section):
     events: str | None = Field(default=None, min_length=1)
     event_content: bool = False
     metrics_token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
+    timeouts: dict[str, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(
+        default_factory=dict
+    )
     engine: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("engine")

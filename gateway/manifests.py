@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -13,7 +14,7 @@ import mcp.types as types
 from .listing import Listing
 from .server_spec import ServerSpec
 
-_FORMAT = 1
+_FORMAT = 2
 _MOST_BYTES = 64_000_000
 
 
@@ -21,17 +22,20 @@ class Manifests:
     """Listings of servers in a folder, one file each.
 
     Args:
-        folder: made when something is written.
+        folder: of the files; made when something is written.
+        offered: names of what the gateway offers to servers, such as elicitation; some servers
+            list more tools to a client that offers more.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, offered: Iterable[str] = ()) -> None:
+        self.folder = folder
+        self._offered = sorted(offered)
 
     @classmethod
-    def default(cls) -> Manifests:
+    def default(cls, offered: Iterable[str] = ()) -> Manifests:
         """In the user's cache folder."""
         cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        return cls(Path(cache) / "shortlist" / "manifests")
+        return cls(Path(cache) / "shortlist" / "manifests", offered)
 
     def read(self, spec: ServerSpec) -> Listing | None:
         """What a server listed last; None where that is not known or the file is damaged."""
@@ -43,17 +47,22 @@ class Manifests:
             if saved["format"] != _FORMAT:
                 return None
             tools = tuple(types.Tool.model_validate(tool) for tool in saved["tools"])
-            return Listing(tools, str(saved["instructions"]), str(saved["version"]))
+            return Listing(
+                tools,
+                str(saved["instructions"]),
+                str(saved["version"]),
+                problems=tuple(map(str, saved["problems"])),
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def write(self, spec: ServerSpec, listing: Listing) -> None:
-        """Keep what a server lists.
+        """Keep what a server lists, unless it is very long.
 
         Raises:
             OSError: the disk refuses.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         tools = [
             tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
         ]
@@ -62,15 +71,20 @@ class Manifests:
             "server": spec.name,
             "version": listing.version,
             "instructions": listing.instructions,
+            "problems": listing.problems,
             "tools": tools,
         }
+        text = json.dumps(saved)
+        if len(text) > _MOST_BYTES:
+            return
         with NamedTemporaryFile(
-            "w", encoding="utf-8", dir=self._folder, suffix=".new", delete=False
+            "w", encoding="utf-8", dir=self.folder, suffix=".new", delete=False
         ) as file:
-            json.dump(saved, file)
+            file.write(text)
         Path(file.name).replace(self._path(spec))
 
     def _path(self, spec: ServerSpec) -> Path:
         """The file of a server; another command, address or environment is another server."""
-        parts = (spec.name, spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
-        return self._folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
+        where = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
+        parts = (spec.name, *where, self._offered)
+        return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
