@@ -133,7 +133,7 @@ async def sdk2(
     parameters = StdioServerParameters(
         command=target[0], args=list(target[1:]), env=dict(environment), cwd=cwd
     )
-    with open(os.devnull, "w") as nothing:
+    with Path(os.devnull).open("w") as nothing:
         async with Client(stdio_client(parameters, errlog=nothing)) as client:
             yield Sdk2(client)
 

@@ -49,7 +49,7 @@ def refill(work: Path) -> None:
 
 
 class _Page(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:  # noqa: N802 - the library's name
+    def do_GET(self) -> None:
         found = self.path.startswith("/page")
         self.send_response(200 if found else 404)
         self.send_header("Content-Type", "text/html")

@@ -1,4 +1,4 @@
-"""Results of a tool made comparable: times and random ids masked, the transport's own marks removed."""
+"""Results of a tool made comparable: times and random ids are masked."""
 
 from __future__ import annotations
 

@@ -21,9 +21,7 @@ async def main(words):
     if words[0].startswith("http"):
         transport = streamablehttp_client(words[0])
     else:
-        parameters = StdioServerParameters(
-            command=words[0], args=words[1:], env=dict(os.environ), cwd=os.getcwd()
-        )
+        parameters = StdioServerParameters(command=words[0], args=words[1:], env=dict(os.environ))
         transport = stdio_client(parameters)
     async with transport as streams, ClientSession(streams[0], streams[1]) as session:
         await session.initialize()

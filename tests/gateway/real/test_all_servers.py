@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+
+from shortlist.loaders.counting import bundled_counter
 
 from .clients import Caller, Inspector, Result, sdk1, sdk2
 from .gateway_process import Setup, over_http
@@ -31,39 +34,41 @@ _CLIENTS = ("sdk2", "sdk1", "inspector")
 
 @dataclass(frozen=True)
 class Real:
-    """The servers that are installed here, what they list, and a gateway that knows them."""
+    """The servers that are installed here, what they list and answer, and a gateway for them."""
 
     setup: Setup
     work: Path
+    site: str
     entries: Mapping[str, Any]
-    listed: Mapping[str, list[Result]]
     missing: tuple[str, ...]
+    listed: dict[str, list[Result]] = field(default_factory=dict)
+    answered: dict[str, list[Result]] = field(default_factory=dict)
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Real:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
     root = tmp_path_factory.mktemp("real")
-    work = root / "work"
-    refill(work)
-    found, missing = entries(SERVERS, work)
+    refill(root / "work")
+    found, missing = entries(SERVERS, root / "work")
     # No result of the calls is shortened: they are compared with those of the servers.
     setup = Setup.write(root / "home", found, {"pass_through": 0, "result_tokens": 200_000})
     with over_http(setup) as served:
         states = served.settle(_FIRST_START)
     assert set(states.values()) == {"started"}, states
-    listed = {}
-    for name, entry in found.items():
-        listed[name] = anyio.run(_tools_of, entry)
-    return Real(setup, work, found, listed, tuple(missing))
+    with local_site() as site:
+        made = Real(setup, root / "work", site, found, tuple(missing))
+        refill(made.work)
+        anyio.run(_ask_directly, made)
+        yield made
 
 
-async def _tools_of(entry: Mapping[str, Any]) -> list[Result]:
-    async with _directly(entry) as client:
-        return await client.tools()
-
-
-def _directly(entry: Mapping[str, Any]):
-    return sdk2([entry["command"], *entry["args"]], entry["env"], Path(entry["cwd"]))
+async def _ask_directly(real: Real) -> None:
+    for name, entry in real.entries.items():
+        command = [entry["command"], *entry["args"]]
+        async with sdk2(command, entry["env"], Path(entry["cwd"])) as client:
+            real.listed[name] = await client.tools()
+            made = calls(name, real.work, real.site)
+            real.answered[name] = [await client.call(*one) for one in made]
 
 
 class Front:
@@ -89,6 +94,10 @@ class Front:
     async def __aexit__(self, *failure: Any) -> None:
         await self._async.__aexit__(*failure)
         self._sync.__exit__(*failure)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"\n{line}\n")
 
 
 @pytest.mark.parametrize("name", [server.name for server in SERVERS])
@@ -127,8 +136,8 @@ def test_tools_are_found_by_the_query_written_for_them(
     with capsys.disabled():
         rows = [f"{name} {found[name]}/{count}" for name, count in sorted(asked.items())]
         total = f"{found.total()}/{asked.total()} = {found.total() / asked.total():.1%}"
-        print(f"\nfound in the first ten with {client}: {total}; " + ", ".join(rows))
-        print("missed:", ", ".join(tool for tool, rank in ranks.items() if not rank))
+        missed = ", ".join(tool for tool, rank in ranks.items() if not rank)
+        _say(f"found in the first ten with {client}: {total}; {', '.join(rows)}; missed: {missed}")
     if client != "inspector":
         assert found.total() / asked.total() >= _GOAL
 
@@ -177,46 +186,41 @@ async def _described(real: Real, client: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("client", _CLIENTS)
+@pytest.fixture(scope="module", params=_CLIENTS)
+def through(request: pytest.FixtureRequest, real: Real) -> dict[str, list[Result]]:
+    """What each server's calls give through one gateway and one of the clients."""
+    refill(real.work)
+    return anyio.run(_ask_through, real, request.param)
+
+
+async def _ask_through(real: Real, client: str) -> dict[str, list[Result]]:
+    answered: dict[str, list[Result]] = {}
+    async with Front(real, client) as front:
+        for server in real.entries:
+            answered[server] = []
+            for tool, arguments in calls(server, real.work, real.site):
+                given = {"name": f"{server}/{tool}", "arguments": arguments}
+                answered[server].append(await front.call("call_tool", given))
+    return answered
+
+
 @pytest.mark.parametrize("name", [server.name for server in SERVERS])
-def test_a_call_gives_what_the_server_gives(real: Real, name: str, client: str) -> None:
+def test_a_call_gives_what_the_server_gives(
+    real: Real, through: dict[str, list[Result]], name: str
+) -> None:
     if name not in real.entries:
         pytest.skip(f"{name} is not installed")
-    with local_site() as site:
-        made = calls(name, real.work, site)
-        if not made:
-            pytest.skip(f"{name}: none of its tools works offline")
-        refill(real.work)
-        direct = anyio.run(_direct_results, real.entries[name], made)
-        refill(real.work)
-        through = anyio.run(_results_through, real, client, name, made)
-    for (tool, _), one, other in zip(made, direct, through, strict=True):
+    made = calls(name, real.work, real.site)
+    if not made:
+        pytest.skip(f"{name}: none of its tools works without a network")
+    for (tool, _), one, other in zip(made, real.answered[name], through[name], strict=True):
         assert not one.get("isError"), (tool, one)
         assert comparable(other) == comparable(one), tool
-
-
-async def _direct_results(
-    entry: Mapping[str, Any], made: list[tuple[str, dict[str, Any]]]
-) -> list[Result]:
-    async with _directly(entry) as client:
-        return [await client.call(tool, arguments) for tool, arguments in made]
-
-
-async def _results_through(
-    real: Real, client: str, name: str, made: list[tuple[str, dict[str, Any]]]
-) -> list[Result]:
-    async with Front(real, client) as front:
-        return [
-            await front.call("call_tool", {"name": f"{name}/{tool}", "arguments": arguments})
-            for tool, arguments in made
-        ]
 
 
 def test_the_definitions_cost_less_than_900_tokens(
     real: Real, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from shortlist.loaders.counting import bundled_counter
-
     async def listed() -> list[Result]:
         async with Front(real, "sdk2") as front:
             return await front.tools()
@@ -225,6 +229,6 @@ def test_the_definitions_cost_less_than_900_tokens(
     shown = count(json.dumps(anyio.run(listed)))
     behind = count(json.dumps([tool for tools in real.listed.values() for tool in tools]))
     with capsys.disabled():
-        print(f"\ndefinitions: {shown:,} tokens in front of {behind:,}")
+        _say(f"definitions: {shown:,} tokens in front of {behind:,}")
     assert shown < 900
     assert behind > 100_000
