@@ -93,11 +93,18 @@ class Inspector:
     Args:
         target: an address, or a command and its arguments.
         environment: of the command.
+        install: whether it is installed where it is missing.
+
+    Raises:
+        NotInstalledError: it is missing.
     """
 
-    def __init__(self, target: Sequence[str], environment: Mapping[str, str]) -> None:
-        node = npm(NODE) / "node"
-        self._start = [str(node), str(npm(INSPECTOR) / "mcp-inspector"), "--cli", *target]
+    def __init__(
+        self, target: Sequence[str], environment: Mapping[str, str], *, install: bool = True
+    ) -> None:
+        node = npm(NODE, install=install) / "node"
+        program = npm(INSPECTOR, install=install) / "mcp-inspector"
+        self._start = [str(node), str(program), "--cli", *target]
         self._environment = dict(environment)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Result:
@@ -139,9 +146,15 @@ async def sdk2(
 
 
 @asynccontextmanager
-async def sdk1(target: str | Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[Sdk1]:
-    """The same with SDK 1.x."""
-    python = str(pypi(SDK_1) / "python")
+async def sdk1(
+    target: str | Sequence[str], environment: Mapping[str, str], *, install: bool = True
+) -> AsyncIterator[Sdk1]:
+    """The same with SDK 1.x.
+
+    Raises:
+        NotInstalledError: it is missing.
+    """
+    python = str(pypi(SDK_1, install=install) / "python")
     words = [target] if isinstance(target, str) else list(target)
     program = str(Path(__file__).with_name("sdk1_client.py"))
     async with await anyio.open_process(

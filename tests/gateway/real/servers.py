@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +48,10 @@ class RealServer:
         Raises:
             NotInstalledError: its package is missing.
         """
-        if "==" in self.package:
+        own = Path(sys.executable).parent
+        if "==" in self.package and not self.requires and (own / self.program).exists():
+            programs = own  # a requirement for development
+        elif "==" in self.package:
             programs = pypi(self.package, *self.requires, install=install)
         else:
             programs = npm(self.package, install=install)
