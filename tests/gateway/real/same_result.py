@@ -14,6 +14,7 @@ _MASKED = (
         r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} [ \d]\d (\d\d:\d\d:\d\d )?\d{4}( \d\d:\d\d:\d\d)?",
         "TIME",
     ),
+    (r"\b\d{1,2}:\d\d:\d\d( [AP]M)?", "TIME"),
     (r"\b[0-9a-f]{40}\b|\b[0-9a-f]{7}\b", "HASH"),
     (r'(\\?"duration\\?":\s*)\d+', r"\1MS"),
 )

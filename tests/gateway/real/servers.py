@@ -98,7 +98,9 @@ SERVERS = (
         "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
         "mcp-server-sequential-thinking",
     ),
-    RealServer("fetch", "mcp-server-fetch==2026.10.24", "mcp-server-fetch"),
+    RealServer(
+        "fetch", "mcp-server-fetch==2026.10.24", "mcp-server-fetch", ("--allow-private-ips",)
+    ),
     RealServer(
         "sqlite",
         "mcp-server-sqlite==2025.4.25",
@@ -118,6 +120,8 @@ SERVERS = (
             "CONFLUENCE_URL": "https://x.atlassian.net/wiki",
             "CONFLUENCE_USERNAME": "a@example.com",
             "CONFLUENCE_API_TOKEN": _FAKE,
+            # Some defaults in its definitions are sets, listed in the order of their hashes.
+            "PYTHONHASHSEED": "0",
         },
     ),
     RealServer(
