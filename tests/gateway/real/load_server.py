@@ -40,7 +40,7 @@ async def call_tool(context, params):
         await asyncio.sleep(0.002)
         said = f"{NAME}:{text}"
     elif params.name == "say_at_length":
-        said = f"{NAME}:{text} " * 2_000
+        said = f"{NAME}:{text} " * 200
     elif params.name == "process":
         said = str(os.getpid())
     elif params.name == "change":
