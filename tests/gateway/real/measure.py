@@ -9,6 +9,7 @@ library in turn, and writes `evals/results/gateway.json` where all of them take 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,6 +26,7 @@ from shortlist.loaders.counting import bundled_counter
 
 from .checks import Front, Real, queries_for, real_servers
 from .clients import sdk2
+from .processes import descendants, processor_seconds
 from .servers import SERVERS
 
 _CALLS, _SEARCHES = 400, 300
@@ -56,6 +58,11 @@ async def _in_turn(one: Asked, other: Asked, count: int) -> tuple[list[float], l
 async def _measured(real: Real) -> dict[str, Any]:
     found: dict[str, Any] = {"call": {}}
     async with Front(real, "sdk2") as front:
+        gateway = next(
+            pid
+            for pid, words in descendants(os.getpid()).items()
+            if real.setup.command[-1] in words
+        )
         for tool, given in _QUICK.items():
             server, _, name = tool.partition("/")
             if server not in real.entries:
@@ -65,12 +72,15 @@ async def _measured(real: Real) -> dict[str, Any]:
             through = {"name": tool, "arguments": arguments}
             command = [entry["command"], *entry["args"]]
             async with sdk2(command, entry["env"], Path(entry["cwd"])) as direct:
+                used = processor_seconds(gateway)
                 times = await _in_turn(
                     lambda _: direct.call(name, arguments),  # noqa: B023 - used at once
                     lambda _: front.call("call_tool", through),  # noqa: B023
                     _CALLS,
                 )
+            used = (processor_seconds(gateway) - used) / (_CALLS + WARM_UP) * 1e3
             found["call"][tool] = _compared("direct", "gateway", *times)
+            found["call"][tool]["gateway_processor_ms"] = round(used, 2)
         found["search"] = await _search(real, front)
         shown = bundled_counter().count(json.dumps(await front.tools()))
     behind = [tool for tools in real.listed.values() for tool in tools]

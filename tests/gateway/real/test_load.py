@@ -35,8 +35,9 @@ _SERVERS = ("one", "two", "three", "four", "both")
 _REPLY, _WHOLE = 120.0, 1_500.0
 #: Times that a server is killed in a run, and that one is asked to change its list.
 _KILLS, _CHANGES = 40, 200
-#: Share of calls that may meet a dead server, and resident bytes that may be gained.
-_FAILING, _GROWTH = 0.25, 40_000_000
+#: Share of calls that may meet a dead server, and resident bytes that the last three quarters of a
+#: run may gain.
+_FAILING, _GROWTH = 0.25, 10_000_000
 
 
 @dataclass
@@ -90,8 +91,7 @@ def test_no_reply_is_wrong_or_lost_while_servers_die_and_change(
     assert seen.kills
     assert seen.changes
     assert seen.failed.total() <= _FAILING * seen.calls
-    half = len(seen.resident) // 2
-    assert seen.resident[-1] - min(seen.resident[half:]) < _GROWTH
+    assert seen.resident[-1] - seen.resident[len(seen.resident) // 4] < _GROWTH
     assert seen.open_files[-1] <= seen.open_files[0] + 8
 
 
