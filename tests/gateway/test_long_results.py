@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 import mcp.types as types
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.gateway.results import Results
 
 
+@settings(deadline=None)
 @given(length=st.integers(1, 60_000), limit=st.integers(100, 12_000))
 def test_the_beginning_and_the_parts_read_on_are_the_whole_text(length: int, limit: int) -> None:
     text = "".join(f"{at} " for at in range(length))[:length]

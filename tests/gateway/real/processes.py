@@ -46,6 +46,6 @@ def resident(pid: int) -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """Seconds of processor time that a process has used; what else the machine does adds nothing."""
+    """Seconds of processor time that a process has used, however busy the machine is."""
     after = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     return (int(after[11]) + int(after[12])) / os.sysconf("SC_CLK_TCK")
