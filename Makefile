@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint fix bench tables clean
+.PHONY: demo test test-long lint fix bench tables clean
 
 demo: $(VENV)/.core
 	$(BIN)/shortlist demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90
+
+# Real servers and clients, kept in $$XDG_CACHE_HOME/shortlist-tests; names what it cannot install.
+test-long: $(VENV)/.dev
+	$(BIN)/python -m pytest -m long
 
 lint: $(VENV)/.dev $(VENV)/lint/shortlist
 	$(BIN)/ruff check .
