@@ -47,7 +47,7 @@ def serve(
     for problem in found.problems:
         note(f"{config}: {problem}")
     chosen = read_gateway_settings(found, settings)
-    for name in ("code", "catalog", "split_call_tool"):
+    for name in ("code", "catalog"):
         if getattr(chosen, name):
             raise typer.BadParameter(f"shortlist.{name}: not supported yet; leave it out")
     profiles = {name: Profile.of(chosen, name, one) for name, one in chosen.profiles.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import IO, Any
@@ -12,14 +13,18 @@ import mcp.types as types
 from ..catalog import Tool
 from ..engine import Engine
 from ..errors import CatalogError, ShortlistError
+from ..gating.votes import VOTING_TOOL
 from .listing import Listing
 from .logs import log_opener
 from .manifests import Manifests
 from .server_spec import ServerSpec
+from .tool_meta import is_app_only
 from .transport import Transport, open_transport
 from .upstream import State, Upstream
 
 _LOG = logging.getLogger("shortlist.gateway")
+#: Characters of a tool's `_meta` that is kept.
+_META_CHARS = 20_000
 
 
 class Fleet:
@@ -58,6 +63,12 @@ class Fleet:
         #: Tool id to the name by which its server calls it.
         self._names: dict[str, str] = {}
         self.instructions: dict[str, str] = {}
+        #: Server name to tool id to the tool's `_meta`.
+        self._metas: dict[str, dict[str, dict[str, Any]]] = {}
+        #: Ids of the tools that are for user interfaces alone.
+        self.app_only: frozenset[str] = frozenset()
+        #: Names of the servers that vote on which of their tools fit.
+        self.voters: frozenset[str] = frozenset()
         #: Server name to what is wrong with single tools that it lists.
         self.bad_tools: dict[str, list[str]] = {}
         self._updating = anyio.Lock()
@@ -125,6 +136,7 @@ class Fleet:
         self.instructions[name] = listing.instructions
         problems: list[str] = []
         made: list[Tool] = []
+        metas: dict[str, dict[str, Any]] = {}
         permits = self.upstreams[name].spec.tools.permits
         for tool in listing.tools:
             if not permits(tool.name):
@@ -148,5 +160,27 @@ class Fleet:
                 continue
             made.append(one)
             self._names[one.id] = tool.name
+            if tool.meta:
+                metas.setdefault(one.id, dict(tool.meta))
         self.bad_tools[name] = problems
+        self._metas[name] = {tool_id: meta for tool_id, meta in metas.items() if _fits(meta)}
+        self.app_only = frozenset(
+            tool_id
+            for own in self._metas.values()
+            for tool_id, meta in own.items()
+            if is_app_only(meta)
+        )
+        votes = any(tool.name == VOTING_TOOL for tool in listing.tools)
+        self.voters = self.voters | {name} if votes else self.voters - {name}
         return made
+
+    def meta(self, tool_id: str) -> Mapping[str, Any]:
+        """The `_meta` that a server gave a tool; empty where it gave none."""
+        for own in self._metas.values():
+            if tool_id in own:
+                return own[tool_id]
+        return {}
+
+
+def _fits(meta: Mapping[str, Any]) -> bool:
+    return len(json.dumps(meta, default=str)) <= _META_CHARS

@@ -45,6 +45,23 @@ def _descriptions(value: Any) -> Any:
     return table
 
 
+class VoteSettings(Section):
+    """Which servers are asked about a request; each of them reads what the model searches for.
+
+    Args:
+        servers: globs over names of servers that are asked, and may leave out tools of their own.
+        claims: globs over those of them that may claim a request, which ranks the tool first.
+    """
+
+    servers: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+
+
+def _voting(value: Any) -> Any:
+    """True for all servers, false for none."""
+    return {"servers": ("*",) if value else ()} if isinstance(value, bool) else value
+
+
 class ProfileSettings(Section):
     """What one client may use.
 
@@ -53,7 +70,8 @@ class ProfileSettings(Section):
         tools: globs over ids `server/tool`.
         scopes: permissions that are granted.
         rules: conditions of tools, as in the section `gate` of a configuration.
-        votes: whether servers are asked which of their tools fit (`_tool_gating`).
+        votes: which servers are asked which of their tools fit (`_tool_gating`), see
+            `VoteSettings`; true for all of them, none of which may claim a request.
         token: bearer token of this client over HTTP; a reference, or plain text. None for a
             profile that no token selects.
     """
@@ -62,7 +80,7 @@ class ProfileSettings(Section):
     tools: tuple[str, ...] = ("*",)
     scopes: tuple[str, ...] = ()
     rules: tuple[dict[str, Any], ...] = ()
-    votes: bool = False
+    votes: Annotated[VoteSettings, BeforeValidator(_voting)] = VoteSettings()
     token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
 
     @field_validator("rules")
@@ -87,7 +105,7 @@ class GatewaySettings(Section):
         pass_through: share of the context below which all tools are shown directly; 0 for never.
         context_tokens: tokens of the model's context.
         result_tokens: tokens of a result from which on it is stored and read in parts.
-        split_call_tool: whether `call_tool` becomes one tool each to read, write and destroy.
+        split_call_tool: whether `call_tool` becomes one tool each to read, to write and to destroy.
         catalog: descriptions of servers that are found by their description only, by name;
             they start when one of their tools is called.
         operator: text that stands in the description of `search_tools`.

@@ -14,16 +14,16 @@ from mcp.server.stdio import stdio_server
 from .. import __version__
 from ..catalog.arguments import argument_problems
 from ..errors import ShortlistError
-from ..gating import State
 from ..session import Session
 from . import answers
-from .calls import Context, call_through, error_result
+from .calls import Asked, Context, call_through, error_result
 from .fleet import Fleet
-from .meta_tools import CALL, DETAILS, META_TOOLS, READ, SEARCH, meta_tools
-from .profile import Profile
+from .meta_tools import CALL, CALLS, DETAILS, READ, RESERVED, SEARCH, SERVERS, meta_tools
+from .profile import Profile, ProfileViews
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
 from .upstream import UpstreamError
+from .voting import collect_votes
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -43,7 +43,7 @@ class Gateway:
         profiles: Mapping[str, Profile] | None = None,
     ) -> None:
         self.fleet = fleet
-        self.sessions = ClientSessions(self._begun, profile or Profile(), profiles)
+        self.sessions = ClientSessions(fleet, self._begun, profile or Profile(), profiles)
         self.server: Server[Any] = Server(
             "shortlist",
             version=__version__,
@@ -60,34 +60,25 @@ class Gateway:
                 await self.server.run(read, write, self.server.create_initialization_options())
             group.cancel_scope.cancel()
 
-    def _begun(self, profile: Profile) -> Session:
+    def _begun(self, views: ProfileViews) -> Session:
         """A session under a profile's permission."""
-        return self.fleet.engine.session(state=State(scopes=profile.scopes), must_offer=False)
-
-    def _client(self, context: Context) -> ClientSession:
-        """The session of a request, limited to what its profile allows of the present catalog."""
-        client = self.sessions.of(context.request)
-        catalog = self.fleet.engine.catalog
-        if client.limited_to is not catalog:
-            client.session.allowed = client.profile.allowed(catalog)
-            client.limited_to = catalog
-        return client
+        settings = views.config.session.changed({"must_offer": False})
+        return Session(views, settings)
 
     async def _list_tools(
         self,
         context: Context,
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
-        client = self._client(context)
-        if client.listed is None:
-            client.listed = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
-        return types.ListToolsResult(tools=client.listed)
+        client = self.sessions.of(context.request)
+        tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
+        return types.ListToolsResult(tools=tools)
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         arguments = dict(params.arguments or {})
-        client = self._client(context)
+        client = self.sessions.of(context.request)
         try:
             return await self._answered(context, client, params.name, arguments, params.meta)
         except (ShortlistError, UpstreamError) as error:
@@ -105,25 +96,32 @@ class Gateway:
         arguments: dict[str, Any],
         meta: Any,
     ) -> types.CallToolResult:
-        if name in client.direct or name not in META_TOOLS:
-            return await call_through(self.fleet, context, client, name, arguments, meta)
+        if name not in RESERVED:
+            return await call_through(self.fleet, context, client, Asked(name, arguments, meta))
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
-        if name == CALL:
-            given = arguments.get("arguments")
-            return await call_through(self.fleet, context, client, arguments["name"], given, meta)
+        calls = tuple(CALLS.values()) if client.profile.split else (CALL,)
+        if name in calls:
+            asked = Asked(arguments["name"], arguments.get("arguments"), meta, through=name)
+            return await call_through(self.fleet, context, client, asked)
         if name == READ:
-            first, last = arguments.get("range", (None, None))
-            text = client.results.read(arguments["id"], first, last)
+            first, last = (*arguments.get("range", ()), None, None)[:2]
+            text = client.results.read(arguments["id"], first, last, readable=client.may_read)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-        view = client.session.view()
         if name == SEARCH:
-            return await anyio.to_thread.run_sync(answers.search, self.fleet, view, arguments)
+            client.votes = await collect_votes(
+                self.fleet, client.profile, arguments["query"], self.fleet.engine.catalog
+            )
+            return await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
         if name == DETAILS:
-            return await anyio.to_thread.run_sync(answers.details, view, arguments)
-        return await anyio.to_thread.run_sync(answers.servers, self.fleet, view)
+            return await anyio.to_thread.run_sync(answers.details, client, arguments)
+        if name == SERVERS:
+            return await anyio.to_thread.run_sync(answers.servers, self.fleet, client)
+        return error_result(f"There is no tool {name!r} here; use one of: {', '.join(calls)}.")
 
 
 _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    tool.name: tool.input_schema for tool in meta_tools("", types.ToolAnnotations())
+    tool.name: tool.input_schema
+    for split in (False, True)
+    for tool in meta_tools("", types.ToolAnnotations(), split=split)
 }
