@@ -34,6 +34,7 @@ def serve(
     try:
         import anyio
 
+        from ..gateway.first_use import FirstUse, default_pins
         from ..gateway.fleet import Fleet
         from ..gateway.http import serve_http
         from ..gateway.server import Gateway
@@ -60,7 +61,10 @@ def serve(
     unnamed = Profile(servers=()) if http and tokens else None
     gateway = Gateway(
         Fleet(
-            found.servers, engine_settings=dict(chosen.engine), idle_s=chosen.idle_stop_s or None
+            found.servers,
+            engine_settings=dict(chosen.engine),
+            idle_s=chosen.idle_stop_s or None,
+            pins=FirstUse(chosen.pins or default_pins(config)),
         ),
         unnamed or Profile.of(chosen, profile, chosen.profile(profile)),
         profiles,

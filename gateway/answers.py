@@ -213,9 +213,9 @@ def _listed(found: Selection, detail: str, held: Mapping[str, Any]) -> str:
     if held["starting"]:
         parts.append(f"Still starting, search again soon: {', '.join(held['starting'])}.")
     if held["quarantined"]:
-        parts.append(
-            f"{held['quarantined']} tools wait for the operator's approval (shortlist doctor)."
-        )
+        waiting = held["quarantined"]
+        tools = "1 tool waits" if waiting == 1 else f"{waiting} tools wait"
+        parts.append(f"{tools} for the operator's approval (shortlist trust diff).")
     return "\n\n".join(parts)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..catalog.document import embedding_text
-from ..retrieval import Selection
+from ..retrieval import Hit, Selection
 from ..view import View
 from .instructions import servers_meant
 
@@ -50,11 +50,15 @@ def find(
     ]
     if not meant:
         return found
-    own = view.limited(tool.id for tool in view.tools() if tool.server == meant[0])
+    tools = [tool for tool in view.tools() if tool.server == meant[0]]
+    own = view.limited(tool.id for tool in tools)
     added = own.search(query, k=min(_ADDED, k), tier=tier).hits
     if not added:
-        return found
+        added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[: min(_ADDED, k)])
     kept = found.hits[: k - len(added)]
     most = kept[-1].score if kept else added[0].score
-    behind = tuple(hit._replace(score=min(hit.score, most)) for hit in added)
+    behind = tuple(
+        hit._replace(rank=rank, score=min(hit.score, most))
+        for rank, hit in enumerate(added, len(kept) + 1)
+    )
     return replace(found, hits=(*kept, *behind), abstained=False, reason=None)

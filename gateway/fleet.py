@@ -10,10 +10,11 @@ from typing import IO, Any
 import anyio
 import mcp.types as types
 
-from ..catalog import Tool
+from ..catalog import Catalog, Tool
 from ..engine import Engine
-from ..errors import CatalogError, ShortlistError
+from ..errors import CatalogError, PinsError, ShortlistError
 from ..gating.votes import VOTING_TOOL
+from .first_use import FirstUse
 from .listing import Listing
 from .logs import log_opener
 from .manifests import Manifests
@@ -37,6 +38,7 @@ class Fleet:
         open_log: opens the file that takes what a server's process writes to stderr.
         transport: opens connections.
         idle_s: seconds without a call after which a server is stopped; None for never.
+        pins: takes definitions that are seen for the first time; None to accept every change.
 
     Attributes:
         engine: over the tools of all servers.
@@ -52,7 +54,9 @@ class Fleet:
         open_log: Callable[[str], IO[str]] | None = None,
         transport: Transport = open_transport,
         idle_s: float | None = None,
+        pins: FirstUse | None = None,
     ) -> None:
+        self._pins = pins
         self._manifests = Manifests.default() if manifests is None else manifests
         opener = log_opener() if open_log is None else open_log
         self.upstreams = {
@@ -78,7 +82,11 @@ class Fleet:
             if listing is not None:
                 known += self._read(name, listing)
                 upstream.state = State.KNOWN
-        self.engine = Engine.from_tools(known, **dict(engine_settings or {}))
+        settings = dict(engine_settings or {})
+        if pins is not None:
+            pins.pin(Catalog(known))
+            settings["trust"] = {**settings.get("trust", {}), "pins": pins.path}
+        self.engine = Engine.from_tools(known, **settings)
         for tool in known:
             self._names.setdefault(tool.id, tool.name)
 
@@ -129,7 +137,24 @@ class Fleet:
         before = [tool for tool in self.engine.catalog if tool.server == name]
         if [tool.fingerprint for tool in before] == [tool.fingerprint for tool in tools]:
             return
+        if self._pins is not None:
+            # As in the catalog, where a second tool of a name has an id of its own.
+            self._pins.pin(Catalog(tools))
         self.engine.update(tools, server=name)
+
+    async def follow_pins(self) -> None:
+        """Judge all definitions anew if another process changed the pins, as an approval does.
+
+        Where the file cannot be read, the last judgement stays, and the log says so.
+        """
+        if self._pins is None or not self._pins.has_changed():
+            return
+        async with self._updating:
+            update = self.engine.update
+            try:
+                await anyio.to_thread.run_sync(lambda: update(self.engine.catalog))
+            except PinsError as error:
+                _LOG.warning("the pins cannot be followed: %s", error)
 
     def _read(self, name: str, listing: Listing) -> list[Tool]:
         """The tools of a listing; one that cannot be read costs only itself."""

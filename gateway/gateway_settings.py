@@ -143,6 +143,11 @@ class GatewaySettings(Section):
         """Configuration of the search engine."""
         return Config.make(**self.engine)
 
+    @property
+    def pins(self) -> Path | None:
+        """The file of pins that `engine.trust` names, if it names one."""
+        return self.engine_config().trust.pins
+
     def profile(self, name: str = DEFAULT_PROFILE) -> ProfileSettings:
         """A profile by name.
 

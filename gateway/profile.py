@@ -179,13 +179,14 @@ class ProfileViews:
             self._names = CalledNames(catalog)
         return self._names
 
+    def allows(self, tool_id: str, view: View) -> bool:
+        """Whether the profile's globs match a tool of a view's catalog, whatever else denies it."""
+        ids = self._ids(view.catalog, self.profile)
+        return tool_id in view.catalog if ids is None else tool_id in ids
+
     def waiting(self, view: View) -> int:
         """How many of the tools that the profile allows wait for an operator's approval."""
-        ids = self._ids(view.catalog, self.profile)
-        return sum(
-            tool_id in view.catalog and (ids is None or tool_id in ids)
-            for tool_id in self.engine.quarantined
-        )
+        return sum(self.allows(tool_id, view) for tool_id in self.engine.quarantined)
 
     def permits_server(self, name: str, view: View) -> bool:
         """Whether the client may know of a server and use what it offers besides tools.

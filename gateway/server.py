@@ -71,6 +71,7 @@ class Gateway:
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
         client = self.sessions.of(context.request)
+        await self.fleet.follow_pins()
         tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
         return types.ListToolsResult(tools=tools)
 
@@ -80,6 +81,7 @@ class Gateway:
         arguments = dict(params.arguments or {})
         client = self.sessions.of(context.request)
         try:
+            await self.fleet.follow_pins()
             return await self._answered(context, client, params.name, arguments, params.meta)
         except (ShortlistError, UpstreamError) as error:
             return error_result(str(error))

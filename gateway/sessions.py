@@ -19,8 +19,8 @@ from .results import Results, ResultStore
 #: Sessions kept; the least recently used is forgotten.
 KEPT = 10_000
 _SESSION = "mcp-session-id"
-#: Refusals that a call itself may bring about: a result it gave may be read all the same.
-_PASSING = frozenset({"precondition", "excluded"})
+#: Refusals that calls and votes bring about and take away.
+PASSING = frozenset({"precondition", "excluded"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class ClientSession:
         if tool_id not in view.catalog:
             return False
         refusal = view.refusal(tool_id)
-        return refusal is None or (permission == self.profile and refusal.kind in _PASSING)
+        return refusal is None or (permission == self.profile and refusal.kind in PASSING)
 
 
 class ClientSessions:

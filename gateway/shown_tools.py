@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import mcp.types as types
 
@@ -21,7 +21,7 @@ from .meta_tools import (
     least_permissive,
     meta_tools,
 )
-from .sessions import ClientSession, Shown
+from .sessions import PASSING, ClientSession, Shown
 from .tool_meta import shows_ui
 
 #: Tools with a user interface that are shown directly, at most; the others are found by search.
@@ -49,14 +49,22 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     ids = {tool.id for tool in direct}
     hidden = [tool for tool in view.tools() if tool.id not in ids]
     if not shown.meta or _is_too_harmless(shown.meta, hidden):
-        hints = least_permissive(
-            [] if fleet.starting else [one.annotations or {} for one in hidden]
-        )
+        may_come = [] if fleet.starting else [*hidden, *_may_be_permitted(client, view)]
+        hints = least_permissive([one.annotations or {} for one in may_come])
         text = answers.digest(fleet, client, view)
         shown = client.shown = Shown(
             profile, False, tuple(meta_tools(text, hints, split=profile.split))
         )
     return [*shown.meta, *(_direct(fleet, tool) for tool in direct)]
+
+
+def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
+    """Tools that are denied now, and that a call, a vote or an approval may permit."""
+    for tool in view.catalog:
+        if client.views.allows(tool.id, view):
+            refusal = view.refusal(tool.id)
+            if refusal is not None and refusal.kind in (*PASSING, "quarantined"):
+                yield tool
 
 
 def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[Tool]:
