@@ -11,6 +11,8 @@ import uvicorn
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from .session_end import SessionEnd
+
 if TYPE_CHECKING:
     from .server import Gateway
 
@@ -39,7 +41,8 @@ async def serve_http(
 
     routes = [Route("/healthz", health)]
     app = gateway.server.streamable_http_app(host=host, custom_starlette_routes=routes)
-    guarded = BearerTokens(app, tokens or {}, frozenset({"/healthz"}))
+    watched = SessionEnd(app, gateway.sessions.end)
+    guarded = BearerTokens(watched, tokens or {}, frozenset({"/healthz"}))
     config = uvicorn.Config(guarded, host=host, port=port, log_level="warning", lifespan="on")
     front = _Front(config, started)
     async with anyio.create_task_group() as group:

@@ -153,6 +153,11 @@ class ClientSessions:
             self._held.popitem(last=False)[1].results.clear()
         return held
 
+    @property
+    def stored_chars(self) -> int:
+        """Characters of long results that are kept for all clients."""
+        return self._store.chars
+
     def end(self, name: str | None, number: str) -> None:
         """Forget a session and its results.
 
