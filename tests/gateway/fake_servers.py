@@ -15,6 +15,7 @@ from mcp.client._memory import InMemoryTransport
 from mcp.server.lowlevel import Server
 
 from shortlist.gateway.fleet import Fleet
+from shortlist.gateway.listing import Listing
 from shortlist.gateway.manifests import Manifests
 from shortlist.gateway.profile import Profile
 from shortlist.gateway.server import Gateway
@@ -86,7 +87,7 @@ async def fleet_of(folder: Path, *servers: FakeServer, **settings: Any):
         engine_settings={"tiers": ["lexical"], **settings.pop("engine", {})},
         manifests=Manifests(folder / "manifests"),
         open_log=lambda _: StringIO(),
-        transport=lambda spec, _: InMemoryTransport(by_name[spec.name].server),
+        transport=lambda spec, *_: InMemoryTransport(by_name[spec.name].server),
         **settings,
     )
     async with anyio.create_task_group() as group:
@@ -113,10 +114,9 @@ async def gateway_of(
 
 async def relisted(made: Gateway, server: FakeServer, *tools: types.Tool) -> None:
     """A server lists other tools now, and the gateway has read them."""
-    from shortlist.gateway.listing import Listing
-
-    server.tools = list(tools)
-    await made.fleet._listed(server.name, Listing(tuple(tools)))
+    server.tools, fleet = list(tools), made.fleet
+    read = fleet._read(server.name, Listing(tuple(tools)))
+    await anyio.to_thread.run_sync(fleet._update, server.name, read)
 
 
 def text_of(result: types.CallToolResult) -> str:
