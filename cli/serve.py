@@ -41,8 +41,8 @@ def serve(
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
     from ..gateway.client_config import read_client_config
+    from ..gateway.client_profiles import ClientProfiles
     from ..gateway.gateway_settings import read_gateway_settings
-    from ..gateway.profile import Profile
 
     found = read_client_config(config)
     for problem in found.problems:
@@ -51,14 +51,7 @@ def serve(
     for name in ("code", "catalog"):
         if getattr(chosen, name):
             raise typer.BadParameter(f"shortlist.{name}: not supported yet; leave it out")
-    profiles = {name: Profile.of(chosen, name, one) for name, one in chosen.profiles.items()}
-    tokens = {
-        name: one.token.get_secret_value()
-        for name, one in chosen.profiles.items()
-        if one.token is not None
-    }
-    # With tokens, a request over HTTP without one is refused before it has a profile.
-    unnamed = Profile(servers=()) if http and tokens else None
+    clients = ClientProfiles.of(chosen, profile, over_http=http is not None)
     gateway = Gateway(
         Fleet(
             found.servers,
@@ -66,8 +59,8 @@ def serve(
             idle_s=chosen.idle_stop_s or None,
             pins=FirstUse(chosen.pins or default_pins(config)),
         ),
-        unnamed or Profile.of(chosen, profile, chosen.profile(profile)),
-        profiles,
+        clients.default,
+        clients.profiles,
     )
     if http is None:
         anyio.run(gateway.serve_stdio)
@@ -76,7 +69,7 @@ def serve(
     if not port.isdecimal():
         raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
     address = host.strip("[]") or "127.0.0.1"
-    if address not in ("127.0.0.1", "localhost", "::1") and not tokens:
+    if address not in ("127.0.0.1", "localhost", "::1") and not clients.tokens:
         raise typer.BadParameter(
             f"--http {http}: other machines reach this address; give each profile a token first"
         )
@@ -85,7 +78,7 @@ def serve(
             gateway,
             address,
             int(port),
-            tokens,
+            clients.tokens,
             started=lambda at: note(f"http://{address}:{at}/mcp"),
         )
     )

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
+from shortlist.errors import ConfigError
+from shortlist.gateway.client_profiles import ClientProfiles
 from shortlist.gateway.gateway_settings import GatewaySettings
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profile import NOTHING, Profile
 
 from .fake_servers import DESTROY, READ, FakeServer, found_by, gateway_of, relisted, text_of, tool
 
@@ -284,3 +286,17 @@ async def test_instructions_are_shown_and_found_unless_they_are_hostile(tmp_path
         rows = (await client.call_tool("list_servers", {})).structured_content["servers"]
         said = {row["name"]: row["instructions"] for row in rows}
         assert said == {"hr": "For PeopleHub absences.", "bad": "", "files": ""}
+
+
+def test_over_http_a_client_without_a_token_is_permitted_nothing():
+    settings = GatewaySettings.make(
+        {"profiles": {"default": {"token": "s3cret"}, "other": {"servers": ["mail"]}}}
+    )
+    over_http = ClientProfiles.of(settings, over_http=True)
+    assert over_http.default is NOTHING
+    assert over_http.tokens == {"default": "s3cret"}
+    assert "s3cret" not in repr(over_http)
+    on_stdin = ClientProfiles.of(settings, "other")
+    assert on_stdin.default == on_stdin.profiles["other"] == Profile("other", servers=("mail",))
+    with pytest.raises(ConfigError, match="no profile 'nobody'"):
+        ClientProfiles.of(settings, "nobody")
