@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import mcp.types as types
@@ -134,10 +135,15 @@ def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dic
                 "name": name,
                 "state": "known" if upstream is None else upstream.state.value,
                 "tools": len(tools),
-                "topics": ", ".join(topics(tools)[:6]) if tools else "",
+                "topics": _topics(tuple(tools)),
                 "instructions": said.get(name, ""),
                 "problem": None if upstream is None else upstream.problem,
             }
+
+
+@lru_cache(1_000)
+def _topics(tools: tuple[Tool, ...]) -> str:
+    return ", ".join(topics(tools)) if tools else ""
 
 
 def instructions(fleet: Fleet, view: View) -> dict[str, str]:
@@ -196,6 +202,11 @@ def described(tool: Tool, detail: str) -> str:
         return f"{tool.id}{signature(tool)}: {summarize(tool)}"
     if detail == "full":
         return definition_text(tool.id, tool.description, tool.input_schema)
+    return _summary(tool)
+
+
+@lru_cache(20_000)
+def _summary(tool: Tool) -> str:
     return summarize(tool) or embedding_text(tool)[:200]
 
 

@@ -40,7 +40,7 @@ def find(
         RequestError: an argument is wrong.
     """
     found = view.search(query, k=k, tier=tier, decide=True)
-    texts = "\n".join(embedding_text(hit.tool) for hit in found.hits)
+    texts = (embedding_text(hit.tool) for hit in found.hits)
     servers = {hit.tool.server for hit in found.hits}
     least = _WORDS if found.abstained else 1
     meant = [

@@ -51,10 +51,13 @@ class VoteSettings(Section):
     Args:
         servers: globs over names of servers that are asked, and may leave out tools of their own.
         claims: globs over those of them that may claim a request, which ranks the tool first.
+        calls: globs over those of these whose claimed tool is called at once, without the model, if
+            it is annotated as read-only and the server gives its arguments.
     """
 
     servers: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
 
 def _voting(value: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from ..catalog import Tool
@@ -41,22 +42,30 @@ def first_sentence(text: str, most: int = 160) -> str:
     return line if len(line) <= most else f"{line[:most].rpartition(' ')[0]}..."
 
 
-def servers_meant(query: str, instructions: Mapping[str, str], found: str) -> list[tuple[str, int]]:
+def servers_meant(
+    query: str, instructions: Mapping[str, str], found: Iterable[str]
+) -> list[tuple[str, int]]:
     """Servers whose instructions alone have words of a request, and how many.
 
     Args:
         query: the request.
         instructions: server to its instructions.
-        found: text of the tools that were found; its words count for nothing.
+        found: texts of the tools that were found; their words count for nothing.
 
     Returns:
         Server and number of words, those with most words first.
     """
-    wanted = set(terms(query)) - set(terms(found))
-    words = {server: wanted & set(terms(text)) for server, text in instructions.items() if text}
-    own = {
-        server: len(mine.difference(*(words[other] for other in words if other != server)))
-        for server, mine in words.items()
-    }
+    wanted = frozenset(terms(query))
+    words = {server: wanted & _words(text) for server, text in instructions.items()}
+    uses = Counter(word for mine in words.values() for word in mine)
+    alone = frozenset(word for word, count in uses.items() if count == 1)
+    if alone:
+        alone = alone.difference(*(terms(text) for text in found))
+    own = {server: len(mine & alone) for server, mine in words.items()}
     ranked = sorted(own, key=lambda server: (-own[server], server))
     return [(server, own[server]) for server in ranked if own[server]]
+
+
+@lru_cache(512)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(terms(text))

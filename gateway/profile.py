@@ -34,6 +34,8 @@ class Profile:
         asked: globs over names of servers that may leave out tools of their own, by their tool
             `_tool_gating`.
         trusted: globs over those of them whose claim of a request is ranked first.
+        called: globs over those of them whose claimed tool is called without the model, if it only
+            reads and the server gives its arguments.
         pinned: ids or globs of tools that are shown directly.
         split: whether there is one call tool each to read, to write and to destroy.
         pass_through: share of the context below which all tools are shown directly.
@@ -49,6 +51,7 @@ class Profile:
     rules: Gate = _NO_RULES
     asked: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     split: bool = False
     pass_through: float = 0.03
@@ -73,6 +76,7 @@ class Profile:
             rules=given.gate(),
             asked=given.votes.servers,
             trusted=given.votes.claims,
+            called=given.votes.calls,
             pinned=tuple(settings.pinned),
             split=settings.split_call_tool,
             pass_through=settings.pass_through,

@@ -111,15 +111,30 @@ class Gateway:
             text = client.results.read(arguments["id"], first, last, readable=client.may_read)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH:
-            client.votes = await collect_votes(
-                self.fleet, client.profile, arguments["query"], self.fleet.engine.catalog
-            )
-            return await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
+            return await self._found(context, client, arguments)
         if name == DETAILS:
             return await anyio.to_thread.run_sync(answers.details, client, arguments)
         if name == SERVERS:
             return await anyio.to_thread.run_sync(answers.servers, self.fleet, client)
         return error_result(f"There is no tool {name!r} here; use one of: {', '.join(calls)}.")
+
+    async def _found(
+        self, context: Context, client: ClientSession, arguments: dict[str, Any]
+    ) -> types.CallToolResult:
+        """The answer of a search; behind it the result of a claimed tool, where one is called."""
+        query, catalog = arguments["query"], self.fleet.engine.catalog
+        said = await collect_votes(self.fleet, client.profile, query, catalog)
+        client.votes = said.votes
+        found = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
+        if (claimed := said.claimed(client.view())) is None:
+            return found
+        tool, given = claimed
+        result = await call_through(self.fleet, context, client, Asked(tool.id, given))
+        note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")
+        return types.CallToolResult(
+            content=[*found.content, note, *result.content],
+            structured_content=found.structured_content,
+        )
 
 
 _SCHEMAS: Mapping[str, Mapping[str, Any]] = {

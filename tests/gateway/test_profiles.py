@@ -170,6 +170,36 @@ async def test_a_claim_is_ranked_first_where_the_operator_allows_it(tmp_path, vo
         assert bool(voting.calls) is bool(votes)
 
 
+@pytest.mark.parametrize(
+    ("calls", "name", "called"),
+    [
+        (["mail"], "read_mail", True),
+        ([], "read_mail", False),
+        (["mail"], "send_mail", False),
+        (["mail"], "none", False),
+    ],
+)
+async def test_a_claim_is_called_without_the_model_where_the_operator_allows_it(
+    tmp_path, calls, name, called
+):
+    row = {"tool": name, "action": "claim", "arguments": {"text": "hello"}}
+    said = json.dumps({"votes": [row]})
+    voting = mail(answer=lambda name, _: said if name == "_tool_gating" else f"{name} ran")
+    voting.tools[1] = tool("read_mail", hints=READ)
+    voting.tools.append(tool("_tool_gating"))
+    votes = {"servers": ["mail"], "claims": ["mail"], "calls": calls}
+    async with gateway_of(tmp_path, voting, profile=profile(votes=votes)) as (client, made):
+        answer = await client.call_tool("search_tools", {"query": "what is new"})
+        assert ("read_mail ran" in text_of(answer)) is called
+        assert [given for _, given in voting.calls[1:]] == [{"text": "hello"}] * called
+        state = made.sessions.of(None).session.state
+        assert state.called == (("mail/read_mail",) if called else ())
+        denied = profile(votes=votes, tools=["mail/send_*"])
+        made.sessions.change(denied, {})
+        answer = await client.call_tool("search_tools", {"query": "what is new"})
+        assert "ran" not in text_of(answer)
+
+
 async def test_tools_for_interfaces_alone_are_seen_by_no_model(tmp_path):
     ui = {"ui": {"resourceUri": "ui://board/view", "visibility": ["app"]}}
     board = FakeServer("board", [tool("refresh_board", "Refresh the board.", meta=ui)])
