@@ -69,6 +69,7 @@ class Fleet:
         self.instructions: dict[str, str] = {}
         #: Server name to tool id to the tool's `_meta`.
         self._metas: dict[str, dict[str, dict[str, Any]]] = {}
+        self._meta: dict[str, dict[str, Any]] = {}
         #: Ids of the tools that are for user interfaces alone.
         self.app_only: frozenset[str] = frozenset()
         #: Names of the servers that vote on which of their tools fit.
@@ -189,22 +190,17 @@ class Fleet:
                 metas.setdefault(one.id, dict(tool.meta))
         self.bad_tools[name] = problems
         self._metas[name] = {tool_id: meta for tool_id, meta in metas.items() if _fits(meta)}
-        self.app_only = frozenset(
-            tool_id
-            for own in self._metas.values()
-            for tool_id, meta in own.items()
-            if is_app_only(meta)
-        )
+        self._meta = {
+            tool_id: meta for own in self._metas.values() for tool_id, meta in own.items()
+        }
+        self.app_only = frozenset(one for one, meta in self._meta.items() if is_app_only(meta))
         votes = any(tool.name == VOTING_TOOL for tool in listing.tools)
         self.voters = self.voters | {name} if votes else self.voters - {name}
         return made
 
     def meta(self, tool_id: str) -> Mapping[str, Any]:
         """The `_meta` that a server gave a tool; empty where it gave none."""
-        for own in self._metas.values():
-            if tool_id in own:
-                return own[tool_id]
-        return {}
+        return self._meta.get(tool_id, {})
 
 
 def _fits(meta: Mapping[str, Any]) -> bool:
