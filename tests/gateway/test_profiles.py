@@ -143,7 +143,9 @@ async def test_a_server_that_votes_leaves_out_its_tool_until_the_next_search(tmp
     async with gateway_of(tmp_path, voting, profile=profile(votes=True)) as (client, _):
         assert "files/delete_file" not in await found_by(client, "delete a file")
         assert (await called(client, "files/delete_file")).is_error
-        assert "maintenance" in text_of(await called(client, "files/delete_file"))
+        # A server's own words are for operators.
+        assert "excluded_by_server" in text_of(await called(client, "files/delete_file"))
+        assert "maintenance" not in text_of(await called(client, "files/delete_file"))
         votes[0] = "nonsense"
         assert "files/delete_file" in await found_by(client, "delete a file")
         assert not (await called(client, "files/delete_file")).is_error
