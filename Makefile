@@ -22,12 +22,12 @@ fix: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev
-	$(BIN)/shortlist bench --quick --bars
+	$(BIN)/shortlist lab bench --quick --bars
 
 tables: $(VENV)/.dev
-	$(BIN)/shortlist eval tables README.md
-	$(BIN)/shortlist eval tables docs/tool-attention.md
-	$(BIN)/shortlist eval plots --out docs/plots
+	for page in README.md docs/benchmarks.md docs/benchmarks-xlam.md docs/tool-attention-results.md models/training/README.md; \
+		do $(BIN)/shortlist lab tables $$page; done
+	$(BIN)/shortlist lab plots --out docs/plots
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

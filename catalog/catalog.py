@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -17,14 +15,9 @@ from ..errors import CatalogError, PositionError, UnknownToolError
 from .collision import Collision, checked_tools, resolve_collisions
 from .diff import CatalogDiff
 from .fingerprint import digest
+from .nearest import nearest_ids
 from .text import ID_LIMIT
 from .tool import Tool
-
-NEAREST = 3
-"""Ids offered for one that is not there."""
-COMPARED = 2_000
-"""Ids compared letter by letter to find them, some 10 ms."""
-_WORD = re.compile(r"[^\W_]+")
 
 
 class Catalog:
@@ -118,7 +111,7 @@ class Catalog:
             return self._ordinals[tool_id]
         except (KeyError, TypeError):
             asked = tool_id[:ID_LIMIT] if isinstance(tool_id, str) else repr(tool_id)[:ID_LIMIT]
-            raise UnknownToolError(asked, self._nearest(asked)) from None
+            raise UnknownToolError(asked, nearest_ids(asked, self._tools)) from None
 
     def ordinals(self, ids: Iterable[str]) -> NDArray[np.intp]:
         """The positions of the tools with these ids, shape (number of ids,), in the order given.
@@ -202,17 +195,3 @@ class Catalog:
         for ordinal, tool in enumerate(self._tools):
             places.setdefault(tool.name, []).append(ordinal)
         return {name: tuple(ordinals) for name, ordinals in places.items()}
-
-    def _nearest(self, tool_id: str) -> tuple[str, ...]:
-        """Ids whose tool has the name asked for, else those spelt most alike.
-
-        In a large catalog only ids that share a word with the one asked for are compared.
-        """
-        named = self.named(tool_id.rpartition("/")[2])
-        if named:
-            return tuple(self._tools[ordinal].id for ordinal in named[:NEAREST])
-        ids: Iterable[str] = self._ordinals
-        if len(self) > COMPARED:
-            words = [word for word in _WORD.findall(tool_id) if len(word) > 2][:8]
-            ids = islice((id_ for id_ in ids if any(word in id_ for word in words)), COMPARED)
-        return tuple(get_close_matches(tool_id, ids, n=NEAREST))

@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import ShortlistError
 from . import (
-    bench,
     calibrate,
+    checkout,
     demo,
     doctor,
     enrich,
@@ -33,7 +33,7 @@ from . import eval as evaluation
 
 _EXIT_CODES = (
     "Exit codes: 0 done (explain: also when the tool is not offered); 1 an error, told in one line "
-    "on stderr; 2 wrong usage; 3 a gate failed (eval, bench, learn) or tools are quarantined "
+    "on stderr; 2 wrong usage; 3 figures fall short (eval, learn) or tools are quarantined "
     "(trust diff); 130 interrupted; 141 the reader of the output has gone."
 )
 _ERROR, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
@@ -103,7 +103,7 @@ for command in (
     learn,
     calibrate,
     evaluation,
-    bench,
+    checkout,
     trust,
 ):
     command.register(app)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ..catalog import Tool
+from ..catalog.nearest import nearest_ids
 from ..catalog.text import ID_LIMIT
 from ..errors import UnknownToolError
 from ..retrieval.index import Index
@@ -17,7 +18,6 @@ from ..retrieval.selection import VoterFailure
 from .allowed import Allowed
 from .compiled import Evaluation
 from .condition import Mask
-from .nearest import nearest_ids
 from .quarantine import Quarantine
 from .reason import Reasons
 from .state import State

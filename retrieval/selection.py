@@ -13,7 +13,7 @@ from ..catalog import Tool
 from .refusal import Denials
 
 
-class Placement(NamedTuple):
+class StageResult(NamedTuple):
     """Where a stage placed a tool.
 
     Args:
@@ -40,7 +40,7 @@ class Hit(NamedTuple):
     tool: Tool
     rank: int
     score: float
-    stages: Mapping[str, Placement]
+    stages: Mapping[str, StageResult]
     requests: tuple[str, ...] = ()
 
     @property

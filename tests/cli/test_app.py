@@ -30,9 +30,9 @@ def test_version(run):
 
 def test_help_names_every_command_and_the_exit_codes(run):
     text = " ".join(re.sub(r"\x1b\[[\d;]*m", "", run("--help").stdout).split())
-    for command in ("index", "search", "explain", "list", "tax", "doctor", "demo", "eval", "bench"):
+    for command in ("index", "search", "explain", "list", "tax", "doctor", "demo", "eval", "lab"):
         assert f"│ {command} " in text
-    for code in ("0 done", "1 an error", "2 wrong usage", "3 a gate failed", "130", "141"):
+    for code in ("0 done", "1 an error", "2 wrong usage", "3 figures fall short", "130", "141"):
         assert code in text
 
 
