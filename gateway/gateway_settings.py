@@ -73,8 +73,8 @@ class ProfileSettings(Section):
         tools: globs over ids `server/tool`.
         scopes: permissions that are granted.
         rules: conditions of tools, as in the section `gate` of a configuration.
-        votes: which servers are asked which of their tools fit (`_tool_gating`), see
-            `VoteSettings`; true for all of them, none of which may claim a request.
+        votes: which servers are asked which of their tools fit (`_tool_gating`);
+            true for all of them, none of which may claim a request.
         token: bearer token of this client over HTTP; a reference, or plain text. None for a
             profile that no token selects.
     """
