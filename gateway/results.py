@@ -121,8 +121,8 @@ class Results:
         text = _text_of(result)
         if _fits(text, tokens, chars):
             return result
-        # Never the whole text, which is longer than what is shown whole.
-        first = min(_SHOWN, tokens if chars is None else chars)
+        # Never the whole text, which may be short where the limit is low.
+        first = min(_SHOWN, len(text) // 2)
         name = self._store.add(self, tool_id, permission, text, first)
         note = (
             f"[{len(text):,} characters, of which the first {first:,} are above. "

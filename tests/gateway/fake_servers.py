@@ -115,7 +115,7 @@ async def gateway_of(
 async def relisted(made: Gateway, server: FakeServer, *tools: types.Tool) -> None:
     """A server lists other tools now, and the gateway has read them."""
     server.tools, fleet = list(tools), made.fleet
-    read = fleet._read(server.name, Listing(tuple(tools)))
+    read = fleet.listed.read(fleet.upstreams[server.name].spec, Listing(tuple(tools)))
     await anyio.to_thread.run_sync(fleet._update, server.name, read)
 
 
