@@ -1,0 +1,1 @@
+"""Code mode: a model writes a short program over its tools."""
