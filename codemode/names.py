@@ -7,7 +7,7 @@ import keyword
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from hashlib import sha256
 
@@ -90,7 +90,7 @@ class ToolNames:
         for tool in catalog:
             by_server.setdefault(tool.server or NO_SERVER, []).append(tool)
         self._namespaces = identifiers(by_server, taken=_TAKEN)
-        self._ids: dict[str, dict[str, str]] = {}
+        self._tools: dict[str, dict[str, Tool]] = {}
         self._methods: dict[str, tuple[str, str]] = {}
         for server, tools in by_server.items():
             namespace = self._namespaces[server]
@@ -98,28 +98,24 @@ class ToolNames:
             named = Counter(tool.name for tool in tools)
             keys = {t.id: t.name if named[t.name] == 1 else t.id for t in tools}
             methods = identifiers(keys.values(), taken=TYPE_NAMES)
-            functions = self._ids.setdefault(namespace, {})
+            functions = self._tools.setdefault(namespace, {})
             for tool in tools:
                 method = methods[keys[tool.id]]
-                functions[method] = tool.id
+                functions[method] = tool
                 self._methods[tool.id] = namespace, method
 
     @property
     def namespaces(self) -> tuple[str, ...]:
         """Of all servers."""
-        return tuple(self._ids)
-
-    def functions(self, namespace: str) -> Sequence[str]:
-        """Names of the functions of a namespace; empty for one that is not there."""
-        return tuple(self._ids.get(namespace, ()))
+        return tuple(self._tools)
 
     def of(self, tool_id: str) -> tuple[str, str]:
         """Namespace and function of a tool of the catalog."""
         return self._methods[tool_id]
 
-    def tool_id(self, namespace: str, function: str) -> str | None:
-        """Id of the tool that a function calls; None where there is none."""
-        return self._ids.get(namespace, {}).get(function)
+    def tool(self, namespace: str, function: str) -> Tool | None:
+        """The tool that a function calls, permitted or not; None where there is none."""
+        return self._tools.get(namespace, {}).get(function)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -33,12 +33,19 @@ class Stubs:
         names: by which a script calls them.
         loose_objects: whether objects in arguments are `dict[str, Any]`, for a check that lets
             pass what only the call itself can judge.
+        namespaces: servers to name even if none of the tools is theirs.
     """
 
     def __init__(
-        self, tools: Iterable[Tool], names: ToolNames, *, loose_objects: bool = False
+        self,
+        tools: Iterable[Tool],
+        names: ToolNames,
+        *,
+        loose_objects: bool = False,
+        namespaces: Iterable[str] = (),
     ) -> None:
         self._names = names
+        self._namespaces = tuple(namespaces)
         self._loose = loose_objects
         self._tools = tuple(tools)
 
@@ -46,12 +53,14 @@ class Stubs:
         """The stubs, as a `.pyi` file has them; an empty file where there are no tools."""
         taken = frozenset(self._names.namespaces) | TYPE_NAMES
         definitions = TypeDefinitions(taken)
-        functions: dict[str, list[str]] = {}
+        functions: dict[str, list[str]] = {name: [] for name in self._namespaces}
         for tool in self._tools:
             namespace, function = self._names.of(tool.id)
             stub = _function(tool, function, definitions, loose_objects=self._loose)
             functions.setdefault(namespace, []).append(stub)
-        classes = [f"class _{name}:\n{''.join(texts)}" for name, texts in functions.items()]
+        classes = [
+            f"class _{name}:\n{''.join(texts) or '    pass'}" for name, texts in functions.items()
+        ]
         bound = [f"{name}: _{name}\n" for name in functions]
         return "\n".join([HEAD, *definitions.texts, *classes, *bound])
 
