@@ -10,6 +10,7 @@ from typing import Self
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
+from ..view import View
 from .broker import Broker, CallChecks, CallTool
 from .grants import Approve, Flow, Grant
 from .limits import Limits
@@ -123,14 +124,14 @@ class CodeRunner:
             tuple(broker.append),
         )
 
-    def stubs(self, checks: CallChecks, tools: Iterable[Tool]) -> str:
+    def stubs(self, view: View, tools: Iterable[Tool]) -> str:
         """The stubs of tools, as a model reads them before it writes a script.
 
         Args:
-            checks: the session.
+            view: what may be used now.
             tools: of its catalog.
         """
-        names = self._names_of(checks.view().catalog)
+        names = self._names_of(view.catalog)
         return Stubs(tools, names).text().split("\n", 2)[2].strip()
 
     def _names_of(self, catalog: Catalog) -> ToolNames:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from time import perf_counter
 
 import pytest
@@ -117,12 +118,30 @@ def test_successful_calls_unlock_what_depends_on_them():
     assert asyncio.run(run_code(session, "await srv.second()", call)).value == "second"
 
 
-def test_a_tool_that_was_not_offered_comes_with_its_definition():
-    session = ENGINE.session(format="openai", k=1, pass_through=0, allowed=ALLOWED)
+class Promoting:
+    """A session whose verdicts on tools that were not offered have a message to append."""
+
+    def __init__(self, session):
+        self.session, self.statuses = session, []
+        self.view, self.result = session.view, session.result
+
+    def check(self, name, arguments=None):
+        verdict = self.session.check(name, arguments)
+        self.statuses.append(verdict.status)
+        promoted = verdict.status == "promoted"
+        return replace(verdict, append=({"role": "developer"},)) if promoted else verdict
+
+
+def test_a_tool_that_was_not_offered_is_offered_and_called():
+    session = ENGINE.session(
+        format="openai", k=1, pass_through=0, pool="summaries", allowed=ALLOWED
+    )
     session.turn("count the lines of the log")
-    result = ran("await issues.create(title='t')", session=session)
+    checks = Promoting(session)
+    result = ran("await issues.create(title='t')", session=checks)
     assert result.ok
-    assert result.append
+    assert checks.statuses == ["promoted", "passed"]
+    assert result.append == ({"role": "developer"},)
     assert "issues/create" in session.active
 
 
