@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anyio
 import mcp.types as types
-from mcp.server.context import ServerRequestContext
 
 from ..catalog import Tool
+from .addresses import with_public_links
+from .caller import Caller, Context, forwarded_meta
 from .fleet import Fleet
+from .relay import relay
 from .sessions import ClientSession
-
-Context = ServerRequestContext[Any, Any]
 
 
 async def call_through(
@@ -21,8 +22,8 @@ async def call_through(
     client: ClientSession,
     name: str,
     arguments: Any,
-    meta: Any,
-) -> types.CallToolResult:
+    given: types.CallToolRequestParams,
+) -> types.CallToolResult | types.InputRequiredResult:
     """A call through to the server that has the tool, if it is permitted and fits."""
     asked = _meant(fleet, client, name)
     verdict = await anyio.to_thread.run_sync(client.session.check, asked, arguments)
@@ -30,18 +31,30 @@ async def call_through(
         return error_result(verdict.text)
     tool = verdict.tool
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        await context.session.report_progress(done, total, message)
+    caller = Caller(context, client)
+    meta = forwarded_meta(given.meta, caller)
+
+    async def send(
+        answers: types.InputResponses | None, state: str | None
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        return await fleet.call(
+            tool, verdict.arguments, meta=meta, caller=caller, answers=answers, state=state
+        )
 
     ok = False
     try:
-        result = await fleet.call(tool, verdict.arguments, meta=meta, progress=progress)
-        ok = not result.is_error
+        server = tool.server or ""
+        subject = f"{tool.id} {json.dumps(verdict.arguments, sort_keys=True)}"
+        result = await relay(fleet, caller, given, server=server, subject=subject, send=send)
+        ok = isinstance(result, types.CallToolResult) and not result.is_error
     finally:
         with anyio.CancelScope(shield=True):
             record = client.session.result
             await anyio.to_thread.run_sync(lambda: record(tool.id, "", ok=ok))
-    return client.results.shown(result, _own_limit(tool))
+    if isinstance(result, types.InputRequiredResult):
+        return result
+    shown = result.model_copy(update={"content": with_public_links(server, result.content)})
+    return client.results.shown(shown, _own_limit(tool))
 
 
 def _meant(fleet: Fleet, client: ClientSession, name: str) -> str:

@@ -12,9 +12,12 @@ import mcp.types as types
 from ..catalog import Tool
 from ..engine import Engine
 from ..errors import CatalogError, ShortlistError
+from .caller import Caller
+from .held_calls import HeldCalls
 from .listing import Listing
 from .logs import log_opener
 from .manifests import Manifests
+from .offers import Offers
 from .server_spec import ServerSpec
 from .transport import Transport, open_transport
 from .upstream import State, Upstream
@@ -58,6 +61,11 @@ class Fleet:
         #: Tool id to the name by which its server calls it.
         self._names: dict[str, str] = {}
         self.instructions: dict[str, str] = {}
+        #: Server name to what it offers besides tools.
+        self.offers: dict[str, Offers] = {}
+        #: Requests that go on while their clients are asked, and what runs them.
+        self.held = HeldCalls()
+        self.background: anyio.abc.TaskGroup
         #: Server name to what is wrong with single tools that it lists.
         self.bad_tools: dict[str, list[str]] = {}
         self._updating = anyio.Lock()
@@ -76,6 +84,7 @@ class Fleet:
     ) -> None:
         """Serve until cancelled; servers whose tools are not known start at once, in parallel."""
         async with anyio.create_task_group() as group:
+            self.background = group
             for upstream in self.upstreams.values():
                 group.start_soon(upstream.run)
                 if upstream.state is State.CONFIGURED:
@@ -88,9 +97,24 @@ class Fleet:
         return tuple(name for name, one in self.upstreams.items() if one.state is State.CONFIGURED)
 
     async def call(
-        self, tool: Tool, arguments: Mapping[str, Any], *, meta: Any = None, progress: Any = None
-    ) -> types.CallToolResult:
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        *,
+        meta: Any = None,
+        caller: Caller | None = None,
+        answers: types.InputResponses | None = None,
+        state: str | None = None,
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Call a tool at its server.
+
+        Args:
+            tool: of a server of the gateway.
+            arguments: of the call.
+            meta: of the call.
+            caller: whose call it is, for what the server says meanwhile; None for nobody's.
+            answers: to what the server asked in its last result.
+            state: that the server gave with it.
 
         Raises:
             UpstreamError: the server is gone, does not answer in time, or refuses.
@@ -100,7 +124,9 @@ class Fleet:
         if upstream is None:
             raise CatalogError(f"tool {tool.id!r}: no server {tool.server!r} is configured")
         name = self._names.get(tool.id, tool.name)
-        return await upstream.call(name, dict(arguments), meta=meta, progress=progress)
+        return await upstream.call(
+            name, dict(arguments), meta=meta, caller=caller, answers=answers, state=state
+        )
 
     async def _listed(self, name: str, listing: Listing) -> None:
         """A server started or changed its list: index what differs."""
@@ -123,6 +149,7 @@ class Fleet:
     def _read(self, name: str, listing: Listing) -> list[Tool]:
         """The tools of a listing; one that cannot be read costs only itself."""
         self.instructions[name] = listing.instructions
+        self.offers[name] = listing.offers
         problems: list[str] = []
         made: list[Tool] = []
         permits = self.upstreams[name].spec.tools.permits

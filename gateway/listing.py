@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import mcp.types as types
 from mcp import Client
 
+from .offers import NOTHING, Offers, read_offers
+
 #: Pages of a list that are read, and tools of a server that are kept.
 _PAGES, _TOOLS = 200, 10_000
 
@@ -19,11 +21,13 @@ class Listing:
         tools: as the server gave them.
         instructions: the server's own words on how to use it.
         version: what it says of itself, as `name version`.
+        offers: what it offers besides tools.
     """
 
     tools: tuple[types.Tool, ...]
     instructions: str = ""
     version: str = ""
+    offers: Offers = NOTHING
 
 
 async def read_listing(client: Client) -> Listing:
@@ -40,4 +44,5 @@ async def read_listing(client: Client) -> Listing:
         seen.add(cursor)
     info = client.server_info
     version = f"{info.name} {info.version}" if info else ""
-    return Listing(tuple(tools[:_TOOLS]), client.instructions or "", version)
+    offers = await read_offers(client)
+    return Listing(tuple(tools[:_TOOLS]), client.instructions or "", version, offers)

@@ -11,9 +11,10 @@ from tempfile import NamedTemporaryFile
 import mcp.types as types
 
 from .listing import Listing
+from .offers import Offers
 from .server_spec import ServerSpec
 
-_FORMAT = 1
+_FORMAT = 2
 _MOST_BYTES = 64_000_000
 
 
@@ -43,7 +44,8 @@ class Manifests:
             if saved["format"] != _FORMAT:
                 return None
             tools = tuple(types.Tool.model_validate(tool) for tool in saved["tools"])
-            return Listing(tools, str(saved["instructions"]), str(saved["version"]))
+            offers = Offers.from_saved(saved["offers"])
+            return Listing(tools, str(saved["instructions"]), str(saved["version"]), offers)
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -63,6 +65,7 @@ class Manifests:
             "version": listing.version,
             "instructions": listing.instructions,
             "tools": tools,
+            "offers": listing.offers.saved(),
         }
         with NamedTemporaryFile(
             "w", encoding="utf-8", dir=self._folder, suffix=".new", delete=False

@@ -79,6 +79,15 @@ class Profile:
             if _matches(tool.server or "", self.servers) and _matches(tool.id, self.tools)
         ]
 
+    def opens(self, server: str) -> bool:
+        """Whether the profile's globs leave anything of a server.
+
+        Args:
+            server: its name.
+        """
+        of_tools = tuple(glob.partition("/")[0] for glob in self.tools)
+        return _matches(server, self.servers) and _matches(server, of_tools)
+
 
 def _matches(text: str, globs: tuple[str, ...]) -> bool:
     return any(text == glob or fnmatchcase(text, glob) for glob in globs)

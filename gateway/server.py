@@ -17,10 +17,14 @@ from ..errors import ShortlistError
 from ..gating import State
 from ..session import Session
 from . import answers
-from .calls import Context, call_through, error_result
+from .caller import Context
+from .calls import call_through, error_result
 from .fleet import Fleet
+from .log_levels import LogLevels
 from .meta_tools import CALL, DETAILS, META_TOOLS, READ, SEARCH, meta_tools
 from .profile import Profile
+from .prompts import Prompts
+from .resources import Resources
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
 from .upstream import UpstreamError
@@ -51,6 +55,9 @@ class Gateway:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
+        self.resources = Resources(fleet, self._client, self.server)
+        self.prompts = Prompts(fleet, self._client, self.server)
+        self.log_levels = LogLevels(fleet, self._client, self.sessions, self.server)
 
     async def serve_stdio(self) -> None:
         """Serve one client on stdin and stdout until it goes."""
@@ -85,11 +92,11 @@ class Gateway:
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         arguments = dict(params.arguments or {})
         client = self._client(context)
         try:
-            return await self._answered(context, client, params.name, arguments, params.meta)
+            return await self._answered(context, client, params.name, arguments, params)
         except (ShortlistError, UpstreamError) as error:
             return error_result(str(error))
         except Exception:  # noqa: BLE001
@@ -103,15 +110,15 @@ class Gateway:
         client: ClientSession,
         name: str,
         arguments: dict[str, Any],
-        meta: Any,
-    ) -> types.CallToolResult:
+        given: types.CallToolRequestParams,
+    ) -> types.CallToolResult | types.InputRequiredResult:
         if name in client.direct or name not in META_TOOLS:
-            return await call_through(self.fleet, context, client, name, arguments, meta)
+            return await call_through(self.fleet, context, client, name, arguments, given)
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
         if name == CALL:
-            given = arguments.get("arguments")
-            return await call_through(self.fleet, context, client, arguments["name"], given, meta)
+            inner = arguments.get("arguments")
+            return await call_through(self.fleet, context, client, arguments["name"], inner, given)
         if name == READ:
             first, last = arguments.get("range", (None, None))
             text = client.results.read(arguments["id"], first, last)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import mcp.types as types
+from mcp.server.session import ServerSession
 
 from ..catalog import Catalog
 from ..session import Session
@@ -32,6 +33,10 @@ class ClientSession:
     limited_to: Catalog | None = None
     #: Name of each tool shown directly, to its id.
     direct: dict[str, str] = field(default_factory=dict)
+    #: Level from which on the client asked for log messages, and where to send those that no
+    #: request of it caused.
+    log_level: types.LoggingLevel | None = None
+    log_listener: ServerSession | None = None
 
 
 class ClientSessions:
@@ -81,6 +86,10 @@ class ClientSessions:
         if len(self._held) > KEPT:
             self._held.popitem(last=False)[1].results.clear()
         return held
+
+    def all(self) -> list[ClientSession]:
+        """The sessions that are kept."""
+        return list(self._held.values())
 
     def _profile(self, name: str | None) -> Profile:
         return self._default if name is None else self._profiles[name]

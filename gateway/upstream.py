@@ -6,13 +6,16 @@ import logging
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from time import monotonic
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
+from pydantic import BaseModel, TypeAdapter
 
+from .caller import Caller
 from .listing import Listing, read_listing
+from .server_requests import ServerRequests
 from .server_spec import ServerSpec
 from .transport import Transport, open_transport
 
@@ -23,6 +26,17 @@ _BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
 _TRIPPED = 3
 #: Seconds without a change before a list that changed is read again.
 _SETTLED = 0.2
+
+
+_LIST_CHANGED = (
+    types.ToolListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.PromptListChangedNotification,
+)
+_CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+R = TypeVar("R", bound=BaseModel)
 
 
 class UpstreamError(Exception):
@@ -67,6 +81,7 @@ class Upstream:
         self.state = State.CONFIGURED
         self.problem: str | None = None
         self.started_ms: float | None = None
+        self.requests = ServerRequests(spec.name)
         self._open_log = open_log
         self._changed = changed
         self._transport = transport
@@ -148,9 +163,49 @@ class Upstream:
         arguments: dict[str, Any],
         *,
         meta: Any = None,
-        progress: Any = None,
-    ) -> types.CallToolResult:
+        caller: Caller | None = None,
+        answers: types.InputResponses | None = None,
+        state: str | None = None,
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Call a tool once; a call is never repeated.
+
+        Args:
+            tool: its name at the server.
+            arguments: of the call.
+            meta: of the call.
+            caller: whose call it is, for what the server says meanwhile; None for nobody's.
+            answers: to what the server asked in its last result.
+            state: that the server gave with it.
+
+        Raises:
+            UpstreamError: the server is gone, does not answer in time, or refuses.
+        """
+        params = types.CallToolRequestParams(
+            name=tool,
+            arguments=arguments,
+            input_responses=answers,
+            request_state=state,
+            _meta=meta,
+        )
+        # Not `Client.call_tool`, which raises where a server breaks its own output schema.
+        request = types.CallToolRequest(params=params)
+        return await self.request(request, _CALLED, caller=caller, key=tool)
+
+    async def request(
+        self,
+        request: types.ClientRequest,
+        result_type: TypeAdapter[R],
+        *,
+        caller: Caller | None = None,
+        key: str = "",
+    ) -> R:
+        """Send a request once.
+
+        Args:
+            request: as the server understands it.
+            result_type: of the answer.
+            caller: whose request it is, for what the server says meanwhile; None for nobody's.
+            key: what is asked for: requests of one key behave alike.
 
         Raises:
             UpstreamError: the server is gone, does not answer in time, or refuses.
@@ -158,16 +213,17 @@ class Upstream:
         client = await self.ready()
         self._calls += 1
         try:
-            request = types.CallToolRequest(
-                params=types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
-            )
-            # Not `Client.call_tool`, which raises where a server breaks its own output schema.
-            result = await client.session.send_request(
-                request,
-                types.CallToolResult,
-                request_read_timeout_seconds=self.spec.timeout_s,
-                progress_callback=progress,
-            )
+            with anyio.fail_after(self.spec.timeout_s) as limit:
+                if caller is None:
+                    return await client.session.send_request(request, result_type)
+                caller.limit = limit
+                async with self.requests.turn(client, caller, key):
+                    result = await client.session.send_request(
+                        request, result_type, progress_callback=caller.progress
+                    )
+        except TimeoutError as error:
+            message = f"server {self.spec.name!r} did not answer in {self.spec.timeout_s:g} s"
+            raise UpstreamError(message) from error
         except MCPError as error:
             if _is_closed(error):
                 self._lost.set()
@@ -184,6 +240,11 @@ class Upstream:
             self._calls -= 1
             self._used = monotonic()
 
+    async def lower_log_level(self, level: types.LoggingLevel) -> None:
+        """Have the server, if it runs, send log messages from a level on."""
+        if self._client is not None and self._is_connected:
+            await self.requests.lower_level(self._client, level)
+
     async def _serve(self) -> None:
         start = monotonic()
         with (
@@ -191,7 +252,9 @@ class Upstream:
             anyio.fail_after(self.spec.start_timeout_s) as limit,
         ):
             transport = self._transport(self.spec, errors)
-            async with Client(transport, message_handler=self._heard) as client:
+            async with Client(
+                transport, message_handler=self._heard, **self.requests.callbacks()
+            ) as client:
                 await self._publish(client)
                 limit.deadline = float("inf")
                 self.started_ms = (monotonic() - start) * 1e3
@@ -226,7 +289,7 @@ class Upstream:
         await self._changed(self.spec.name, await read_listing(client))
 
     async def _heard(self, message: object) -> None:
-        if isinstance(message, types.ToolListChangedNotification):
+        if isinstance(message, _LIST_CHANGED):
             self._relist.set()
 
 

@@ -1,0 +1,163 @@
+"""What a server sends to its client: questions and log messages, passed on to the right client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp.types as types
+from mcp import Client, MCPError
+from mcp.client import ClientRequestContext
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+
+from .caller import LEVELS, Answer, Caller, Question
+from .turns import Turns
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Seconds to wait for other clients' requests to end before a question is refused.
+_PATIENCE = 30.0
+
+Unsolicited = Callable[[str, types.LoggingMessageNotificationParams], Awaitable[None]]
+
+
+class ServerRequests:
+    """The questions and log messages of one server.
+
+    Args:
+        server: its name.
+
+    Attributes:
+        turns: the requests that the server works on.
+        unsolicited: awaited with the server's name and a log message that no request caused.
+    """
+
+    def __init__(self, server: str) -> None:
+        self.turns = Turns()
+        self.unsolicited: Unsolicited | None = None
+        self._server = server
+        self._level: int | None = None
+
+    def callbacks(self) -> dict[str, Any]:
+        """Arguments of the `Client` that talks to the server."""
+        self._level = None
+        return {
+            "elicitation_callback": self._elicit,
+            "sampling_callback": self._sample,
+            "list_roots_callback": self._roots,
+            "logging_callback": self._logged,
+        }
+
+    @asynccontextmanager
+    async def turn(self, client: Client, caller: Caller, key: str) -> AsyncIterator[None]:
+        """Runs a client's request so that what the server says meanwhile reaches that client.
+
+        Args:
+            client: the connection.
+            caller: whose request it is.
+            key: what is asked for: requests of one key behave alike.
+        """
+        await self.lower_level(client, caller.wished_level)
+        async with self.turns.turn(caller, key):
+            yield
+        await caller.settle()
+
+    async def lower_level(self, client: Client, level: types.LoggingLevel | None) -> None:
+        """Have the server send log messages from a level on, if it does not do so already.
+
+        A server of the newer protocol is told the level with each request instead.
+
+        Args:
+            client: the connection.
+            level: None for no wish.
+        """
+        if level is None or client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return
+        asked = LEVELS.index(level)
+        if self._level is not None and self._level <= asked:
+            return
+        if client.server_capabilities.logging is None:
+            return
+        self._level = asked
+        request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
+        try:
+            await client.session.send_request(request, types.EmptyResult)
+        except MCPError as error:
+            _LOG.warning("server %r: logging/setLevel: %s", self._server, error)
+
+    async def _elicit(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult | types.ErrorData:
+        answer = await self._ask(types.ElicitRequest(params=params))
+        if isinstance(answer, types.ElicitResult | types.ErrorData):
+            return answer
+        return _mismatch(answer)
+
+    async def _sample(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002
+        params: types.CreateMessageRequestParams,
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        answer = await self._ask(types.CreateMessageRequest(params=params))
+        if isinstance(answer, types.ElicitResult | types.ListRootsResult):
+            return _mismatch(answer)
+        return answer
+
+    async def _roots(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002
+    ) -> types.ListRootsResult | types.ErrorData:
+        answer = await self._ask(types.ListRootsRequest())
+        if isinstance(answer, types.ListRootsResult | types.ErrorData):
+            return answer
+        return _mismatch(answer)
+
+    async def _ask(self, question: Question) -> Answer | types.ErrorData:
+        """Ask the client whose request the server works on."""
+        self.turns.note()
+        if self.turns.is_idle:
+            return _refused("no client's request is in work, so nobody can be asked")
+        caller = await self.turns.certain_speaker(_PATIENCE)
+        if caller is None:
+            _LOG.warning("server %r: a question of it belongs to no one client", self._server)
+            return _refused(
+                "several clients' requests are in work, and the server does not say which one "
+                "the question belongs to; call again"
+            )
+        return await caller.ask(named(question, self._server))
+
+    async def _logged(self, params: types.LoggingMessageNotificationParams) -> None:
+        caller = self.turns.speaker()
+        if caller is not None:
+            if caller.wished_level is not None:
+                self.turns.note()
+            await caller.log(params)
+        elif not self.turns.is_idle:
+            # Another client must not see it. The next time, these tools run one after another.
+            self.turns.note()
+            _LOG.info("server %r: a log message belongs to no one client", self._server)
+        elif self.unsolicited is not None:
+            await self.unsolicited(self._server, params)
+
+
+def named(question: Question, server: str) -> Question:
+    """The question, with the name of the server that asks in the text that a user reads."""
+    if not isinstance(question, types.ElicitRequest):
+        return question
+    params = question.params
+    message = f"[{server}] {params.message}"
+    return types.ElicitRequest(params=params.model_copy(update={"message": message}))
+
+
+def _refused(why: str) -> types.ErrorData:
+    return types.ErrorData(code=types.INVALID_REQUEST, message=f"the gateway cannot ask: {why}")
+
+
+def _mismatch(answer: object) -> types.ErrorData:
+    return types.ErrorData(
+        code=types.INTERNAL_ERROR,
+        message=f"the client answered another question ({type(answer).__name__})",
+    )
