@@ -23,7 +23,7 @@ from .caller import Answer, Caller, Question
 HELD = "held:"
 
 #: Seconds for which an answer is waited for.
-_PATIENCE = 600.0
+_PATIENCE = 300.0
 #: Requests that wait for answers at the same time.
 _MOST = 1_000
 #: The one question of an answer has this key.

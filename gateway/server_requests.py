@@ -127,6 +127,7 @@ class ServerRequests:
                 "several clients' requests are in work, and the server does not say which one "
                 "the question belongs to; call again"
             )
+        self.turns.note()
         return await caller.ask(named(question, self._server))
 
     async def _logged(self, params: types.LoggingMessageNotificationParams) -> None:

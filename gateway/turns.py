@@ -17,18 +17,25 @@ import anyio
 import mcp.types as types
 from mcp import MCPError
 
+from ..errors import ShortlistError
 from .caller import Caller
 
+#: Seconds that a request waits for other clients' requests.
+_WAIT = 30.0
 #: Seconds for which a server may still speak for a request that its client has cancelled.
 _AFTERMATH = 2.0
+
+
+class BusyError(ShortlistError):
+    """A server works for other clients on requests that must run alone."""
 
 
 @dataclass(eq=False, slots=True)
 class _Running:
     caller: Caller
     key: str
-    spoke: bool = False
     left_at: float | None = None
+    doubtful: bool = False
 
 
 class Turns:
@@ -36,7 +43,9 @@ class Turns:
 
     def __init__(self) -> None:
         self._running: list[_Running] = []
+        #: Keys of requests that came to their end without a word, and of those that did not once.
         self._quiet: set[str] = set()
+        self._speaking: set[str] = set()
         self._undecided = 0
         self._changed = anyio.Event()
 
@@ -47,27 +56,30 @@ class Turns:
         Args:
             caller: whose request it is.
             key: what is called: requests of one key behave alike.
+
+        Raises:
+            BusyError: other clients' requests take too long.
         """
-        while not self._may_run(caller, key):
-            await self._next_change()
+        with anyio.move_on_after(_WAIT):
+            while not self._may_run(caller, key):
+                await self._next_change()
+        if not self._may_run(caller, key):
+            raise BusyError("the server is busy with another client's question; try again later")
         mine = _Running(caller, key)
         self._running.append(mine)
-        answered = False
         try:
             yield
-            answered = True
-        except BaseException as error:
-            # A server that is asked to stop, or that is late, may still be at work.
-            answered = isinstance(error, MCPError) and error.code != types.REQUEST_TIMEOUT
+        except MCPError as error:
+            # A server that is late may still be at work.
+            self._leave(mine, answered=error.code != types.REQUEST_TIMEOUT)
             raise
-        finally:
-            if not answered:
-                mine.left_at = monotonic()
-            elif mine in self._running:
-                self._running.remove(mine)
-                if not mine.spoke:
-                    self._quiet.add(key)
-            self._tell()
+        except BaseException:
+            self._leave(mine, answered=False)
+            raise
+        else:
+            self._leave(mine, answered=True)
+            if key not in self._speaking and not mine.doubtful:
+                self._quiet.add(key)
 
     def speaker(self) -> Caller | None:
         """The request a message belongs to that arrives now; None where that is not certain."""
@@ -77,10 +89,16 @@ class Turns:
         return next((one.caller for one in running if one.left_at is None), None)
 
     def note(self) -> None:
-        """The server said something that matters: what runs now is not quiet."""
-        for one in self._present():
-            one.spoke = True
+        """The server said something that matters: what runs now is not quiet.
+
+        Where it is not certain which request spoke, the next one of each key runs alone.
+        """
+        present = self._present()
+        for one in present:
             self._quiet.discard(one.key)
+            one.doubtful = True
+        if len(present) == 1:
+            self._speaking.add(present[0].key)
 
     @property
     def is_idle(self) -> bool:
@@ -104,7 +122,6 @@ class Turns:
             return None
         finally:
             self._undecided -= 1
-            self._tell()
 
     def _may_run(self, caller: Caller, key: str) -> bool:
         others = [one for one in self._present() if one.caller.client is not caller.client]
@@ -113,6 +130,14 @@ class Turns:
         if self._undecided:
             return False
         return key in self._quiet or all(one.key in self._quiet for one in others)
+
+    def _leave(self, mine: _Running, *, answered: bool) -> None:
+        if answered:
+            self._running = [one for one in self._running if one is not mine]
+        else:
+            mine.left_at = monotonic()
+        self._changed.set()
+        self._changed = anyio.Event()
 
     def _present(self) -> list[_Running]:
         """The requests in work, and those cancelled a moment ago."""
@@ -126,7 +151,3 @@ class Turns:
         # Cancelled requests leave by the clock, which tells nobody.
         with anyio.move_on_after(_AFTERMATH / 4):
             await self._changed.wait()
-
-    def _tell(self) -> None:
-        self._changed.set()
-        self._changed = anyio.Event()

@@ -24,7 +24,10 @@ cancelled: list[str] = []
 
 
 def tool(name, **properties):
-    schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in properties.items()}}
+    schema = {
+        "type": "object",
+        "properties": {key: {"type": kind} for key, kind in properties.items()},
+    }
     return types.Tool(name=name, description=f"{name} for tests of {NAME}", input_schema=schema)
 
 
@@ -155,8 +158,11 @@ async def call_tool(context, params):
     if params.name == "say_everything":
         if not params.input_responses:
             for number in range(given["rounds"]):
-                await log(context, f"{who} {number}")
-                await context.session.report_progress(number + 1, given["rounds"], f"{who} {number}")
+                words = f"{who} {number}"
+                await log(context, words)
+                await context.session.report_progress(
+                    number + 1, given["rounds"], f"{who} {number}"
+                )
                 await anyio.sleep(0.01)
         answer = await asked(
             context, params, types.ElicitRequest(params=form(who)), types.ElicitResult

@@ -74,7 +74,7 @@ async def test_a_servers_own_address_is_read_where_one_server_has_it(tmp_path):
             assert (part.uri, part.text) == (uri, f"one: {uri}")
     made = made_gateway(tmp_path, [talking("one"), talking("two")])
     async with running(made), Client(made.server) as client:
-        with pytest.raises(MCPError, match="several servers have .*shortlist://two/memo://note/3"):
+        with pytest.raises(MCPError, match=r"several servers have .*shortlist://two/memo://note/3"):
             await client.read_resource("memo://note/3")
 
 
@@ -100,9 +100,13 @@ async def test_errors_of_a_server_keep_their_code(tmp_path, mode):
 async def test_a_profile_that_may_use_nothing_of_a_server_sees_none_of_it(tmp_path, profile):
     made = made_gateway(tmp_path, [talking("one"), talking("two")], profile)
     async with running(made), Client(made.server) as client:
+        templates = (await client.list_resource_templates()).resource_templates
         for listed in (
             [one.uri for one in (await client.list_resources()).resources],
-            [one.uri_template for one in (await client.list_resource_templates()).resource_templates],
+            [
+                one.uri_template
+                for one in (await client.list_resource_templates()).resource_templates
+            ],
         ):
             assert listed
             assert all(uri.startswith("shortlist://two/") for uri in listed)
@@ -115,7 +119,7 @@ async def test_a_profile_that_may_use_nothing_of_a_server_sees_none_of_it(tmp_pa
             client.get_prompt("one__review", {"subject": "x"}),
             client.get_prompt(public_name("one", LONG)),
         ):
-            with pytest.raises(MCPError, match="no (resource|prompt)"):
+            with pytest.raises(MCPError, match=r"no (resource|prompt)"):
                 await attempt
 
 
