@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from math import inf
+from collections.abc import Mapping
 from typing import Any, Protocol, get_args
 
 import anyio
@@ -15,6 +13,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp.types import LOG_LEVEL_META_KEY
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
+from .patience import Patience
 from .sessions import ClientSession
 
 Context = ServerRequestContext[Any, Any]
@@ -47,14 +46,14 @@ class Caller:
 
     Attributes:
         held: asks a client of the newer protocol, to which nothing can be sent but answers.
-        limit: bounds the time of the request at the server; the time of a question is not counted.
+        patience: the limit of time of the request at the server; a question's time is not counted.
     """
 
     def __init__(self, context: Context, client: ClientSession) -> None:
         self.context = context
         self.client = client
         self.held: Asks | None = None
-        self.limit: anyio.CancelScope | None = None
+        self.patience: Patience | None = None
         self._in_order = anyio.Lock()
 
     @property
@@ -78,7 +77,9 @@ class Caller:
         """
         if problem := unsupported(question, self.context.session.client_capabilities):
             return types.ErrorData(code=types.INVALID_REQUEST, message=problem)
-        with self._clock_stopped():
+        if self.patience is None:
+            return await self._asked(question)
+        with self.patience.paused():
             return await self._asked(question)
 
     async def _asked(self, question: Question) -> Answer | types.ErrorData:
@@ -114,19 +115,6 @@ class Caller:
         """Wait until everything that was passed on so far is sent."""
         async with self._in_order:
             return
-
-    @contextmanager
-    def _clock_stopped(self) -> Iterator[None]:
-        limit = self.limit
-        if limit is None or limit.deadline == inf:
-            yield
-            return
-        left = limit.deadline - anyio.current_time()
-        limit.deadline = inf
-        try:
-            yield
-        finally:
-            limit.deadline = anyio.current_time() + left
 
     async def _send(self, notification: types.ServerNotification) -> None:
         async with self._in_order:

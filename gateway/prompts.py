@@ -89,8 +89,10 @@ class Prompts:
                 request_state=state,
                 _meta=meta,
             )
-            return await self._fleet.upstreams[server].request(
-                types.GetPromptRequest(params=asked), _GOT, caller=caller, key=f"prompt {name}"
+            upstream = self._fleet.upstreams[server]
+            request = types.GetPromptRequest(params=asked)
+            return await upstream.request(
+                upstream.requests.sending(request, _GOT, caller, key=f"prompt {name}")
             )
 
         subject = f"prompt {name} {sorted((params.arguments or {}).items())}"

@@ -89,8 +89,10 @@ class Resources:
             asked = types.ReadResourceRequestParams(
                 uri=uri, input_responses=answers, request_state=state, _meta=meta
             )
-            return await self._fleet.upstreams[server].request(
-                types.ReadResourceRequest(params=asked), _READ, caller=caller, key="resources/read"
+            upstream = self._fleet.upstreams[server]
+            request = types.ReadResourceRequest(params=asked)
+            return await upstream.request(
+                upstream.requests.sending(request, _READ, caller, key="resources/read")
             )
 
         result = await relay(

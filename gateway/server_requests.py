@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import mcp.types as types
 from mcp import Client, MCPError
 from mcp.client import ClientRequestContext
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, TypeAdapter
 
 from .caller import LEVELS, Answer, Caller, Question
+from .patience import Patience
 from .turns import Turns
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds to wait for other clients' requests to end before a question is refused.
 _PATIENCE = 30.0
 
+R = TypeVar("R", bound=BaseModel)
 Unsolicited = Callable[[str, types.LoggingMessageNotificationParams], Awaitable[None]]
 
 
@@ -49,19 +51,38 @@ class ServerRequests:
             "logging_callback": self._logged,
         }
 
-    @asynccontextmanager
-    async def turn(self, client: Client, caller: Caller, key: str) -> AsyncIterator[None]:
-        """Runs a client's request so that what the server says meanwhile reaches that client.
+    def sending(
+        self,
+        request: types.ClientRequest,
+        result_type: TypeAdapter[R],
+        caller: Caller | None,
+        *,
+        key: str,
+    ) -> Callable[[Client, Patience], Awaitable[R]]:
+        """Sends a request so that what the server says meanwhile reaches the client that asks.
 
         Args:
-            client: the connection.
-            caller: whose request it is.
+            request: as the server understands it.
+            result_type: of the answer.
+            caller: the client's request; None for one that no client made.
             key: what is asked for: requests of one key behave alike.
         """
-        await self.lower_level(client, caller.wished_level)
-        async with self.turns.turn(caller, key):
-            yield
-        await caller.settle()
+
+        async def send(client: Client, patience: Patience) -> R:
+            if caller is None:
+                return await client.session.send_request(request, result_type)
+            caller.patience = patience
+            await self.lower_level(client, caller.wished_level)
+            async with self.turns.turn(caller, key):
+                answer = await client.session.send_request(
+                    request,
+                    result_type,
+                    progress_callback=patience.with_progress(caller.progress),
+                )
+            await caller.settle()
+            return answer
+
+        return send
 
     async def lower_level(self, client: Client, level: types.LoggingLevel | None) -> None:
         """Have the server send log messages from a level on, if it does not do so already.

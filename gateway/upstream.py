@@ -11,10 +11,11 @@ from typing import IO, Any, TypeVar
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from .caller import Caller
 from .listing import Listing, read_listing
+from .patience import Patience
 from .server_requests import ServerRequests
 from .server_spec import ServerSpec
 from .transport import Transport, open_transport
@@ -36,7 +37,7 @@ _LIST_CHANGED = (
 _CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
-R = TypeVar("R", bound=BaseModel)
+Answer = TypeVar("Answer")
 
 
 class UpstreamError(Exception):
@@ -189,40 +190,30 @@ class Upstream:
         )
         # Not `Client.call_tool`, which raises where a server breaks its own output schema.
         request = types.CallToolRequest(params=params)
-        return await self.request(request, _CALLED, caller=caller, key=tool)
+        return await self.request(self.requests.sending(request, _CALLED, caller, key=tool))
 
     async def request(
         self,
-        request: types.ClientRequest,
-        result_type: TypeAdapter[R],
-        *,
-        caller: Caller | None = None,
-        key: str = "",
-    ) -> R:
-        """Send a request once.
+        send: Callable[[Client, Patience], Awaitable[Answer]],
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Send one request over the connection, under the limits of calls.
 
         Args:
-            request: as the server understands it.
-            result_type: of the answer.
-            caller: whose request it is, for what the server says meanwhile; None for nobody's.
-            key: what is asked for: requests of one key behave alike.
+            send: gets the connection and the limit of time.
+            timeout_s: seconds without a sign of progress; the server's own limit when absent.
 
         Raises:
             UpstreamError: the server is gone, does not answer in time, or refuses.
         """
+        seconds = timeout_s or self.spec.timeout_s
         client = await self.ready()
         self._calls += 1
         try:
-            with anyio.fail_after(self.spec.timeout_s) as limit:
-                if caller is None:
-                    return await client.session.send_request(request, result_type)
-                caller.limit = limit
-                async with self.requests.turn(client, caller, key):
-                    result = await client.session.send_request(
-                        request, result_type, progress_callback=caller.progress
-                    )
+            with Patience(seconds) as patience:
+                answer = await send(client, patience)
         except TimeoutError as error:
-            message = f"server {self.spec.name!r} did not answer in {self.spec.timeout_s:g} s"
+            message = f"server {self.spec.name!r} did not answer within {seconds:g} s"
             raise UpstreamError(message) from error
         except MCPError as error:
             if _is_closed(error):
@@ -235,7 +226,7 @@ class Upstream:
             raise UpstreamError(f"server {self.spec.name!r} is gone; try again") from error
         else:
             self._failures = 0
-            return result
+            return answer
         finally:
             self._calls -= 1
             self._used = monotonic()

@@ -70,8 +70,9 @@ async def over_http(made, tokens=None):
 class Heard:
     """What a client was sent, and how it answers questions."""
 
-    def __init__(self, name: str = "me") -> None:
+    def __init__(self, name: str = "me", thinks_s: float = 0.02) -> None:
         self.name = name
+        self.thinks_s = thinks_s
         self.logs: list[object] = []
         self.questions: list[str] = []
         self.progress: list[object] = []
@@ -82,7 +83,7 @@ class Heard:
 
     async def elicit(self, context, params):
         self.questions.append(params.message)
-        await anyio.sleep(0.02)
+        await anyio.sleep(self.thinks_s)
         return types.ElicitResult(action="accept", content={"answer": f"answer of {self.name}"})
 
     async def sample(self, context, params):

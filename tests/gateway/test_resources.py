@@ -103,10 +103,7 @@ async def test_a_profile_that_may_use_nothing_of_a_server_sees_none_of_it(tmp_pa
         templates = (await client.list_resource_templates()).resource_templates
         for listed in (
             [one.uri for one in (await client.list_resources()).resources],
-            [
-                one.uri_template
-                for one in (await client.list_resource_templates()).resource_templates
-            ],
+            [one.uri_template for one in templates],
         ):
             assert listed
             assert all(uri.startswith("shortlist://two/") for uri in listed)

@@ -57,6 +57,18 @@ async def test_questions_go_to_the_client_and_answers_back(tmp_path, mode, era):
 
 
 @MODES
+async def test_a_user_may_think_for_longer_than_a_call_may_take(tmp_path, mode):
+    heard = Heard(thinks_s=2.5)
+    made = made_gateway(tmp_path, [talking("one", timeout_s=1.5)])
+    async with running(made), Client(made.server, mode=mode, **heard.callbacks()) as client:
+        answer = await call(client, "one/ask_user", who="me")
+        assert text_of(answer) == "accept answer of me"
+        late = await call(client, "one/wait_long", who="me")
+        assert late.is_error
+        assert "did not answer within 1.5 s" in text_of(late)
+
+
+@MODES
 @ERAS
 async def test_a_client_that_cannot_be_asked_is_told_so(tmp_path, mode, era):
     made = made_gateway(tmp_path, [talking("one", era)])
