@@ -138,7 +138,10 @@ class Resources:
 
 
 def _fits(templates: Sequence[types.ResourceTemplate], uri: str) -> bool:
+    """Whether an address, or the template itself, is one of those."""
     for one in templates:
+        if one.uri_template == uri:
+            return True
         try:
             if UriTemplate.parse(one.uri_template).match(uri) is not None:
                 return True

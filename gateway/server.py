@@ -19,6 +19,7 @@ from ..session import Session
 from . import answers
 from .caller import Context
 from .calls import call_through, error_result
+from .completions import Completions
 from .fleet import Fleet
 from .log_levels import LogLevels
 from .meta_tools import CALL, DETAILS, META_TOOLS, READ, SEARCH, meta_tools
@@ -57,6 +58,9 @@ class Gateway:
         )
         self.resources = Resources(fleet, self._client, self.server)
         self.prompts = Prompts(fleet, self._client, self.server)
+        self.completions = Completions(
+            fleet, self._client, self.resources, self.prompts, self.server
+        )
         self.log_levels = LogLevels(fleet, self._client, self.sessions, self.server)
 
     async def serve_stdio(self) -> None:

@@ -100,6 +100,14 @@ async def get_prompt(context, params):
     return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
 
+async def complete(context, params):
+    ref = params.ref
+    what = ref.name if isinstance(ref, types.PromptReference) else ref.uri
+    before = (params.context.arguments if params.context else None) or {}
+    values = [f"{NAME} {what} {params.argument.value}", *before.values()]
+    return types.CompleteResult(completion=types.Completion(values=values))
+
+
 def form(who):
     schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
     return types.ElicitRequestFormParams(message=f"Question for {who}", requested_schema=schema)
@@ -215,6 +223,8 @@ server = Server(
     on_list_prompts=list_prompts,
     on_get_prompt=get_prompt,
 )
+if "plain" not in sys.argv:
+    server.add_request_handler("completion/complete", types.CompleteRequestParams, complete)
 server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
 
 

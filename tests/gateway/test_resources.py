@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 
+import mcp.types as types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from shortlist.gateway.addresses import public_uri, server_and_uri
 from shortlist.gateway.profile import Profile
 from shortlist.gateway.prompts import public_name
 
-from .talking import call, http_client, made_gateway, over_http, running, talking
+from .talking import SERVER, call, http_client, made_gateway, over_http, running, talking
 from .talking_server import NOTES, PICTURE
 
 pytestmark = pytest.mark.anyio
@@ -163,6 +164,24 @@ async def test_resources_and_prompts_over_http(tmp_path, mode):
                 assert base64.b64decode(picture.blob) == PICTURE
                 got = await client.get_prompt(f"{server}__review", {"subject": "ü"})
                 assert got.messages[0].content.text == f"{server} review ü"
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_arguments_are_completed_by_the_server_that_has_them(tmp_path, mode):
+    plain = talking("two", args=(SERVER, "two", "older", "plain"))
+    made = made_gateway(tmp_path, [talking("one"), plain])
+    async with running(made), Client(made.server, mode=mode) as client:
+        prompt = types.PromptReference(name="one__review")
+        template = types.ResourceTemplateReference(uri="shortlist://one/memo://user/{name}")
+        argument = {"name": "subject", "value": "sh"}
+        got = await client.complete(prompt, argument, {"other": "so far"})
+        assert got.completion.values == ["one review sh", "so far"]
+        got = await client.complete(template, argument)
+        assert got.completion.values == ["one memo://user/{name} sh"]
+        got = await client.complete(types.PromptReference(name="two__review"), argument)
+        assert got.completion.values == []
+        with pytest.raises(MCPError, match="no prompt"):
+            await client.complete(types.PromptReference(name="none"), argument)
 
 
 NAMES = st.text(min_size=1, max_size=30)
