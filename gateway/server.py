@@ -28,6 +28,7 @@ from .prompts import Prompts
 from .resources import Resources
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
+from .subscriptions import Subscriptions
 from .upstream import UpstreamError
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -61,6 +62,7 @@ class Gateway:
         self.completions = Completions(
             fleet, self._client, self.resources, self.prompts, self.server
         )
+        self.subscriptions = Subscriptions(fleet, self._client, self.resources, self.server)
         self.log_levels = LogLevels(fleet, self._client, self.sessions, self.server)
 
     async def serve_stdio(self) -> None:

@@ -23,6 +23,8 @@ _PATIENCE = 30.0
 R = TypeVar("R", bound=BaseModel)
 Unsolicited = Callable[[str, types.LoggingMessageNotificationParams], Awaitable[None]]
 
+Updated = Callable[[str, str], Awaitable[None]]
+
 
 class ServerRequests:
     """The questions and log messages of one server.
@@ -33,11 +35,13 @@ class ServerRequests:
     Attributes:
         turns: the requests that the server works on.
         unsolicited: awaited with the server's name and a log message that no request caused.
+        updated: awaited with the server's name and the address of a resource that has changed.
     """
 
     def __init__(self, server: str) -> None:
         self.turns = Turns()
         self.unsolicited: Unsolicited | None = None
+        self.updated: Updated | None = None
         self._server = server
         self._level: int | None = None
 
@@ -106,6 +110,11 @@ class ServerRequests:
             await client.session.send_request(request, types.EmptyResult)
         except MCPError as error:
             _LOG.warning("server %r: logging/setLevel: %s", self._server, error)
+
+    async def resource_updated(self, uri: str) -> None:
+        """The server says that a resource has changed."""
+        if self.updated is not None:
+            await self.updated(self._server, uri)
 
     async def _elicit(
         self,

@@ -282,6 +282,8 @@ class Upstream:
     async def _heard(self, message: object) -> None:
         if isinstance(message, _LIST_CHANGED):
             self._relist.set()
+        elif isinstance(message, types.ResourceUpdatedNotification):
+            await self.requests.resource_updated(message.params.uri)
 
 
 async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:

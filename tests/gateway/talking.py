@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from socket import socket
 
 import anyio
 import httpx2
@@ -26,6 +27,25 @@ def talking(name: str, era: str = "older", **changed) -> ServerSpec:
     """A talking server; `era` is `older` or `newer`."""
     given = {"transport": "stdio", "command": sys.executable, "args": (SERVER, name, era)}
     return ServerSpec(name=name, **{**given, **changed})
+
+
+@asynccontextmanager
+async def talking_over_http(name: str, era: str):
+    """A talking server that serves HTTP, as a process of its own."""
+    with socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, SERVER, name, era, "http", str(port)]
+    async with await anyio.open_process(command, stdout=None, stderr=None) as process:
+        with anyio.fail_after(60):
+            while True:
+                try:
+                    await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
+                    break
+                except OSError:
+                    await anyio.sleep(0.1)
+        yield ServerSpec(name=name, transport="http", url=f"http://127.0.0.1:{port}/mcp")
+        process.terminate()
 
 
 def made_gateway(tmp_path, specs, profile=None, profiles=None) -> Gateway:

@@ -1,18 +1,23 @@
 """A real MCP server for tests that says more than results: resources, prompts, logs, questions.
 
-Usage: `talking_server.py NAME [older|newer] [http]`: `older` speaks the handshake protocol only.
+Usage: `talking_server.py NAME [older|newer] [plain] [http PORT]`.
+
+`older` speaks the handshake protocol only; `plain` takes no subscriptions and completes nothing.
 """
 
 from __future__ import annotations
 
 import base64
+import os
 import sys
 
 import anyio
 import mcp.types as types
+import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -21,6 +26,9 @@ PICTURE = bytes(range(256)) * 3
 NOTES = [f"memo://note/{number}" for number in range(5)]
 #: Names of callers whose call was cancelled.
 cancelled: list[str] = []
+#: Address to the sessions that subscribed to it, in the older protocol.
+followed: dict[str, list] = {}
+bus = InMemorySubscriptionBus()
 
 
 def tool(name, **properties):
@@ -42,6 +50,9 @@ TOOLS = [
     tool("add_numbers", first="integer", second="integer"),
     tool("say_later", text="string"),
     tool("show_meta"),
+    tool("change", uri="string"),
+    tool("who_follows"),
+    tool("end_process"),
 ]
 
 
@@ -198,6 +209,15 @@ async def call_tool(context, params):
     if params.name == "say_later":
         outside.start_soon(say_later, context, given["text"])
         return text("soon")
+    if params.name == "change":
+        await bus.publish(ResourceUpdated(uri=given["uri"]))
+        for session in followed.get(given["uri"], []):
+            await session.send_resource_updated(given["uri"])
+        return text("changed")
+    if params.name == "end_process":
+        os._exit(3)
+    if params.name == "who_follows":
+        return text(sorted(uri for uri, sessions in followed.items() if sessions))
     if params.name == "show_meta":
         return text(sorted(context.meta or {}))
     raise types_error(f"no tool {params.name}")
@@ -207,6 +227,18 @@ async def say_later(context, words):
     await anyio.sleep(0.3)
     params = types.LoggingMessageNotificationParams(level="warning", data=words)
     await context.session.send_notification(types.LoggingMessageNotification(params=params))
+
+
+async def subscribe(context, params):
+    if not params.uri.startswith("memo://"):
+        raise types_error("nobody can follow this")
+    followed.setdefault(params.uri, []).append(context.session)
+    return types.EmptyResult()
+
+
+async def unsubscribe(context, params):
+    followed.pop(params.uri, None)
+    return types.EmptyResult()
 
 
 async def set_level(context, params):
@@ -225,18 +257,43 @@ server = Server(
 )
 if "plain" not in sys.argv:
     server.add_request_handler("completion/complete", types.CompleteRequestParams, complete)
+    server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)
+    server.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
+    listen = ListenHandler(bus)
+    server.add_request_handler(
+        "subscriptions/listen", types.SubscriptionsListenRequestParams, listen
+    )
 server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
 
 
 async def main():
     global outside
     async with anyio.create_task_group() as outside:
-        async with stdio_server() as (read, write):
-            if "older" in sys.argv:
-                await serve_loop(server, read, write, lifespan_state={})
-            else:
-                await server.run(read, write, server.create_initialization_options())
+        if "http" in sys.argv:
+            await serve_http()
+        else:
+            async with stdio_server() as (read, write):
+                if "older" in sys.argv:
+                    await serve_loop(server, read, write, lifespan_state={})
+                else:
+                    await server.run(read, write, server.create_initialization_options())
         outside.cancel_scope.cancel()
+
+
+async def serve_http():
+    """Serve at the port that is the last argument."""
+    app = server.streamable_http_app()
+
+    async def older_only(scope, receive, send):
+        headers = dict(scope.get("headers") or ())
+        if "older" in sys.argv and headers.get(b"mcp-protocol-version", b"") > b"2026":
+            await send({"type": "http.response.start", "status": 400, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await app(scope, receive, send)
+
+    config = uvicorn.Config(older_only, port=int(sys.argv[-1]), log_level="warning")
+    await uvicorn.Server(config).serve()
 
 
 if __name__ == "__main__":

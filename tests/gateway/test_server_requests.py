@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
@@ -24,8 +25,10 @@ from .talking import (
     over_http,
     running,
     talking,
+    talking_over_http,
     text_of,
 )
+from .talking_server import PICTURE
 
 pytestmark = pytest.mark.anyio
 MODES = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -224,6 +227,26 @@ async def test_the_envelope_of_the_client_is_not_the_servers(tmp_path):
         given = {"name": "one/show_meta", "arguments": {}}
         shown = await client.call_tool("call_tool", given, meta={"example.org/mine": 1})
         assert text_of(shown) == "['example.org/mine', 'progress_token']"
+
+
+@MODES
+@ERAS
+async def test_servers_over_http(tmp_path, mode, era):
+    heard = Heard()
+    async with talking_over_http("one", era) as one:
+        made = made_gateway(tmp_path, [one])
+        options = heard.callbacks(mode=mode, log_level="info")
+        async with running(made), Client(made.server, **options) as client:
+            if mode == "legacy":
+                await set_level(client, "info")
+            given = {"who": "me", "rounds": 3}
+            answer = await call(client, "one/say_everything", heard.on_progress, **given)
+            assert text_of(answer) == "answer of me"
+            assert heard.logs == ["me 0", "me 1", "me 2"]
+            assert len(heard.progress) == 3
+            listed = (await client.list_resources()).resources
+            picture = (await client.read_resource(listed[-1].uri)).contents[0]
+            assert base64.b64decode(picture.blob) == PICTURE
 
 
 @asynccontextmanager
