@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import IO, Any, cast
 
 from mcp import StdioServerParameters
@@ -35,8 +35,16 @@ def open_transport(spec: ServerSpec, errors: IO[str]) -> AbstractAsyncContextMan
     elif spec.transport == "sse":
         opened = sse_client(spec.url or "", headers=spec.plain_headers())
     else:
-        import httpx2
-
-        client = httpx2.AsyncClient(headers=spec.plain_headers(), timeout=spec.timeout_s)
-        opened = streamable_http_client(spec.url or "", http_client=client)
+        opened = _streamable_http(spec)
     return cast("AbstractAsyncContextManager[Any]", opened)
+
+
+@asynccontextmanager
+async def _streamable_http(spec: ServerSpec) -> AsyncIterator[Any]:
+    import httpx2
+
+    async with (
+        httpx2.AsyncClient(headers=spec.plain_headers(), timeout=spec.timeout_s) as client,
+        streamable_http_client(spec.url or "", http_client=client) as streams,
+    ):
+        yield streams
