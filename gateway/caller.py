@@ -28,6 +28,8 @@ Answer = (
 LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
 #: Level from which on a client gets the messages of its own calls, unless it sets another.
 _USUAL_LEVEL: types.LoggingLevel = "info"
+#: Messages of one request that wait to be sent; further ones are dropped.
+_MOST_WAITING = 1_000
 
 
 class Asks(Protocol):
@@ -117,6 +119,9 @@ class Caller:
             return
 
     async def _send(self, notification: types.ServerNotification) -> None:
+        if self._in_order.statistics().tasks_waiting >= _MOST_WAITING:
+            # The server speaks faster than the client listens.
+            return
         async with self._in_order:
             try:
                 await self.context.session.send_notification(

@@ -18,6 +18,7 @@ from .listing import Listing
 from .logs import log_opener
 from .manifests import Manifests
 from .offers import Offers
+from .server_requests import Front
 from .server_spec import ServerSpec
 from .transport import Transport, open_transport
 from .upstream import State, Upstream
@@ -53,8 +54,12 @@ class Fleet:
     ) -> None:
         self._manifests = Manifests.default() if manifests is None else manifests
         opener = log_opener() if open_log is None else open_log
+        #: What servers say that belongs to no request goes here.
+        self.front = Front()
         self.upstreams = {
-            spec.name: Upstream(spec, opener, self._listed, transport=transport, idle_s=idle_s)
+            spec.name: Upstream(
+                spec, opener, self._listed, transport=transport, idle_s=idle_s, front=self.front
+            )
             for spec in specs
             if not spec.disabled
         }

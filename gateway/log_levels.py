@@ -41,8 +41,7 @@ class LogLevels:
         server.add_request_handler(
             "logging/setLevel", types.SetLevelRequestParams, answered(self._set)
         )
-        for upstream in fleet.upstreams.values():
-            upstream.requests.unsolicited = self._send
+        fleet.front.logged = self._send
 
     async def _set(
         self, context: Context, params: types.SetLevelRequestParams

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import anyio
 import mcp.types as types
 from mcp import Client, MCPError
 from pydantic import ValidationError
@@ -14,6 +15,8 @@ from pydantic import ValidationError
 _LOG = logging.getLogger("shortlist.gateway")
 #: Pages of one list that are read, and entries of it that are kept.
 _PAGES, _ENTRIES = 200, 10_000
+#: Seconds in which a list must be read: a server whose tools are known is not held up by it.
+_LIST_S = 10.0
 
 T = TypeVar("T")
 
@@ -94,14 +97,15 @@ async def _read_pages(
     entries: list[T] = []
     seen: set[str | None] = set()
     cursor: str | None = None
-    for _ in range(_PAGES):
-        try:
-            page, cursor = await read(cursor)
-        except (MCPError, ValidationError) as error:
-            _LOG.warning("a server does not list its %s: %s", kind, str(error)[:300])
-            break
-        entries += page
-        if not cursor or cursor in seen or len(entries) >= _ENTRIES:
-            break
-        seen.add(cursor)
+    try:
+        with anyio.fail_after(_LIST_S):
+            for _ in range(_PAGES):
+                page, cursor = await read(cursor)
+                entries += page
+                if not cursor or cursor in seen or len(entries) >= _ENTRIES:
+                    break
+                seen.add(cursor)
+    except (MCPError, ValidationError, TimeoutError) as error:
+        why = str(error)[:300] or "it takes too long"
+        _LOG.warning("a server does not list its %s: %s", kind, why)
     return tuple(entries[:_ENTRIES])

@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import mcp.types as types
+from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
@@ -17,7 +18,7 @@ from ..errors import ShortlistError
 from ..gating import State
 from ..session import Session
 from . import answers
-from .caller import Context
+from .caller import Caller, Context
 from .calls import call_through, error_result
 from .completions import Completions
 from .fleet import Fleet
@@ -80,6 +81,10 @@ class Gateway:
     def _client(self, context: Context) -> ClientSession:
         """The session of a request, limited to what its profile allows of the present catalog."""
         client = self.sessions.of(context.request)
+        if context.request is None:
+            # On stdin and stdout there is one client, which is asked whatever belongs to no call.
+            caller = Caller(context, client)
+            self.fleet.front.only_client = None if caller.is_modern else caller
         catalog = self.fleet.engine.catalog
         if client.limited_to is not catalog:
             client.session.allowed = client.profile.allowed(catalog)
@@ -104,6 +109,10 @@ class Gateway:
         try:
             return await self._answered(context, client, params.name, arguments, params)
         except (ShortlistError, UpstreamError) as error:
+            cause = error.__cause__
+            if isinstance(cause, MCPError) and cause.code == types.URL_ELICITATION_REQUIRED:
+                # The client opens the addresses in the error, then calls again.
+                raise MCPError(cause.code, str(error), cause.data) from error
             return error_result(str(error))
         except Exception:  # noqa: BLE001
             # The text of an exception of ours must not reach a client.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import mcp.types as types
@@ -21,9 +22,21 @@ _LOG = logging.getLogger("shortlist.gateway")
 _PATIENCE = 30.0
 
 R = TypeVar("R", bound=BaseModel)
-Unsolicited = Callable[[str, types.LoggingMessageNotificationParams], Awaitable[None]]
 
-Updated = Callable[[str, str], Awaitable[None]]
+
+@dataclass(eq=False, slots=True)
+class Front:
+    """What is done with messages of servers that belong to no request.
+
+    Attributes:
+        logged: awaited with a server's name and a log message.
+        updated: awaited with a server's name and the address of a resource that has changed.
+        only_client: the one client there is, if it can be asked at any time; None otherwise.
+    """
+
+    logged: Callable[[str, types.LoggingMessageNotificationParams], Awaitable[None]] | None = None
+    updated: Callable[[str, str], Awaitable[None]] | None = None
+    only_client: Caller | None = None
 
 
 class ServerRequests:
@@ -31,17 +44,15 @@ class ServerRequests:
 
     Args:
         server: its name.
+        front: takes what belongs to no request.
 
     Attributes:
         turns: the requests that the server works on.
-        unsolicited: awaited with the server's name and a log message that no request caused.
-        updated: awaited with the server's name and the address of a resource that has changed.
     """
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, front: Front) -> None:
         self.turns = Turns()
-        self.unsolicited: Unsolicited | None = None
-        self.updated: Updated | None = None
+        self._front = front
         self._server = server
         self._level: int | None = None
 
@@ -113,8 +124,8 @@ class ServerRequests:
 
     async def resource_updated(self, uri: str) -> None:
         """The server says that a resource has changed."""
-        if self.updated is not None:
-            await self.updated(self._server, uri)
+        if self._front.updated is not None:
+            await self._front.updated(self._server, uri)
 
     async def _elicit(
         self,
@@ -148,9 +159,11 @@ class ServerRequests:
     async def _ask(self, question: Question) -> Answer | types.ErrorData:
         """Ask the client whose request the server works on."""
         self.turns.note()
-        if self.turns.is_idle:
+        if self.turns.is_idle and self._front.only_client is None:
             return _refused("no client's request is in work, so nobody can be asked")
-        caller = await self.turns.certain_speaker(_PATIENCE)
+        caller = self._front.only_client
+        if not self.turns.is_idle:
+            caller = await self.turns.certain_speaker(_PATIENCE)
         if caller is None:
             _LOG.warning("server %r: a question of it belongs to no one client", self._server)
             return _refused(
@@ -170,8 +183,8 @@ class ServerRequests:
             # Another client must not see it. The next time, these tools run one after another.
             self.turns.note()
             _LOG.info("server %r: a log message belongs to no one client", self._server)
-        elif self.unsolicited is not None:
-            await self.unsolicited(self._server, params)
+        elif self._front.logged is not None:
+            await self._front.logged(self._server, params)
 
 
 def named(question: Question, server: str) -> Question:

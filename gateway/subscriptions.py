@@ -92,8 +92,7 @@ class Subscriptions:
         server.add_request_handler(
             "subscriptions/listen", types.SubscriptionsListenRequestParams, answered(self._listen)
         )
-        for upstream in fleet.upstreams.values():
-            upstream.requests.updated = self._updated
+        fleet.front.updated = self._updated
 
     async def _subscribe(
         self, context: Context, params: types.SubscribeRequestParams

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from .caller import Caller
 from .listing import Listing, read_listing
 from .patience import Patience
-from .server_requests import ServerRequests
+from .server_requests import Front, ServerRequests
 from .server_spec import ServerSpec
 from .transport import Transport, open_transport
 
@@ -67,6 +67,7 @@ class Upstream:
         changed: awaited with the server's name and what it lists, at each start and each change.
         transport: opens the connection.
         idle_s: seconds without a call after which it is stopped; None for never.
+        front: takes what the server says that belongs to no request.
     """
 
     def __init__(
@@ -77,12 +78,13 @@ class Upstream:
         *,
         transport: Transport = open_transport,
         idle_s: float | None = None,
+        front: Front | None = None,
     ) -> None:
         self.spec = spec
         self.state = State.CONFIGURED
         self.problem: str | None = None
         self.started_ms: float | None = None
-        self.requests = ServerRequests(spec.name)
+        self.requests = ServerRequests(spec.name, front or Front())
         self._open_log = open_log
         self._changed = changed
         self._transport = transport

@@ -14,10 +14,12 @@ import sys
 import anyio
 import mcp.types as types
 import uvicorn
+from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -28,6 +30,8 @@ NOTES = [f"memo://note/{number}" for number in range(5)]
 cancelled: list[str] = []
 #: Address to the sessions that subscribed to it, in the older protocol.
 followed: dict[str, list] = {}
+#: What the client answered to the question for its folders at the start.
+first_folders: list[str] = []
 bus = InMemorySubscriptionBus()
 
 
@@ -53,6 +57,8 @@ TOOLS = [
     tool("change", uri="string"),
     tool("who_follows"),
     tool("end_process"),
+    tool("need_address"),
+    tool("first_folders"),
 ]
 
 
@@ -91,8 +97,6 @@ async def read_resource(context, params):
 
 
 def types_error(message):
-    from mcp import MCPError
-
     return MCPError(types.INVALID_PARAMS, message, {"from": NAME})
 
 
@@ -214,6 +218,16 @@ async def call_tool(context, params):
         for session in followed.get(given["uri"], []):
             await session.send_resource_updated(given["uri"])
         return text("changed")
+    if params.name == "need_address":
+        raise UrlElicitationRequiredError(
+            [
+                types.ElicitRequestURLParams(
+                    message="Log in", url="https://a.test", elicitation_id="1"
+                )
+            ]
+        )
+    if params.name == "first_folders":
+        return text(first_folders)
     if params.name == "end_process":
         os._exit(3)
     if params.name == "who_follows":
@@ -241,6 +255,21 @@ async def unsubscribe(context, params):
     return types.EmptyResult()
 
 
+async def initialized(context, params):
+    """Ask for the client's folders at once, as some servers do."""
+
+    async def ask():
+        try:
+            found = await context.session.send_request(
+                types.ListRootsRequest(), types.ListRootsResult
+            )
+            first_folders.extend(str(root.uri) for root in found.roots)
+        except MCPError as error:
+            first_folders.append(error.message)
+
+    outside.start_soon(ask)
+
+
 async def set_level(context, params):
     return types.EmptyResult()
 
@@ -255,6 +284,7 @@ server = Server(
     on_list_prompts=list_prompts,
     on_get_prompt=get_prompt,
 )
+server.add_notification_handler("notifications/initialized", types.NotificationParams, initialized)
 if "plain" not in sys.argv:
     server.add_request_handler("completion/complete", types.CompleteRequestParams, complete)
     server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)

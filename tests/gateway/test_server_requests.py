@@ -221,6 +221,39 @@ async def test_an_answer_to_a_question_of_another_client_is_refused(tmp_path):
         assert "not a state" in text_of(await mine.session.call_tool("call_tool", given, **state))
 
 
+async def test_a_servers_question_at_its_start_goes_to_the_only_client(tmp_path):
+    for known in (False, True):
+        made, heard = made_gateway(tmp_path, [talking("one")]), Heard()
+        async with (
+            running(made),
+            Client(made.server, mode="legacy", **heard.callbacks()) as client,
+        ):
+            found = text_of(await call(client, "one/first_folders"))
+            # Without a manifest the server started before the client came.
+            assert ("file:///home/me" if known else "nobody can be asked") in found
+
+
+async def test_clients_over_http_are_not_asked_at_a_servers_start(tmp_path):
+    for _ in range(2):
+        made, heard = made_gateway(tmp_path, [talking("one")]), Heard()
+        async with (
+            over_http(made) as url,
+            http_client(url, mode="legacy", **heard.callbacks()) as client,
+        ):
+            found = text_of(await call(client, "one/first_folders"))
+            assert "cannot ask" in found
+
+
+@MODES
+async def test_an_address_that_a_server_needs_opened_reaches_the_client(tmp_path, mode):
+    made = made_gateway(tmp_path, [talking("one")])
+    async with running(made), Client(made.server, mode=mode) as client:
+        with pytest.raises(MCPError) as caught:
+            await call(client, "one/need_address")
+        assert caught.value.code == types.URL_ELICITATION_REQUIRED
+        assert caught.value.data["elicitations"][0]["url"] == "https://a.test"
+
+
 async def test_the_envelope_of_the_client_is_not_the_servers(tmp_path):
     made = made_gateway(tmp_path, [talking("one", "older")])
     async with running(made), Client(made.server) as client:
