@@ -12,6 +12,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import LOG_LEVEL_META_KEY
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from .patience import Patience
 from .sessions import ClientSession
@@ -94,6 +95,9 @@ class Caller:
             )
         except MCPError as error:
             return error.error
+        except ValidationError:
+            message = "the client's answer does not fit the question"
+            return types.ErrorData(code=types.INTERNAL_ERROR, message=message)
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass a log message of the server on, unless it is below the client's level."""

@@ -17,17 +17,12 @@ import anyio
 import mcp.types as types
 from mcp import MCPError
 
-from ..errors import ShortlistError
 from .caller import Caller
 
-#: Seconds that a request waits for other clients' requests.
-_WAIT = 30.0
+#: Seconds that a request waits for other clients' requests: one that is known to ask, and others.
+_WAIT, _SHORT_WAIT = 30.0, 10.0
 #: Seconds for which a server may still speak for a request that its client has cancelled.
 _AFTERMATH = 2.0
-
-
-class BusyError(ShortlistError):
-    """A server works for other clients on requests that must run alone."""
 
 
 @dataclass(eq=False, slots=True)
@@ -53,18 +48,16 @@ class Turns:
     async def turn(self, caller: Caller, key: str) -> AsyncIterator[None]:
         """Runs a request when no other client's request could be confused with it.
 
+        Where that takes too long, it runs all the same: a question that comes then waits until it
+        is certain whose it is, or is refused.
+
         Args:
             caller: whose request it is.
             key: what is called: requests of one key behave alike.
-
-        Raises:
-            BusyError: other clients' requests take too long.
         """
-        with anyio.move_on_after(_WAIT):
+        with anyio.move_on_after(_WAIT if key in self._speaking else _SHORT_WAIT):
             while not self._may_run(caller, key):
                 await self._next_change()
-        if not self._may_run(caller, key):
-            raise BusyError("the server is busy with another client's question; try again later")
         mine = _Running(caller, key)
         self._running.append(mine)
         try:

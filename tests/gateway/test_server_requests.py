@@ -221,6 +221,18 @@ async def test_an_answer_to_a_question_of_another_client_is_refused(tmp_path):
         assert "not a state" in text_of(await mine.session.call_tool("call_tool", given, **state))
 
 
+async def test_an_answer_that_fits_no_question_is_an_error(tmp_path):
+    async def nonsense(context, params):
+        return types.ListRootsResult(roots=[])
+
+    made = made_gateway(tmp_path, [talking("one", "newer")])
+    options = {"mode": "legacy", "elicitation_callback": nonsense}
+    async with running(made), Client(made.server, **options) as client:
+        answer = await call(client, "one/ask_user", who="me")
+        assert answer.is_error
+        assert "server 'one': " in text_of(answer)
+
+
 async def test_a_servers_question_at_its_start_goes_to_the_only_client(tmp_path):
     for known in (False, True):
         made, heard = made_gateway(tmp_path, [talking("one")]), Heard()

@@ -9,7 +9,7 @@ import pytest
 from mcp import MCPError
 
 from shortlist.gateway import turns as turns_module
-from shortlist.gateway.turns import BusyError, Turns
+from shortlist.gateway.turns import Turns
 
 pytestmark = pytest.mark.anyio
 
@@ -132,10 +132,12 @@ async def test_a_request_that_its_server_refused_is_over():
 
 
 async def test_waiting_has_an_end(monkeypatch):
-    monkeypatch.setattr(turns_module, "_WAIT", 0.05)
-    turns = Turns()
-    async with turns.turn(caller(), "a"):
-        with pytest.raises(BusyError, match="try again later"):
-            async with turns.turn(caller(), "b"):
-                pass
-    assert turns.is_idle
+    monkeypatch.setattr(turns_module, "_SHORT_WAIT", 0.05)
+    turns, bob = Turns(), caller()
+    async with turns.turn(caller(), "takes long"):
+        with anyio.fail_after(5):
+            async with turns.turn(bob, "new"):
+                assert turns.speaker() is None
+    await run_once(turns, bob, "speaks", spoken=True)
+    async with turns.turn(caller(), "takes longer"):
+        assert not await entered(turns, bob, "speaks")
