@@ -13,6 +13,7 @@ from .catalog import Catalog, Tool
 from .errors import RequestError, UnknownToolError
 from .gating import Admission, Refusal, State
 from .gating.verdict import Verdict
+from .processes import ProcessGuard
 from .retrieval import Selection, Strategy
 from .retrieval.explain import Explanation
 from .retrieval.searcher import Searcher
@@ -27,7 +28,8 @@ class View:
 
     A view decides once, from the caller's state, the ids it is limited to, the servers' votes and
     the quarantine. Search, explanations, details and call checks all follow that decision. A view
-    belongs to the catalog version it was made for and may be used by several threads.
+    belongs to the catalog version it was made for and may be used by several threads. In a fork of
+    the process that made it, its methods raise `ProcessError`.
 
     Args:
         admission: the decision.
@@ -48,6 +50,7 @@ class View:
         self.admission = admission
         self.policy = policy
         self._searcher = searcher
+        self._guard = ProcessGuard("view")
 
     @property
     def catalog(self) -> Catalog:
@@ -70,10 +73,12 @@ class View:
 
     def tools(self) -> tuple[Tool, ...]:
         """The permitted tools, in the catalog's order."""
+        self._guard.check()
         return self._permitted
 
     def permits(self, tool_id: str) -> bool:
         """Whether a tool may be used; False for an id that the catalog does not hold."""
+        self._guard.check()
         return self.admission.admits(tool_id)
 
     def refusal(self, tool_id: str) -> Refusal | None:
@@ -82,6 +87,7 @@ class View:
         Raises:
             UnknownToolError: no such tool; names the nearest permitted ones.
         """
+        self._guard.check()
         return self.admission.refusal(tool_id)
 
     def search(
@@ -213,6 +219,7 @@ class View:
             >>> found.id, unknown.nearest
             ('billing/get_invoice', ('billing/get_invoice',))
         """
+        self._guard.check()
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise RequestError(f"names: a list of ids, not {type(names).__name__}")
         return [self.admission.resolve(name) for name in names]
@@ -235,6 +242,7 @@ class View:
         """
         from .catalog.arguments import argument_problems
 
+        self._guard.check()
         found = self.admission.resolve(name)
         if isinstance(found, Refusal):
             return Verdict("denied", name, refusal=found)
@@ -256,6 +264,7 @@ class View:
         Raises:
             RequestError: an argument is of the wrong type.
         """
+        self._guard.check()
         if not isinstance(selection, Selection):
             raise RequestError(f"selection: a Selection, not {type(selection).__name__}")
         k = None if k is None else self._searcher.count(k)

@@ -36,11 +36,13 @@ class ReadResult:
         tools: the good definitions, in order.
         rejected: the bad ones; empty when reading strictly.
         format: the format read, several joined by "+".
+        notes: what was left out of good definitions, one sentence each, with the file.
     """
 
     tools: tuple[Tool, ...]
     rejected: tuple[Rejected, ...]
     format: str
+    notes: tuple[str, ...] = ()
 
 
 def read_tools(
@@ -55,9 +57,11 @@ def read_tools(
 
     Args:
         source: a path to .json, .jsonl, .yaml or .yml, a folder or a list of such files, a dict or
-            a list of definitions.
+            a list of definitions. A folder is read in order of the files' names.
         format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
         server: the server of the tools. It wins over what the source says; where None, that counts.
+            Of several files none can claim the server that another one is named after: its tools
+            belong to the server of its own name.
         strict: whether a bad definition raises; where not, it is returned beside the good ones.
         keep_ids: whether rows keep their own `id`. Only for files that you or shortlist wrote, such
             as labelled evaluation sets: an id decides which rules and approvals count. Without it,
@@ -70,6 +74,7 @@ def read_tools(
     """
     tools: list[Tool] = []
     rejected: list[Rejected] = []
+    notes: list[str] = []
     formats: dict[str, None] = {}
     for loaded in load(source, server, keep_ids=keep_ids):
         try:
@@ -88,7 +93,9 @@ def read_tools(
                 raise
             reason = str(error).removeprefix(f"{loaded.label}: ")
             rejected.append(Rejected(loaded.label, "file", reason))
-    return ReadResult(tuple(tools), tuple(rejected), "+".join(formats))
+        place = f"{loaded.label}: " if loaded.label else ""
+        notes += [f"{place}{note}" for note in loaded.document.notes]
+    return ReadResult(tuple(tools), tuple(rejected), "+".join(formats), tuple(notes))
 
 
 def _reader(name: str, loaded: Loaded) -> Reader:

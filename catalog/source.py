@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from ..errors import CatalogError
 from .readers import Document
+from .readers.protocol import folded
 from .text_file import FILE_BYTES, read_text_file
 from .yaml_text import integer, parse_yaml
 
@@ -41,7 +42,8 @@ class Loaded:
 def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Iterator[Loaded]:
     """The documents of a source: one for a value or a file, one per file of a folder or a list.
 
-    In a folder or a list, the name of a file stands in for a server that nothing else names.
+    In a folder or a list, the name of a file stands in for a server that nothing else names. A file
+    that claims the server another file is named after belongs to the server of its own name.
 
     Raises:
         CatalogError: a path that cannot be read, or a single file that is not JSON or YAML. A bad
@@ -63,9 +65,12 @@ def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Itera
 
 
 def _load_all(paths: list[Path], server: str | None, keep_ids: bool) -> Iterator[Loaded]:
+    taken = frozenset(folded(path.stem) for path in paths)
     for path in paths:
         try:
-            yield replace(_load_file(path, server, path.stem, keep_ids), one_of_many=True)
+            loaded = _load_file(path, server, path.stem, keep_ids)
+            document = replace(loaded.document, taken=taken)
+            yield replace(loaded, document=document, one_of_many=True)
         except CatalogError as error:
             reason = str(error).removeprefix(f"{path}: ")
             yield Loaded(str(path), Document([]), one_of_many=True, problem=reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..catalog import Catalog, Rejected
+from ..catalog import Catalog, ReadResult
 from ..trust import Flag
 from .check import Check, Status
 from .console import counted
@@ -17,16 +17,16 @@ _HEAVIEST = 10
 
 
 def check_catalog(
-    catalog: Catalog, rejected: Sequence[Rejected], flags: Mapping[str, Flag]
+    catalog: Catalog, read: Sequence[ReadResult], flags: Mapping[str, Flag]
 ) -> Iterator[Check]:
     """The checks of a catalog, in order.
 
     Args:
         catalog: the tools.
-        rejected: definitions that did not get into it.
+        read: what the files held, where it was read from files: also what did not get into it.
         flags: what a scan for hidden instructions found, by id.
     """
-    yield _definitions(catalog, rejected)
+    yield _definitions(catalog, read)
     yield _collisions(catalog)
     yield _tokens(catalog)
     yield _descriptions(catalog)
@@ -38,11 +38,14 @@ def check_catalog(
     yield _warned(flags)
 
 
-def _definitions(catalog: Catalog, rejected: Sequence[Rejected]) -> Check:
+def _definitions(catalog: Catalog, read: Sequence[ReadResult]) -> Check:
     line = f"{counted(len(catalog), 'tool')} of {counted(len(catalog.servers), 'server')}"
+    rejected = [one for result in read for one in result.rejected]
+    notes = tuple(note for result in read for note in result.notes)
     if not rejected:
-        return Check("definitions", "ok" if len(catalog) else "warn", line)
-    details = tuple(
+        status: Status = ("note" if notes else "ok") if len(catalog) else "warn"
+        return Check("definitions", status, line, notes)
+    details = notes + tuple(
         f"{one.where}: {f'{one.name!r} ' if one.name else ''}{one.field}: {one.reason}"
         for one in rejected
     )

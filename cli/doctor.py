@@ -14,7 +14,7 @@ from .options import IndexOption, JsonOption, ToolsOption
 from .source import read_catalog
 
 if TYPE_CHECKING:
-    from ..catalog import Catalog, Rejected
+    from ..catalog import Catalog, ReadResult
     from ..trust import Flag
 
 _SHOWN = 5
@@ -40,12 +40,19 @@ def doctor(
     flags: dict[str, Flag] = {}
     twins: list[dict[str, list[str]]] = []
     if tools or index is not None:
+        from ..catalog import Catalog, read_tools
         from ..trust import Trust
         from .check_catalog import check_catalog
 
-        catalog, rejected = _read_leniently(tools) if tools else (read_catalog(index, None), ())
+        read: list[ReadResult] = []
+        if tools:
+            # A report names each row as its file does.
+            read = [read_tools(file, strict=False, keep_ids=True) for file in tools]
+            catalog = Catalog(tool for result in read for tool in result.tools)
+        else:
+            catalog = read_catalog(index, None)
         flags = Trust().flags(catalog)
-        checks += check_catalog(catalog, rejected, flags)
+        checks += check_catalog(catalog, read, flags)
         twins = _twins(catalog, index)
     if index is not None:
         from .check_learned import check_learned
@@ -80,15 +87,6 @@ def _twins(catalog: Catalog, index: Path | None) -> list[dict[str, list[str]]]:
     vectors = None if index is None else read(index).vectors
     found = Twins.of(tools, None if vectors is None else vectors.values)
     return [{"ids": [tools[row].id for row in rows]} for rows in found.groups()]
-
-
-def _read_leniently(files: list[Path]) -> tuple[Catalog, tuple[Rejected, ...]]:
-    from ..catalog import Catalog, read_tools
-
-    # A report names each row as its file does.
-    read = [read_tools(file, strict=False, keep_ids=True) for file in files]
-    catalog = Catalog(tool for result in read for tool in result.tools)
-    return catalog, tuple(one for result in read for one in result.rejected)
 
 
 def _show(checks: Iterable[Check]) -> None:

@@ -11,7 +11,7 @@ import typer
 from ..errors import StoreError
 from .console import counted, note, progress, trust_notes
 from .options import ConfigOption, ServerOption
-from .source import is_index, read_config
+from .source import holds_index, read_config
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult
@@ -76,16 +76,24 @@ def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
     from ..engine import Engine
 
     with trust_notes(), progress("encoding tools") as report:
-        if is_index(out):
-            try:
-                return Engine.open(out, catalog, config, progress=report)
-            except StoreError as error:
-                note(f"note: the index there cannot be reused: {error}")
-                note("note: what `learn` taught it and `Engine.quarantine` added to it is lost")
-        return Engine.from_tools(catalog, config, progress=report)
+        if not holds_index(out):
+            return Engine.from_tools(catalog, config, progress=report)
+        try:
+            return Engine.open(out, catalog, config, progress=report)
+        except StoreError as error:
+            from ..retrieval.salvage import saved_quarantine
+
+            note(f"note: the index there cannot be reused: {error}")
+            quarantined = saved_quarantine(out)
+            note("note: what `learn` taught it is lost; what was quarantined in it stays so")
+        engine = Engine.from_tools(catalog, config, progress=report)
+        engine.quarantine(quarantined)
+        return engine
 
 
 def _tell_rejected(read: list[ReadResult]) -> None:
+    for told in (one for result in read for one in result.notes):
+        note(f"note: {told}")
     rejected = [one for result in read for one in result.rejected]
     if not rejected:
         return

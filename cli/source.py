@@ -85,6 +85,11 @@ def is_index(path: Path) -> bool:
     return (path / "CURRENT").is_file()
 
 
+def holds_index(path: Path) -> bool:
+    """Whether a saved index lies in this folder, or what is left of one."""
+    return is_index(path) or (path.is_dir() and any(path.glob("v-*")))
+
+
 def open_engine(
     index: Path | None, tools: list[Path] | None, config: Path | None, tier: str | None
 ) -> Engine:

@@ -2,6 +2,7 @@
 
 <!-- table:NAME -->          one record
 <!-- table:NAME,OTHER -->    several with the same headings, told apart by a first column
+<!-- table:NAME columns="method|hit@1" set="xlam" -->    some columns, and the rows with these values
 ...generated...
 <!-- /table -->
 """
@@ -15,9 +16,11 @@ from ..errors import EvaluationError
 from .record import RESULTS, Cell, Record, Table, read_record
 
 _MARKED = re.compile(
-    r"(?P<open><!-- table:(?P<names>[^\s>]+) -->\n)(?P<body>.*?)(?P<close><!-- /table -->)",
+    r"(?P<open><!-- table:(?P<names>[^\s>]+)(?P<picked>[^>\n]*?) -->\n)(?P<body>.*?)"
+    r"(?P<close><!-- /table -->)",
     re.DOTALL,
 )
+_PICKED = re.compile(r'\s*(\S[^="]*)="([^"]*)"')
 
 
 def fill_tables(text: str, folder: Path = RESULTS) -> str:
@@ -28,7 +31,8 @@ def fill_tables(text: str, folder: Path = RESULTS) -> str:
         folder: where the records are.
 
     Raises:
-        EvaluationError: a marker has no end, or names a record that is not there or does not fit.
+        EvaluationError: a marker has no end, or names a record, a column or a value that is not
+            there, or records that do not fit.
     """
     opened = len(re.findall(r"<!-- table:", text))
     pieces = list(_MARKED.finditer(text))
@@ -37,7 +41,10 @@ def fill_tables(text: str, folder: Path = RESULTS) -> str:
 
     def fill(piece: re.Match[str]) -> str:
         records = [read_record(name, folder) for name in piece["names"].split(",")]
-        return f"{piece['open']}{markdown(join(records))}{_source(records)}{piece['close']}"
+        table, source = join(records), _source(records)
+        if picked := dict(_PICKED.findall(piece["picked"])):
+            table, source = _pick(table, picked), _files(records)
+        return f"{piece['open']}{markdown(table)}{source}{piece['close']}"
 
     return _MARKED.sub(fill, text)
 
@@ -61,6 +68,23 @@ def join(records: list[Record]) -> Table:
     return Table(("set", *first.table.columns), tuple(rows))
 
 
+def _pick(table: Table, picked: dict[str, str]) -> Table:
+    """The columns named under `columns`, and the rows whose cells have the values named else."""
+    columns = picked.get("columns", "|".join(table.columns)).split("|")
+    wanted = {name: values.split("|") for name, values in picked.items() if name != "columns"}
+    for name in (*columns, *wanted):
+        if name not in table.columns:
+            raise EvaluationError(f"no column {name!r}; there are: {', '.join(table.columns)}")
+    rows = table.rows
+    for name, values in wanted.items():
+        at = table.columns.index(name)
+        if missing := set(values) - {str(row[at]) for row in rows}:
+            raise EvaluationError(f"column {name!r} has no value {min(missing)!r}")
+        rows = tuple(row for row in rows if str(row[at]) in values)
+    places = [table.columns.index(name) for name in columns]
+    return Table(tuple(columns), tuple(tuple(row[at] for at in places) for row in rows))
+
+
 def markdown(table: Table) -> str:
     """A table in Markdown, one line a row."""
     rule = ["---"] + ["---:"] * (len(table.columns) - 1)
@@ -75,12 +99,23 @@ def _cell(cell: Cell) -> str:
 
 
 def _source(records: list[Record]) -> str:
-    """Where the figures come from, in one line below them."""
+    """The commands that the figures come from, in one line below them."""
+    runs = dict.fromkeys(f"{record.title}: `{record.origin['command']}`" for record in records)
+    return f"\n{'; '.join(runs)}; {_where(records)}.\n"
+
+
+def _files(records: list[Record]) -> str:
+    """The files that the figures come from, which hold the commands."""
+    files = ", ".join(f"`evals/results/{record.name}.json`" for record in records)
+    return f"\nFrom {files}; {_where(records)}.\n"
+
+
+def _where(records: list[Record]) -> str:
+    """Commits and machines."""
     commits = dict.fromkeys(str(record.origin.get("commit") or "no commit") for record in records)
     machines = dict.fromkeys(
         f"{machine['processor']}, {machine['cores']} cores"
         for record in records
         if (machine := record.origin.get("machine"))
     )
-    runs = dict.fromkeys(f"{record.title}: `{record.origin['command']}`" for record in records)
-    return f"\n{'; '.join(runs)}; at {', '.join(commits)} on {'; '.join(machines)}.\n"
+    return f"at {', '.join(commits)} on {'; '.join(machines)}"

@@ -23,6 +23,8 @@ from .reason import Reasons
 from .state import State
 from .votes import Votes
 
+_BY_SERVER = "excluded_by_server"
+
 
 class Admission:
     """What a request may use, decided once: search, details and calls all ask the same one.
@@ -201,9 +203,14 @@ class Admission:
             reason = "it is not among the tools this request may use"
             return Refusal(tool_id, "not_allowed", reason)
         if tool_id in self._votes.excluded:
-            said = self._votes.excluded[tool_id]
-            reason = "its server leaves it out this turn" + (f": {said}" if said else "")
-            return Refusal(tool_id, "excluded", reason, (), {"server": self._server(tool_id)})
+            return Refusal(
+                tool_id,
+                "excluded",
+                "its server leaves it out this turn",
+                (),
+                {"code": _BY_SERVER, "server": self._server(tool_id)},
+                self._votes.excluded[tool_id],
+            )
         return self._reasons.refusal(row)
 
     def _server(self, tool_id: str) -> str:

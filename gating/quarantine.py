@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -86,8 +87,11 @@ class Quarantine:
         """The refusal of a quarantined tool: a code and a fixed sentence; None for another."""
         if tool_id not in self.reasons:
             return None
-        code, sentence = _BY_OPERATOR, _WAITS
+        code, sentence, shown = _BY_OPERATOR, _WAITS, ""
         flag = self.flags.get(tool_id)
         if flag is not None and flag.level == "quarantine":
             code, sentence = flag.code, flag.sentence
-        return Refusal(tool_id, "quarantined", sentence, (), {"code": code})
+            if flag.in_id:
+                # Who made up the id wrote what a model would read here.
+                shown = f"quarantined-{sha256(tool_id.encode()).hexdigest()[:12]}"
+        return Refusal(tool_id, "quarantined", sentence, (), {"code": code}, shown=shown)

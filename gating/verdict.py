@@ -82,7 +82,7 @@ class Verdict:
         if self.refusal is not None:
             led = ", ".join(self.refusal.unlocked_by)
             way = f" Call {led} first." if led else ""
-            return f"{self.refusal.tool_id} may not be used now: {self.refusal.reason}.{way}"
+            return f"{self.refusal.label} may not be used now: {self.refusal.reason}.{way}"
         near = f" Nearest: {', '.join(self.nearest)}." if self.nearest else ""
         return f"There is no tool {self.asked!r}.{near}"
 

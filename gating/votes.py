@@ -51,7 +51,7 @@ class Vote:
     Args:
         tool: its name, or its id.
         action: `include`, `exclude` or `claim`.
-        reason: shown to whoever asks why the tool is left out.
+        reason: for operators; a model sees a fixed sentence.
     """
 
     tool: str
@@ -72,7 +72,7 @@ class Votes:
     """The votes of a turn, as collected; the gate has the last word on every one.
 
     Args:
-        excluded: id of each tool left out, to the server's reason.
+        excluded: id of each tool left out, to the server's reason, which only operators see.
         claimed: ids of the tools that should take the turn, in order; those of the first server
             with an admitted one are put first.
         failures: what was said or went wrong that counts for nothing.
@@ -139,7 +139,8 @@ class Voters:
             if not task.done() or task.cancelled():
                 count.fail(server, f"did not answer in {self._timeout:g} ms")
             elif (error := task.exception()) is not None:
-                count.fail(server, f"could not be asked: {type(error).__name__}: {error}")
+                quote = f"{type(error).__name__}: {error}"
+                count.fail(server, "could not be asked", quote=quote)
             else:
                 trusted = server in self._trusted
                 for vote in task.result():
@@ -186,22 +187,23 @@ class _Count:
         self._claimed: dict[str, None] = {}
         self._failures: dict[str, list[VoterFailure]] = {}
 
-    def fail(self, server: str, reason: str, tool: str | None = None) -> None:
+    def fail(self, server: str, reason: str, tool: str | None = None, quote: object = "") -> None:
         failures = self._failures.setdefault(server, [])
         if len(failures) < _FAILURES:
-            failures.append(VoterFailure(server, _told(reason), tool and _told(tool)))
+            failures.append(VoterFailure(server, reason, tool, _told(quote)))
 
     def add(self, server: str, vote: object, own: _OwnTools, trusted: bool) -> None:
         if not isinstance(vote, Vote) or not all(
             isinstance(text, str) for text in (vote.tool, vote.action, vote.reason)
         ):
-            self.fail(server, f"{vote!r:.80} is no Vote")
+            self.fail(server, "answers with something that is no Vote", quote=f"{vote!r:.80}")
             return
         ids = own.ids.get(vote.tool, ())
         if vote.action not in _ACTIONS:
-            self.fail(server, f"{vote.action!r:.80}: none of {', '.join(_ACTIONS)}", vote.tool)
+            reason = f"an action is none of {', '.join(_ACTIONS)}"
+            self.fail(server, reason, ids[0] if ids else None, quote=f"{vote.action!r:.80}")
         elif not ids:
-            self.fail(server, "speaks of a tool that is not its own", vote.tool)
+            self.fail(server, "speaks of a tool that is not its own", quote=vote.tool)
         elif vote.action == "exclude":
             self._excluded.update(dict.fromkeys(ids, _told(vote.reason)))
         elif vote.action == "claim" and not trusted:
@@ -219,7 +221,7 @@ async def _asked(voter: Voter, ballot: Ballot) -> Sequence[object]:
 
 
 def _told(text: object) -> str:
-    """A server's words, made fit to be shown: one clean line, bounded."""
+    """A server's words, made fit to be shown to an operator: one clean line, bounded."""
     return clean_line(str(text)[: 2 * _REASON], "reason", Notes())[:_REASON]
 
 

@@ -22,10 +22,13 @@ class Refusal:
         tool_id: the tool.
         kind: `scope`, `precondition`, `annotation`, `predicate_error`, `excluded`, `quarantined` or
             `not_allowed`; `docs/views.md` says what each means.
-        reason: a sentence for people and models.
+        reason: a sentence for people and models, in our words.
         unlocked_by: ids of admitted tools a call of which leads to this one, at most a few;
             empty where no call does.
         detail: JSON form of what the reason is made of.
+        quote: a stranger's words behind the reason, for operators; no JSON form holds them.
+        shown: what JSON forms and messages call the tool, where its id is text that must not be
+            shown; empty where they show the id.
     """
 
     tool_id: str
@@ -33,11 +36,18 @@ class Refusal:
     reason: str
     unlocked_by: tuple[str, ...] = ()
     detail: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    quote: str = field(default="", repr=False)
+    shown: str = ""
+
+    @property
+    def label(self) -> str:
+        """What JSON forms and messages call the tool."""
+        return self.shown or self.tool_id
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
-            "tool": self.tool_id,
+            "tool": self.label,
             "kind": self.kind,
             "reason": self.reason,
             "unlocked_by": list(self.unlocked_by),

@@ -65,13 +65,15 @@ class VoterFailure:
 
     Args:
         server: the server asked.
-        reason: what went wrong, or why it does not count.
-        tool_id: the tool it was about, when it was about one.
+        reason: what went wrong, or why it does not count, in our words.
+        tool_id: the tool of the server it was about, when it was about one.
+        quote: the server's words, one bounded line for operators; no JSON form holds them.
     """
 
     server: str
     reason: str
     tool_id: str | None = None
+    quote: str = field(default="", repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""

@@ -53,7 +53,7 @@ _LOCK_SECONDS = 30.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
 _SCREENING = "screening.json"
-_QUARANTINE = "quarantine.json"
+QUARANTINE = "quarantine.json"
 _TOKEN_ARRAYS = ("vectors", "weights", "starts")
 
 
@@ -109,7 +109,7 @@ def save(
         raise StoreError(f"{str(folder)!r}: cannot be written: {error}") from error
     try:
         with FileLock(folder / "LOCK", timeout=_LOCK_SECONDS):
-            version = folder / f"v-{max(_versions(folder), default=0) + 1:06d}"
+            version = folder / f"v-{max(versions(folder), default=0) + 1:06d}"
             named, kept = _sweep(folder)
             try:
                 version.mkdir()
@@ -161,7 +161,7 @@ def current(folder: Path) -> str:
     return name
 
 
-def _versions(folder: Path) -> dict[int, str]:
+def versions(folder: Path) -> dict[int, str]:
     """Number to name of every version's folder, complete or not, ascending."""
     names = (path.name for path in folder.glob("v-*") if path.name[2:].isdecimal())
     return dict(sorted((int(name[2:]), name) for name in names))
@@ -174,14 +174,14 @@ def _sweep(folder: Path) -> tuple[str | None, set[str]]:
         The name of the current version, None where CURRENT is damaged or there is none; and the
         versions that were kept.
     """
-    versions = list(_versions(folder).values())
+    names = list(versions(folder).values())
     named = _named(folder)
     if named is None:
-        kept = {name for name in versions if _complete(folder / name)}
+        kept = {name for name in names if complete(folder / name)}
     else:
         # Later ones were never current. The one before may have a reader that is just opening it.
-        place = versions.index(named)
-        kept = set(versions[max(0, place - 1) : place + 1])
+        place = names.index(named)
+        kept = set(names[max(0, place - 1) : place + 1])
     _remove_versions(folder, kept)
     return named, kept
 
@@ -192,10 +192,10 @@ def _named(folder: Path) -> str | None:
         name = current(folder)
     except StoreError:
         return None
-    return name if name in _versions(folder).values() else None
+    return name if name in versions(folder).values() else None
 
 
-def _complete(version: Path) -> bool:
+def complete(version: Path) -> bool:
     """Whether a version was written to its end; its manifest is written last."""
     try:
         manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
@@ -210,7 +210,7 @@ def _complete(version: Path) -> bool:
 
 
 def _remove_versions(folder: Path, kept: Collection[str]) -> None:
-    for name in _versions(folder).values():
+    for name in versions(folder).values():
         if name not in kept:
             shutil.rmtree(folder / name, ignore_errors=True)
 
@@ -277,7 +277,7 @@ def _write(
         (version / _SCREENING).write_text(text, encoding="utf-8")
     if quarantined:
         text = json.dumps(dict(quarantined))
-        (version / _QUARANTINE).write_text(text, encoding="utf-8")
+        (version / QUARANTINE).write_text(text, encoding="utf-8")
     if index.learned is not None:
         (version / "learned").mkdir()
         index.learned.save(version / "learned")
@@ -367,7 +367,7 @@ def _read_version(version: Path) -> Saved:
             dict(manifest["settings"]),
             Learned.load(learned) if learned.is_dir() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
-            _read_quarantine(version / _QUARANTINE),
+            read_quarantine(version / QUARANTINE),
         )
     except FileNotFoundError:
         raise
@@ -384,7 +384,12 @@ def _read_version(version: Path) -> Saved:
         raise StoreError(f"{version}: damaged: {error}; index again") from error
 
 
-def _read_quarantine(path: Path) -> dict[str, str]:
+def read_quarantine(path: Path) -> dict[str, str]:
+    """Tool id to reason; empty where there is no such file.
+
+    Raises:
+        ValueError: it is damaged.
+    """
     if not path.exists():
         return {}
     reasons = json.loads(path.read_text(encoding="utf-8"))

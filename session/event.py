@@ -7,7 +7,7 @@ Of a tool that may not be used it carries the id and the reason, with what unloc
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -80,7 +80,7 @@ class Denied:
     @classmethod
     def of(cls, refusal: Refusal) -> Denied:
         """What an event tells of a refusal."""
-        return cls(refusal.tool_id, refusal.kind, refusal.reason, refusal.unlocked_by)
+        return cls(refusal.label, refusal.kind, refusal.reason, refusal.unlocked_by)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -118,7 +118,8 @@ class TurnEvent:
         cut: what decided how many are offered, None where nothing did.
         tokens: of everything the prompt says of tools, None where nothing is rendered.
         timings: milliseconds: `search` and `session` in all, and for each stage of the searches.
-        content: the texts searched for and the candidates' descriptions, if asked for.
+        content: the texts searched for, the candidates' descriptions, and what servers said of the
+            tools they left out, if asked for.
         warnings: active tools that a scan warns about: id to codes, never the text.
     """
 
@@ -164,6 +165,7 @@ class TurnEvent:
         """
         first = turn.selections[0] if turn.selections else None
         considered = turn.ranked[:CANDIDATES]
+        refusals = first.denied.nearest() if first else ()
         stages: dict[str, float] = dict(turn.timings)
         for selection in turn.selections:
             for stage, ms in selection.timings.items():
@@ -184,7 +186,7 @@ class TurnEvent:
             candidates=tuple((hit.id, hit.score) for hit in considered),
             offered=turn.ids,
             denied=len(first.denied) if first else 0,
-            refusals=tuple(map(Denied.of, first.denied.nearest())) if first else (),
+            refusals=tuple(map(Denied.of, refusals)),
             added=turn.added,
             active=turn.active,
             left=tuple(Denied(one.tool_id, one.kind, one.reason) for one in turn.left),
@@ -195,7 +197,7 @@ class TurnEvent:
             cut=turn.cut,
             tokens=turn.tokens,
             timings=stages,
-            content=_texts(turn.queries, considered) if content else None,
+            content=_texts(turn.queries, considered) | _quotes(refusals) if content else None,
             warnings=turn.warnings,
         )
 
@@ -247,7 +249,8 @@ class CallEvent:
         nearest: ids of admitted tools spelt like an unknown one.
         problems: where the arguments do not fit, and what is expected there.
         ms: milliseconds the check took.
-        content: what the arguments hold where they do not fit, if asked for.
+        content: what the arguments hold where they do not fit, and what a server said of its tool
+            when it left it out, if asked for.
     """
 
     kind: ClassVar[str] = "call"
@@ -275,7 +278,10 @@ class CallEvent:
         if verdict.tool is not None:
             tool = verdict.tool.id
         else:
-            tool = _visible(verdict.asked) if refusal is None else refusal.tool_id
+            tool = _visible(verdict.asked) if refusal is None else refusal.label
+        told: dict[str, Any] = {"got": [problem.got for problem in verdict.problems]}
+        if refusal is not None:
+            told |= _quotes([refusal])
         return cls(
             place=place,
             tool=tool,
@@ -284,7 +290,7 @@ class CallEvent:
             nearest=verdict.nearest,
             problems=tuple((problem.path, problem.expected) for problem in verdict.problems),
             ms=ms,
-            content={"got": [problem.got for problem in verdict.problems]} if content else None,
+            content=told if content else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -365,6 +371,11 @@ def _texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
         "queries": list(queries),
         "descriptions": {hit.id: hit.tool.description for hit in hits},
     }
+
+
+def _quotes(refusals: Iterable[Refusal]) -> dict[str, Any]:
+    quotes = {one.label: one.quote for one in refusals if one.quote}
+    return {"quotes": quotes} if quotes else {}
 
 
 def _visible(name: str) -> str:

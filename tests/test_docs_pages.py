@@ -11,8 +11,6 @@ import shortlist
 
 ROOT = Path(shortlist.__file__).parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-#: Pages of generated tables.
-_LONG = {"README.md", "tool-attention.md"}
 
 
 def anchors(page: Path) -> set[str]:
@@ -35,5 +33,4 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_are_short(page: Path) -> None:
-    if page.name not in _LONG:
-        assert len(page.read_text(encoding="utf-8").splitlines()) <= 150
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= 150

@@ -23,6 +23,7 @@ SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Code of a flag to its fixed sentence, which models and events may see."""
+_OF_THE_ID: Final = frozenset(("server", "name", "id"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,11 @@ class Flag:
     def sentence(self) -> str:
         """The fixed sentence of the code."""
         return SENTENCES[self.code]
+
+    @property
+    def in_id(self) -> bool:
+        """Whether a finding is in what the id is made of, so that the id itself is not shown."""
+        return any(one.where in _OF_THE_ID for one in self.findings)
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from time import time
 from typing import Any, Self
 
 from ..catalog import Catalog, Tool
+from ..catalog.text_file import read_text_file
 from ..errors import PinsError
 from .change import Change, changed_parts
 
 _FORMAT = 1
+_TEMPORARY = ".new"
+# Seconds after which the writer of a temporary file is taken for dead. If it lives, its save fails.
+_STALE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +72,23 @@ class Pins:
             PinsError: there is no such file, or it is not one of pins.
         """
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except FileNotFoundError as error:
+            text = read_text_file(path, error=PinsError)
+        except PinsError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
             if missing_ok:
                 return cls()
             raise PinsError(
                 f"{path}: no such file of pins; create it from the tools as they are now with "
                 f"`shortlist trust init --tools FILE --pins {path}`"
             ) from error
-        except (OSError, ValueError) as error:
-            raise PinsError(f"{path}: cannot be read: {error}") from error
         return cls({tool_id: _pin(path, tool_id, row) for tool_id, row in _rows(path, text)})
 
     def save(self, path: str | Path) -> None:
         """Write the file whole or not at all; a reader sees the old one or the new one.
+
+        A process that is killed meanwhile leaves a temporary file; a save one minute later or more
+        removes it.
 
         Raises:
             PinsError: the disk refuses.
@@ -97,8 +106,15 @@ class Pins:
         temporary: Path | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            prefix = f".{path.name}."
+            _sweep(path.parent, prefix)
             with NamedTemporaryFile(
-                "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+                "w",
+                encoding="utf-8",
+                dir=path.parent,
+                prefix=prefix,
+                suffix=_TEMPORARY,
+                delete=False,
             ) as file:
                 temporary = Path(file.name)
                 file.write(text + "\n")
@@ -150,6 +166,15 @@ class Pins:
     def approve(self, tools: Iterable[Tool]) -> Pins:
         """These pins with each of the tools approved as it is now."""
         return Pins(self._pins | {tool.id: Pin.of(tool, approved=True) for tool in tools})
+
+
+def _sweep(folder: Path, prefix: str) -> None:
+    """Remove the temporary files that killed writers left."""
+    for found in folder.iterdir():
+        if found.name.startswith(prefix) and found.name.endswith(_TEMPORARY):
+            with suppress(FileNotFoundError):
+                if time() - found.stat().st_mtime > _STALE_S:
+                    found.unlink()
 
 
 def _rows(path: str | Path, text: str) -> Iterable[tuple[str, Any]]:

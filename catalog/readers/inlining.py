@@ -9,9 +9,9 @@ from ..reference import References
 from .protocol import shown
 
 REFERENCE_DEPTH = 5
-"""References followed inside one another; what lies deeper is left unrestricted."""
+"""References followed inside one another; of what lies deeper only the type is kept."""
 VALUE_BUDGET = 10_000
-"""Values copied for one operation; references met after that are left unrestricted."""
+"""Values copied for one operation; of references met after that only the type is kept."""
 DOCUMENT_BUDGET = 300_000
 """Values copied for all operations of a document, beyond as many as it holds: half a second."""
 NESTING_LIMIT = 64
@@ -22,12 +22,16 @@ class Expansion:
     """What all operations of one document may be spelled out to, shared fairly among them.
 
     A few kilobytes of references can stand for millions of values. Once half of what is allowed is
-    spent, each operation gets its share of the rest. References for which nothing is left stay
-    unrestricted.
+    spent, each operation gets its share of the rest. Of a reference for which nothing is left only
+    the type is kept.
 
     Args:
         document: the whole OpenAPI document.
         operations: how many it has.
+
+    Attributes:
+        shortened: how many references were met of which only the type was kept, for their depth or
+            their size.
     """
 
     def __init__(self, document: Any, operations: int) -> None:
@@ -35,6 +39,7 @@ class Expansion:
         self._left = self._most
         self._operations = operations
         self._sizes: dict[str, int] = {}
+        self.shortened = 0
 
     def share(self) -> int:
         """Values of the next operation, at most."""
@@ -77,8 +82,8 @@ def _values(document: Any) -> int:
 class Inlining:
     """Copies schemas of one document with their references replaced by what they point to.
 
-    A reference inside itself, or past the bounds of this module, becomes an unrestricted schema,
-    so a recursive type is spelled out to its first repetition.
+    Of a reference inside itself, or past the bounds of this module, only the type is kept, so a
+    recursive type is spelled out to its first repetition.
 
     Args:
         references: the references of the whole OpenAPI document.
@@ -147,10 +152,12 @@ class Inlining:
             beside = {key: child for key, child in value.items() if key != "$ref"}
             copy = self._copy(beside, field, followed, depth + 1)
             inner = self._look_up(reference, field)
-            if reference in followed or len(followed) == REFERENCE_DEPTH:
-                return copy
-            if self._budget < self._expansion.size(reference, inner):
-                return copy
+            if reference in followed:
+                return _type_of(inner) | copy
+            too_deep = len(followed) == REFERENCE_DEPTH
+            if too_deep or self._budget < self._expansion.size(reference, inner):
+                self._expansion.shortened += 1
+                return _type_of(inner) | copy
             inlined = self._copy(inner, field, (*followed, reference), depth + 1)
             return inlined | copy if isinstance(inlined, dict) else copy
         return {
@@ -164,6 +171,12 @@ class Inlining:
             reason = f"refers to {shown(reference)}, which is not in this document"
             raise ToolError(field=f"{field:.200}.$ref", reason=reason)
         return found
+
+
+def _type_of(schema: object) -> dict[str, Any]:
+    """What is kept of a schema that is not copied; it accepts all that the schema accepts."""
+    found = schema.get("type") if isinstance(schema, dict) else None
+    return {"type": found} if isinstance(found, str) else {}
 
 
 def _step(key: object, field: str) -> str:

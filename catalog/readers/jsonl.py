@@ -33,8 +33,10 @@ class RowReader:
         for index, row in enumerate(document.value):
             server = document.named(None)
             if isinstance(row, dict):
-                if document.server is None and row.get("server") is not None:
-                    server = row["server"]
+                declared = row.get("server")
+                if document.server is None and declared is not None:
+                    named = isinstance(declared, str) and declared
+                    server = document.named(declared) if named else declared
                 row = row if keep_ids else {key: row[key] for key in row if key != "id"}
             yield Entry(document.place(index), row, server)
 

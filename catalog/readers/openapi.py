@@ -61,6 +61,11 @@ class OpenApiReader:
             call = entry.value
             is_call = isinstance(call, dict) and call.get("references") is references
             yield replace(entry, value=call | {"expansion": expansion}) if is_call else entry
+        if expansion.shortened:
+            document.notes.append(
+                f"{expansion.shortened:,} references are too deep or too large to be spelled out: "
+                "of the arguments they describe only the type is kept"
+            )
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of an operation."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ...errors import ToolError
+from ..text import NAME_LIMIT, Notes, clean_line
 from ..tool import Tool
 
 
@@ -20,6 +22,10 @@ class Document:
         fallback: the server to assume where neither the caller nor the document names one.
         lines: for a file of lines, the number of the line each value stood on.
         keep_ids: whether rows keep the ids they carry; see `read_tools`.
+        taken: `folded` names of all files that are read together: a file belongs to the server it
+            is named after, and no other file can claim that server.
+        notes: what a reader left out of good definitions or changed, one sentence each; complete
+            once all tools are made.
     """
 
     value: Any
@@ -27,6 +33,8 @@ class Document:
     fallback: str | None = None
     lines: tuple[int, ...] = ()
     keep_ids: bool = False
+    taken: frozenset[str] = frozenset()
+    notes: list[str] = field(default_factory=list)
 
     def place(self, index: int) -> str:
         """Where the value of this index stood."""
@@ -36,7 +44,23 @@ class Document:
         """The server of a definition, given what the document declares."""
         if self.server is not None:
             return self.server
-        return declared if isinstance(declared, str) and declared else self.fallback
+        if not isinstance(declared, str) or not declared:
+            return self.fallback
+        if self.keep_ids or not self._claims_another(declared):
+            return declared
+        note = (
+            f"claims the server {shown(declared)}, which another file is named after: its tools "
+            f"belong to {shown(self.fallback)}"
+        )
+        if note not in self.notes:
+            self.notes.append(note)
+        return self.fallback
+
+    def _claims_another(self, declared: str) -> bool:
+        if not self.taken:
+            return False
+        name = folded(declared)
+        return name in self.taken and name != folded(self.fallback or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +118,12 @@ def fields_of(entry: Entry) -> dict[str, Any]:
         kind = type(entry.value).__name__
         raise ToolError(field="definition", reason=f"must be an object, got {kind}")
     return entry.value
+
+
+def folded(server: str) -> str:
+    """A server's name as it is compared: cleaned, without regard to letter case and width."""
+    line = clean_line(server[: 4 * NAME_LIMIT], "server", Notes())
+    return unicodedata.normalize("NFKC", line).casefold()
 
 
 def shown(value: object) -> str:

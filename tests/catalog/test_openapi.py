@@ -115,7 +115,7 @@ def test_body_properties_become_arguments_and_cycles_end() -> None:
         "enum": ["cat", "dog"],
         "description": "Species",
     }
-    assert schema["properties"]["parents"] == {"type": "array", "items": {}}
+    assert schema["properties"]["parents"] == {"type": "array", "items": {"type": "object"}}
     assert "$ref" not in json.dumps(schema)
     assert [p.path for p in put.parameters] == ["id", "name", "kind", "parents"]
 
@@ -291,6 +291,31 @@ def test_every_operation_gets_a_share_of_what_is_spelled_out() -> None:
     assert all(len(tool.input_schema["properties"]) == 12 for tool in read.tools)
 
 
+def test_what_is_not_spelled_out_keeps_its_type_and_is_reported_once() -> None:
+    place = "#/components/schemas"
+    schemas = {
+        f"S{i}": {"type": "object", "properties": {"in": {"$ref": f"{place}/S{i + 1}"}}}
+        for i in range(REFERENCE_DEPTH + 1)
+    } | {f"S{REFERENCE_DEPTH + 1}": {"type": "string"}}
+    document = _posting(2, {"$ref": "#/components/schemas/S0"}, {"schemas": schemas})
+    read = read_tools(document)
+    deepest = read.tools[0].input_schema["properties"]
+    while "properties" in deepest.get("in", {}):
+        deepest = deepest["in"]["properties"]
+    assert deepest == {"in": {"type": "object"}}
+    assert read.notes == (
+        "2 references are too deep or too large to be spelled out: of the arguments they describe "
+        "only the type is kept",
+    )
+    wide = read_tools(
+        _posting(1_000, {"$ref": "#/components/schemas/B"}, {"schemas": {"B": _LARGE}})
+    )
+    shortened = [one for one in wide.tools if "body" in one.input_schema["properties"]]
+    assert 0 < len(shortened) < len(wide.tools)
+    assert all(one.input_schema["properties"]["body"] == {"type": "object"} for one in shortened)
+    assert len(wide.notes) == 1
+
+
 def test_the_operations_of_a_usual_document_are_spelled_out_whole() -> None:
     model = {"type": "object", "properties": {f"f{i}": {"type": "string"} for i in range(30)}}
     schemas = {f"M{i}": model for i in range(50)}
@@ -300,4 +325,6 @@ def test_the_operations_of_a_usual_document_are_spelled_out_whole() -> None:
         f"/p{i}": {"post": {"requestBody": {"content": {"application/json": {"schema": one}}}}}
         for i, one in enumerate(body)
     }
-    assert all(len(tool.input_schema["properties"]) == 30 for tool in read_tools(paths).tools)
+    read = read_tools(paths)
+    assert all(len(tool.input_schema["properties"]) == 30 for tool in read.tools)
+    assert read.notes == ()

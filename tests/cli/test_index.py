@@ -80,6 +80,48 @@ def test_a_damaged_index_is_built_anew_and_said_so(run, tools_file, tmp_path):
     assert len(Engine.open(out).catalog) == 5
 
 
+@pytest.mark.parametrize("damage", ["manifest.json", "tools.jsonl", "CURRENT", "no CURRENT"])
+def test_what_was_quarantined_survives_a_damaged_index(run, tools_file, tmp_path, damage):
+    out = tmp_path / "index"
+    run("index", tools_file(*ROWS), "--out", out)
+    engine = Engine.open(out)
+    engine.quarantine({"one/tool_0": "under review"})
+    engine.save(out)
+    version = out / (out / "CURRENT").read_text()
+    if damage == "no CURRENT":
+        (out / "CURRENT").unlink()
+    else:
+        (out if damage == "CURRENT" else version).joinpath(damage).write_text("{")
+    result = run("index", tools_file(*ROWS), "--out", out)
+    assert "what was quarantined in it stays so" in result.stderr
+    assert dict(Engine.open(out).quarantined) == {"one/tool_0": "under review"}
+
+
+@pytest.mark.parametrize("damage", ["changed", "gone", "no version"])
+def test_an_index_whose_quarantine_cannot_be_read_is_not_replaced(
+    run, tools_file, tmp_path, damage
+):
+    out = tmp_path / "index"
+    run("index", tools_file(*ROWS), "--out", out)
+    engine = Engine.open(out)
+    engine.quarantine({"one/tool_0": "under review"})
+    engine.save(out)
+    version = out / (out / "CURRENT").read_text()
+    if damage == "changed":
+        (version / "quarantine.json").write_text("{}")
+    elif damage == "gone":
+        (version / "quarantine.json").unlink()
+    else:
+        for path in out.glob("v-*/manifest.json"):
+            path.unlink()
+        (out / "CURRENT").write_text("v-000009")
+    before = sorted(out.rglob("*"))
+    result = run("index", tools_file(*ROWS), "--out", out, code=1)
+    assert "it cannot be read which tools were quarantined" in result.stderr
+    assert "backup" in result.stderr
+    assert sorted(out.rglob("*")) == before
+
+
 def test_format_and_config(run, tmp_path):
     tools = tmp_path / "tools.json"
     function = {"type": "function", "function": {"name": "f", "description": "A function."}}

@@ -27,6 +27,7 @@ catalog = load_catalog()
 engine = Engine.from_tools(catalog)
 engine.save(folder)
 view, session = engine.view(), engine.session(format="openai")
+found = view.search("open an issue")
 session.turn("open an issue")
 expected = engine.search("open an issue", tier="rerank").ids
 
@@ -72,6 +73,12 @@ CALLS = [
     lambda: view.search("open an issue", decide=True),
     lambda: view.search_many(["open an issue"]),
     lambda: view.explain("open an issue", "github/create_issue"),
+    lambda: view.tools(),
+    lambda: view.permits("github/create_issue"),
+    lambda: view.refusal("github/create_issue"),
+    lambda: view.details(["github/create_issue"]),
+    lambda: view.check("github/create_issue", {}),
+    lambda: view.decision(found),
     lambda: session.turn("open an issue"),
     lambda: session.check("github__create_issue", {}),
     lambda: session.result("github/create_issue", "done"),

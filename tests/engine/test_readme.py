@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import shortlist
-from shortlist import Catalog, Tool
+from shortlist import Tool
 
 _README = Path(shortlist.__file__).parent / "README.md"
 _STATUS = {"type": "object", "properties": {"status": {"type": "string"}}}
@@ -25,10 +25,16 @@ def test_the_readme_runs(tmp_path: Path, monkeypatch, capsys) -> None:
     listed = json.dumps([tool.to_dict() for tool in _TOOLS])
     Path("tools.json").write_text(listed, encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", _README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 2
-    names: dict[str, Any] = {"fresh_catalog": Catalog(_TOOLS), "listed_now": []}
+    assert len(blocks) == 3
+    names: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
-    assert "billing/list_invoices" in capsys.readouterr().out
+    assert "github/list_pull_requests" in capsys.readouterr().out
     assert names["verdict"].passed
     assert names["session"].state.called == ("billing/list_invoices",)
+
+
+def test_the_readme_is_short() -> None:
+    text = _README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    assert len(text.split()) <= 1_200

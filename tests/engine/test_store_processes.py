@@ -133,7 +133,7 @@ def test_an_interrupted_save_leaves_nothing_of_its_own(
         writer.stdout.readline()
         sleep(choose.uniform(0, perf_counter() - began))
         writer.send_signal(signal.SIGINT)
-        _, complaint = writer.communicate(timeout=60)
+        _, complaint = writer.communicate(timeout=180)
         assert "KeyboardInterrupt" in complaint
         current = int((tmp_path / "CURRENT").read_text()[2:])
         assert max(int(path.name[2:]) for path in tmp_path.glob("v-*")) == current

@@ -117,12 +117,31 @@ def test_what_lies_outside_tables_is_kept(tmp_path: Path, text: str) -> None:
     assert filled.endswith(f"<!-- /table -->\n{text}")
 
 
+def test_a_marker_picks_columns_and_rows(tmp_path: Path) -> None:
+    table = Table(("method", "set", "hit@1", "ms"), (("a", "x", "1", 2), ("b", "x", "3", 4)))
+    write_record(Record("one", "One", table, {}, ORIGIN), tmp_path)
+    page = '<!-- table:one columns="method|ms" set="x" method="b" -->\n<!-- /table -->'
+    lines = fill_tables(page, tmp_path).splitlines()
+    assert lines[1:4] == ["| method | ms |", "| --- | ---: |", "| b | 4 |"]
+    assert lines[5].startswith("From `evals/results/one.json`; at ")
+    for wrong in ('columns="speed"', 'speed="1"', 'method="c"'):
+        with pytest.raises(EvaluationError, match=r"speed|'c'"):
+            fill_tables(f"<!-- table:one {wrong} -->\n<!-- /table -->", tmp_path)
+
+
 def test_markdown_shows_absent_cells_as_dashes() -> None:
     assert markdown(Table(("a", "b"), (("x", None),))).endswith("| x | – |\n")
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/tool-attention.md", "models/training/README.md"]
+    "page",
+    [
+        "README.md",
+        "docs/benchmarks.md",
+        "docs/benchmarks-xlam.md",
+        "docs/tool-attention-results.md",
+        "models/training/README.md",
+    ],
 )
 def test_pages_show_what_was_recorded(page: str) -> None:
     text = (record.RESULTS.parents[1] / page).read_text(encoding="utf-8")

@@ -152,8 +152,10 @@ class TestReasons:
         assert kinds.pop("clock") == "excluded"
         assert set(kinds.values()) == {"not_allowed"}
         assert refused(admission).reason == "It waits for an operator's approval."
-        assert "offline" in refused(admission, "web/fetch").reason
-        assert refused(admission, "web/fetch").detail == {"server": "web"}
+        excluded = refused(admission, "web/fetch")
+        assert excluded.reason == "its server leaves it out this turn"
+        assert excluded.detail == {"code": "excluded_by_server", "server": "web"}
+        assert excluded.quote == "offline"
 
 
 class TestUnlocking:

@@ -1,13 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist import Catalog, Tool
-from shortlist.errors import PinsError, ShortlistError
+from shortlist.catalog.text_file import FILE_BYTES
+from shortlist.errors import PinsError
 from shortlist.trust import Change, Pins
 
 NOTE = {"type": "object", "properties": {"note": {"type": "string", "description": "Any text."}}}
@@ -164,10 +170,61 @@ def test_a_file_that_is_none_of_pins_is_refused(tmp_path, text):
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / "pins.json"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ShortlistError, match="cannot be read"):
+    with pytest.raises(PinsError, match=r"pins\.json: is not UTF-8 text"):
         Pins.read(path)
     with pytest.raises(PinsError, match="cannot be read"):
         Pins.read(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes or devices as files")
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_has_no_end_is_refused_before_it_is_read(tmp_path, kind):
+    path = tmp_path / "pins.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    for missing_ok in (False, True):
+        with pytest.raises(PinsError, match=rf"pins\.json: cannot be read: it is a {kind}"):
+            Pins.read(path, missing_ok=missing_ok)
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path):
+    path = tmp_path / "pins.json"
+    with path.open("wb") as file:
+        file.truncate(FILE_BYTES + 1)
+    with pytest.raises(PinsError, match=r"pins\.json: has 268,435,457 bytes, more than"):
+        Pins.read(path)
+
+
+KILLED = """
+import os, signal, sys
+from shortlist import Tool
+from shortlist.trust import Pins, pins
+
+pins.os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+Pins().pin([Tool("sub", "math")]).save(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_what_a_killed_writer_left_is_removed_later(tmp_path):
+    path = tmp_path / "pins.json"
+    Pins().pin([ADD]).save(path)
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    [left] = set(tmp_path.iterdir()) - {path}
+    assert list(Pins.read(path)) == ["math/add"]
+    # Somebody else may still be writing it.
+    Pins.read(path).pin([SUB]).save(path)
+    assert left.exists()
+    an_hour_ago = time.time() - 3_600
+    os.utime(left, (an_hour_ago, an_hour_ago))
+    other = tmp_path / ".pins.json.bak"
+    other.touch()
+    os.utime(other, (an_hour_ago, an_hour_ago))
+    Pins.read(path).save(path)
+    assert set(tmp_path.iterdir()) == {path, other}
 
 
 def test_the_file_can_be_read_by_people(tmp_path):

@@ -279,4 +279,4 @@ def test_a_definition_made_to_be_slow_is_not(piece):
     tool = described((piece * 16_384)[:16_384], input_schema={"properties": texts})
     start = time.process_time()
     scan(tool)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 5

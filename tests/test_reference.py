@@ -1,0 +1,237 @@
+# ruff: noqa: E501
+"""The reference pages are generated from the code: `python tests/test_reference.py` writes them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import shortlist
+from shortlist import registry
+from shortlist.cli.app import app
+from shortlist.config import (
+    Config,
+    DenseConfig,
+    FusionConfig,
+    LexicalConfig,
+    SessionConfig,
+    TierConfig,
+    TrustConfig,
+)
+from shortlist.gateway.gateway_settings import GatewaySettings, ProfileSettings
+
+DOCS = Path(shortlist.__file__).parent / "docs"
+_SECTIONS = {
+    "": Config,
+    "lexical": LexicalConfig,
+    "dense": DenseConfig,
+    "fusion": FusionConfig,
+    "tiers.NAME": TierConfig,
+    "trust": TrustConfig,
+    "session": SessionConfig,
+}
+_GATEWAY = {"": GatewaySettings, "profiles.NAME": ProfileSettings}
+#: Commands of the page about the gateway, and of the page about measuring; others are on the first.
+_GATEWAY_COMMANDS = {"serve", "import", "install", "logs", "stats", "auth"}
+_MEASURING = {"eval", "calibrate", "learn", "lab", "demo"}
+
+
+def _arguments(cls: type) -> dict[str, str]:
+    """What the docstring of a class says about each setting."""
+    text = inspect.cleandoc(cls.__doc__ or "")
+    block = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", text, re.DOTALL | re.MULTILINE)
+    found: dict[str, str] = {}
+    for one in re.split(r"\n(?=    \w+:)", (block.group(1) if block else "").rstrip()):
+        name, _, meaning = one.strip().partition(": ")
+        found[name] = re.sub(r"\s+", " ", meaning)
+    return found
+
+
+def _default(cls: Any, name: str) -> str:
+    field = cls.model_fields[name]
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if value is None or (isinstance(value, tuple | dict | str) and not value):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float | str):
+        return f"`{value}`"
+    if isinstance(value, tuple):
+        return ", ".join(f"`{one}`" for one in value)
+    return "a table"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _settings(sections: dict[str, Any]) -> Iterator[str]:
+    for name, cls in sections.items():
+        yield from ["", f"## `[{name}]`" if name else "## Top level", ""]
+        yield from ["| setting | default | meaning |", "|---|---|---|"]
+        meanings = _arguments(cls)
+        for setting in cls.model_fields:
+            meaning = meanings[setting]
+            yield f"| `{setting}` | {_default(cls, setting)} | {_cell(meaning)} |"
+
+
+def _parts() -> Iterator[str]:
+    yield from [
+        "",
+        "## Parts and their settings",
+        "",
+        "| part | name | settings |",
+        "|---|---|---|",
+    ]
+    for kind in ("lexical", "dense", "fusion"):
+        for name in registry.names(kind):
+            settings = (
+                ", ".join(f"`{one}`" for one in registry.settings_model(kind, name).model_fields)
+                or "none"
+            )
+            yield f"| {kind} | `{name}` | {settings} |"
+
+
+def configuration() -> str:
+    """The page about the configuration of an engine."""
+    return "\n".join([
+        "# Configuration",
+        "",
+        "After this page you know every setting of an engine. Give them as keyword arguments of",
+        "`Engine.from_tools` and `Engine.open`, or as a TOML or JSON file: `Config.read(FILE)`, and `--config FILE`",
+        "on the command line. An unknown setting is an error that lists what exists. This page is generated from the code.",
+        "",
+        "```toml",
+        'default_tier = "hybrid"',
+        "",
+        "[dense]",
+        'backend = "hnswlib"             # needs the extra hnsw',
+        "links = 32",
+        "",
+        "[tiers.wide]                    # a tier of your own",
+        'retrievers = ["dense"]',
+        "depth = 500",
+        "```",
+        "",
+        "Nothing is downloaded unless a model on a hub is named. Settings of the gateway: [gateway settings](gateway-settings.md).",
+        *_settings(_SECTIONS),
+        *_parts(),
+        "",
+        "Rules, under `[gate]`: [the gate](gate.md). Parts of your own: [CONTRIBUTING](../CONTRIBUTING.md).",
+        "",
+    ])  # fmt: skip
+
+
+def gateway_settings() -> str:
+    """The page about the settings of the gateway."""
+    return "\n".join([
+        "# Gateway settings",
+        "",
+        "After this page you know every setting of `shortlist serve`. They stand under the key `shortlist` of the file with",
+        "your servers, or in a TOML or JSON file of their own (`--settings FILE`). This page is generated from the code.",
+        *_settings(_GATEWAY),
+        "",
+        "What they are for: [the gateway](gateway.md). Settings under `engine`: [configuration](configuration.md).",
+        "",
+    ])  # fmt: skip
+
+
+def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if hasattr(command, "commands"):
+        for name, inner in sorted(command.commands.items()):
+            if not inner.hidden:
+                yield from _commands(inner, f"{path} {name}")
+    else:
+        yield path, command
+
+
+def _value(param: Any) -> str:
+    kind = param.type_descriptor.annotation
+    return {int: "N", float: "NUMBER"}.get(kind, "TEXT")
+
+
+def _named(param: Any) -> str:
+    if param.param_type_name == "argument":
+        name = param.metavar or param.name.upper()
+        return f"`{name}`"
+    shown = ", ".join([*param.opts, *param.secondary_opts])
+    if param.is_bool_flag:
+        return f"`{shown}`"
+    return f"`{shown} {param.metavar or _value(param)}`"
+
+
+def _reference(title: str, opening: str, wanted: Any) -> str:
+    lines = [f"# {title}", "", *opening.splitlines(), ""]
+    lines += [
+        "All commands that read take `--json`. Exit codes: 0 done, 1 error, 2 wrong usage, 3 a check failed."
+    ]
+    lines += [
+        "This page is generated from the code.",
+        "",
+        "| command or option | what it does |",
+        "|---|---|",
+    ]
+    for path, command in _commands(typer.main.get_command(app), "shortlist"):
+        if not wanted(path.split()[1]):
+            continue
+        first = re.sub(r"\s+", " ", (command.help or "").split("\n\n")[0]).strip()
+        lines.append(f"| **`{path}`** | **{_cell(first)}** |")
+        for param in command.params:
+            if param.name != "help" and not param.hidden:
+                lines.append(f"| {_named(param)} | {_cell(getattr(param, 'help', None) or '')} |")
+    return "\n".join([*lines, ""])
+
+
+PAGES = {
+    "configuration.md": configuration,
+    "gateway-settings.md": gateway_settings,
+    "commands.md": lambda: _reference(
+        "Commands: catalogs and search",
+        "After this page you know every command that reads, indexes, searches and judges tool definitions.\n"
+        "See also [gateway commands](commands-gateway.md) and [measuring](commands-measuring.md).",
+        lambda name: name not in _GATEWAY_COMMANDS | _MEASURING,
+    ),
+    "commands-gateway.md": lambda: _reference(
+        "Commands: gateway",
+        "After this page you know every command around the [gateway](gateway.md).",
+        lambda name: name in _GATEWAY_COMMANDS,
+    ),
+    "commands-measuring.md": lambda: _reference(
+        "Commands: measuring",
+        "After this page you know the commands that measure and improve search on your own tools.\n"
+        "What they are for: [evaluation](evaluation.md), [deciding](deciding.md).",
+        lambda name: name in _MEASURING - {"lab"},
+    ),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_is_as_generated(page: str) -> None:
+    held = (DOCS / page).read_text(encoding="utf-8")
+    assert held == PAGES[page](), "run: python tests/test_reference.py"
+
+
+@pytest.mark.parametrize("cls", [*_SECTIONS.values(), *_GATEWAY.values()])
+def test_every_setting_is_explained(cls: Any) -> None:
+    assert set(_arguments(cls)) == set(cls.model_fields)
+
+
+def test_every_option_is_explained() -> None:
+    for path, command in _commands(typer.main.get_command(app), "shortlist"):
+        for param in command.params:
+            assert param.name == "help" or getattr(param, "help", None), f"{path} {param.name}"
+
+
+if __name__ == "__main__":
+    for name, make in PAGES.items():
+        (DOCS / name).write_text(make(), encoding="utf-8")
+        sys.stdout.write(f"{DOCS / name}\n")
