@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,37 +10,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import registry
 from .catalog import Catalog, Tool
-from .catalog.document import embedding_text
 from .config import Config, TrustConfig
+from .enrichment import Enrichments, read_enrichments
 from .errors import ConfigError, StoreError
 from .gating import Gate
 from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
-from .models.loading import FEATURES
-from .retrieval import CandidateScorer, LexicalIndex, Strategy
-from .retrieval.change import Change, patched
-from .retrieval.features import FeatureScorer, reader
+from .retrieval import LexicalIndex, Strategy
+from .retrieval.change import Change
 from .retrieval.folder import folder_of
 from .retrieval.held_out import DEPTH
-from .retrieval.index import Dense, Documents, Index, rows_of
+from .retrieval.index import Dense, Index, rows_of
+from .retrieval.known_requests import KnownRequests, digest
 from .retrieval.learned import Learned
 from .retrieval.names import Names
-from .retrieval.rerank import ModelRerank, TextScorer
+from .retrieval.request_vectors import RequestVectors
 from .retrieval.searcher import Searcher
-from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.store import Saved, current, read, save
 from .retrieval.twins import Twins
-from .retrieval.vectors import Vectors, encode_tools, patch_vectors
+from .retrieval.vectors import Vectors
 from .stage_models import StageModels
+from .stages import Progress, Stages
 from .strategies import strategies
 
 if TYPE_CHECKING:
     from .trust import Flag, Trust
-
-Progress = Callable[[int, int], None]
 
 
 class Builder:
@@ -52,6 +48,7 @@ class Builder:
 
     Attributes:
         trust: decides which definitions may be shown; None where nothing is scanned or pinned.
+        enrichments: requests known to belong to tools.
 
     Raises:
         ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
@@ -61,19 +58,8 @@ class Builder:
     def __init__(self, config: Config, models: StageModels | None = None) -> None:
         self.config = config
         self.trust = _trust(config.trust)
-        stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
-        self._lexical = (
-            registry.load("lexical", config.lexical.backend) if "lexical" in stages else None
-        )
-        self._dense: Any = (
-            registry.load("dense", config.dense.backend) if "dense" in stages else None
-        )
-
-        self._models = StageModels(config) if models is None else models
-        if "dense" in self._models.missing:
-            self._dense = None
-        self._reads_tokens = FEATURES in self._models.guards
-        self._read = reader()
+        self.enrichments = Enrichments(read_enrichments(config.index.enrichments))
+        self._stages = Stages(config, models)
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
@@ -84,21 +70,24 @@ class Builder:
         catalog: Catalog,
         *,
         known: Vectors | None = None,
+        known_requests: RequestVectors | None = None,
         learned: Learned | None = None,
         progress: Progress | None = None,
     ) -> Index:
-        """Index a catalog version, encoding only what `known` does not hold.
+        """Index a catalog version, encoding only what the known vectors do not hold.
 
         What of `learned` still holds is applied. Tools that are there to vote are left out.
         """
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
-        lexical = self._built_lexical(tools)
-        if self._dense is None:
-            return self._index(catalog, tools, lexical, None)
-        vectors, encoded = self._encoded(tools, known, progress)
+        requests = self.enrichments.matched(tools)
+        lexical = self._stages.lexical(tools, requests)
+        if not self._stages.has_dense:
+            return self._index(catalog, tools, lexical, None, requests=requests)
+        vectors, encoded = self._stages.vectors(tools, known, progress)
         learned = learned.fitting(tools, vectors) if learned else None
-        return self._dense_index(catalog, tools, lexical, vectors, encoded, learned)
+        dense = self._stages.dense(tools, vectors, learned, requests, known_requests)
+        return self._index(catalog, tools, lexical, dense, encoded, learned, requests=requests)
 
     def updated(self, index: Index, catalog: Catalog, *, progress: Progress | None = None) -> Index:
         """The index of the next catalog version, made from the last one and the difference.
@@ -110,25 +99,18 @@ class Builder:
         change = Change.between(index.tools, index.rows, catalog)
         touched = max(len(change.rows), len(change.gone()))
         if touched * 2 > len(catalog):
-            return self.build(
-                catalog, known=index.vectors, learned=index.learned, progress=progress
-            )
+            return self._rebuilt(index, catalog, progress)
         dense, lexical, learned, encoded = index.dense, index.lexical, index.learned, 0
+        requests = {**index.requests}
+        for row in change.gone():
+            requests.pop(change.before[row].id, None)
+        requests |= self.enrichments.matched(change.changed())
         if dense is not None and touched:
-            vectors, encoded = patch_vectors(dense.encoder, dense.vectors, change, progress)
-            learned = learned.fitting(change.tools, vectors) if learned else None
-            values = vectors.values
-            if learned is not None:
-                fresh = learned.vectors(change.changed(), values[change.rows])
-                values = patched(dense.values, len(values), change.rows, fresh)
-            searched = _updated(dense.index, values, change.rows)
-            if searched is None:
-                searched = self._dense.build(values, **self.config.dense.arguments())
-            dense = Dense(searched, vectors, values, dense.encoder, dense.guard)
+            dense, learned, encoded = self._stages.updated_dense(
+                dense, change, learned, requests, progress
+            )
         if lexical is not None and touched:
-            lexical = _updated(lexical, self._documents(change.tools), change.rows)
-            if lexical is None:
-                lexical = self._built_lexical(change.tools)
+            lexical = self._stages.updated_lexical(lexical, change, requests, index.requests)
         names = index.names.patched(change)
         plain = None if dense is None else dense.vectors.values
         twins = None if index.twins is None else index.twins.patched(change, plain)
@@ -142,6 +124,17 @@ class Builder:
             names=names,
             change=change,
             twins=twins,
+            requests=requests,
+        )
+
+    def _rebuilt(self, index: Index, catalog: Catalog, progress: Progress | None = None) -> Index:
+        """Another catalog version, from the vectors that an index has."""
+        return self.build(
+            catalog,
+            known=index.vectors,
+            known_requests=None if index.dense is None else index.dense.requests,
+            learned=index.learned,
+            progress=progress,
         )
 
     def taught(self, index: Index, learned: Learned | None) -> Index:
@@ -150,17 +143,21 @@ class Builder:
         Raises:
             ConfigError: no tier uses vectors.
         """
-        if self._dense is None or index.dense is None:
+        old = index.dense
+        if old is None:
             raise ConfigError("usage changes vectors, and no tier uses any")
-        return self._dense_index(
+        requests = index.requests
+        dense = self._stages.dense(index.tools, old.vectors, learned, requests, old.requests)
+        return self._index(
             index.catalog,
             index.tools,
             index.lexical,
-            index.dense.vectors,
+            dense,
             index.encoded,
             learned,
             names=index.names,
             twins=index.twins,
+            requests=requests,
         )
 
     def open(
@@ -191,27 +188,32 @@ class Builder:
         catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
         if catalog is not saved.catalog and catalog.fingerprint != saved.catalog.fingerprint:
             return self.build(
-                catalog, known=saved.vectors, learned=saved.learned, progress=progress
+                catalog,
+                known=saved.vectors,
+                known_requests=saved.requests,
+                learned=saved.learned,
+                progress=progress,
             )
         tools = rows_of(saved.catalog)
-        settings = self._settings()
-        if self._lexical is not None and saved.settings.get("lexical") == settings["lexical"]:
-            lexical = self._lexical.load(saved.folder / "lexical", **self._lexical_arguments())
-        else:
-            lexical = None
+        requests = self.enrichments.matched(tools)
+        settings = self._settings(requests)
+        same = saved.settings.get("requests") == settings.get("requests")
+        lexical = None
+        if same and saved.settings.get("lexical") == settings.get("lexical"):
+            lexical = self._stages.loaded_lexical(saved.folder / "lexical")
         if lexical is None:
-            lexical = self._built_lexical(tools)
-        if self._dense is None:
-            return self._index(saved.catalog, tools, lexical, None)
-        encoder = self._models.encoder()
+            lexical = self._stages.lexical(tools, requests)
+        if not self._stages.has_dense:
+            return self._index(saved.catalog, tools, lexical, None, requests=requests)
         vectors, encoded = saved.vectors, 0
-        if vectors is None or not vectors.fits(encoder, tokens=self._reads_tokens):
-            vectors, encoded = self._encoded(tools, None, progress)
+        if vectors is None or not self._stages.fits(vectors):
+            vectors, encoded = self._stages.vectors(tools, None, progress)
         learned = saved.learned.fitting(tools, vectors) if saved.learned else None
-        fits = encoded == 0 and saved.settings.get("dense") == settings["dense"]
+        fits = encoded == 0 and same and saved.settings.get("dense") == settings["dense"]
         folder = saved.folder / "dense" if fits else None
-        return self._dense_index(
-            saved.catalog, tools, lexical, vectors, encoded, learned, folder=folder
+        dense = self._stages.dense(tools, vectors, learned, requests, saved.requests, folder)
+        return self._index(
+            saved.catalog, tools, lexical, dense, encoded, learned, requests=requests
         )
 
     def save(
@@ -226,14 +228,14 @@ class Builder:
         """
         folder = folder_of(folder)
         if not index.fresh:
-            index = self.build(index.catalog, known=index.vectors, learned=index.learned)
+            index = self._rebuilt(index, index.catalog)
         save(
             index,
             folder,
-            self._settings(),
+            self._settings(index.requests),
             None if self.trust is None else self.trust.to_dict(index.catalog),
             quarantined,
-            lexical=partial(self._built_lexical, index.tools),
+            lexical=partial(self._stages.lexical, index.tools, index.requests),
         )
 
     def flags(self, catalog: Catalog, before: Mapping[str, Flag] | None = None) -> dict[str, Flag]:
@@ -254,62 +256,9 @@ class Builder:
         tell(flags, before or {})
         return flags
 
-    def _settings(self) -> dict[str, Any]:
-        settings = {}
-        if self._lexical is not None:
-            settings["lexical"] = self.config.lexical.saved()
-        if self._dense is not None:
-            settings["dense"] = self.config.dense.saved()
-        return settings
-
-    def _encoded(
-        self, tools: tuple[Tool, ...], known: Vectors | None, progress: Progress | None
-    ) -> tuple[Vectors, int]:
-        return encode_tools(
-            self._models.encoder(), tools, known, progress, tokens=self._reads_tokens
-        )
-
-    def _built_lexical(self, tools: tuple[Tool, ...]) -> LexicalIndex | None:
-        if self._lexical is None:
-            return None
-        built: LexicalIndex = self._lexical.build(
-            self._documents(tools), **self._lexical_arguments()
-        )
-        return built
-
-    def _documents(self, tools: tuple[Tool, ...]) -> Documents:
-        boosts = self._lexical_arguments()["boosts"]
-        return Documents(tools, tuple(name for name, boost in boosts.items() if boost > 0))
-
-    def _lexical_arguments(self) -> dict[str, Any]:
-        # A backend that has no boosts as a setting still gets them: they say which fields to index.
-        return {"boosts": DEFAULT_BOOSTS, **self.config.lexical.arguments()}
-
-    def _dense_index(
-        self,
-        catalog: Catalog,
-        tools: tuple[Tool, ...],
-        lexical: LexicalIndex | None,
-        vectors: Vectors,
-        encoded: int,
-        learned: Learned | None,
-        *,
-        folder: Path | None = None,
-        names: Names | None = None,
-        twins: Twins | None = None,
-    ) -> Index:
-        """An index with a dense stage over the refined vectors, opened from `folder` or built."""
-        values = vectors.values if learned is None else learned.vectors(tools, vectors.values)
-        settings = self.config.dense.arguments()
-        built = (
-            self._dense.build(values, **settings)
-            if folder is None
-            else self._dense.load(folder, values, **settings)
-        )
-        dense = Dense(built, vectors, values, self._models.encoder(), self._models.encoder_guard)
-        return self._index(
-            catalog, tools, lexical, dense, encoded, learned, names=names, twins=twins
-        )
+    def _settings(self, requests: Mapping[str, KnownRequests]) -> dict[str, Any]:
+        known = {"requests": digest(requests)} if requests else {}
+        return self._stages.settings() | known
 
     def _index(
         self,
@@ -320,23 +269,11 @@ class Builder:
         encoded: int = 0,
         learned: Learned | None = None,
         *,
+        requests: Mapping[str, KnownRequests],
         names: Names | None = None,
         change: Change | None = None,
         twins: Twins | None = None,
     ) -> Index:
-        def texts(rows: NDArray[np.int64]) -> list[str]:
-            return [embedding_text(tools[row]) for row in rows.tolist()]
-
-        def scorer(name: str) -> CandidateScorer:
-            return TextScorer(self._models.reranker(name), texts)
-
-        values, tokens = (dense.values, dense.vectors.tokens) if dense else (None, None)
-        ready = {FEATURES: FeatureScorer(tools, values, tokens, lexical, self._read)}
-
-        rerankers = {
-            name: ModelRerank(partial(scorer, name), guard, ready.get(name))
-            for name, guard in self._models.guards.items()
-        }
         trust, copies = self.config.trust, None
         if self.trust is not None and (trust.approved or trust.pins is not None):
             if twins is None:
@@ -347,14 +284,15 @@ class Builder:
             tools,
             lexical,
             dense,
-            rerankers,
+            self._stages.rerankers(tools, dense, lexical),
             encoded,
             learned,
             names,
             change,
-            missing=self._models.missing,
+            missing=self._stages.missing,
             twins=twins,
             copies=copies,
+            requests=requests,
         )
 
 
@@ -383,9 +321,3 @@ def ranked(
         for query, vector in zip(queries, vectors, strict=True)
     )
     return [np.array([index.rows[hit.id] for hit in one], np.int64) for one in found]
-
-
-def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:
-    """The next version of an index, see `protocols.Updatable`, or None to build it anew."""
-    update: Callable[[Any, NDArray[np.int64]], Any] | None = getattr(index, "updated", None)
-    return None if update is None else update(content, rows)

@@ -121,6 +121,17 @@ class TierConfig(PartSection):
         return stages
 
 
+class IndexConfig(Section):
+    """What is indexed besides the definitions.
+
+    Args:
+        enrichments: JSON lines files of requests known to belong to tools; see
+            `docs/enrichment.md`. An empty list switches enrichment off.
+    """
+
+    enrichments: tuple[Path, ...] = ()
+
+
 class TrustConfig(Section):
     """Which definitions wait for an operator's approval; see `docs/trust.md`.
 
@@ -238,6 +249,7 @@ class Config(Section):
             changing single settings of them; or a list of names, to offer only those.
         default_tier: tier of a request that names none.
         k: hits of a request that asks for no number.
+        index: what is indexed besides the definitions.
         gate: what tools need before they may be used: a `Gate`, or its declaration.
         trust: which definitions wait for an operator's approval.
         decision: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
@@ -254,6 +266,7 @@ class Config(Section):
     tiers: dict[str, TierConfig] = Field(default_factory=_built_in_tiers)
     default_tier: str = "hybrid"
     k: int = Field(default=10, ge=1)
+    index: IndexConfig = IndexConfig()
     gate: GateSetting = Gate()
     trust: TrustConfig = TrustConfig()
     decision: Annotated[str, BeforeValidator(_text_of_path)] = "bundled"

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
-from .builder import Builder, Progress, ranked
+from .builder import Builder, ranked
 from .catalog import Catalog, Tool
 from .config import Config
 from .decision.policy import policy_for
@@ -24,6 +24,7 @@ from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
 from .retrieval.usage import Event, checked_events
+from .stages import Progress
 from .view import View
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..loaders.summaries import SummaryRow
 
-_PATIENCE = 120
-"""Seconds a command has for one answer."""
 _INCOMPLETE = 1
 
 
@@ -110,6 +107,7 @@ def _ask(
     catalog: Catalog, kept: dict[str, SummaryRow], command: str, out: Path, workers: int
 ) -> tuple[dict[str, SummaryRow], dict[str, str]]:
     """The rows there are now, and why a tool has none; each is on disk as soon as it is there."""
+    from ..language_model import command_model
     from ..loaders.summaries import SummaryRow
     from ..loaders.summarizer import write_summaries
 
@@ -117,7 +115,7 @@ def _ask(
     failures: dict[str, str] = {}
     _replace(out, kept.values())
     with out.open("a", encoding="utf-8") as file, progress("summarizing tools") as report:
-        outcomes = write_summaries(missing.values(), _runs(command), workers=workers)
+        outcomes = write_summaries(missing.values(), command_model(command), workers=workers)
         for done, outcome in enumerate(outcomes, 1):
             report(done, len(missing))
             if isinstance(outcome, SummaryRow):
@@ -127,27 +125,6 @@ def _ask(
             else:
                 failures[outcome[0].id] = outcome[1]
     return kept, failures
-
-
-def _runs(command: str) -> Callable[[str], str]:
-    def answer(prompt: str) -> str:
-        # The user's own command, as they typed it; nothing of a tool is part of it.
-        done = subprocess.run(  # noqa: S602
-            command,
-            shell=True,
-            input=prompt,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=_PATIENCE,
-            check=False,
-        )
-        if done.returncode:
-            told = done.stderr.strip().splitlines() or ["nothing on stderr"]
-            raise OSError(f"the command exited with {done.returncode}: {told[-1][:200]}")
-        return done.stdout
-
-    return answer
 
 
 def _replace(out: Path, rows: Iterable[SummaryRow]) -> None:

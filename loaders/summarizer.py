@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TypeAlias
 
 from ..catalog import Tool
 from ..errors import SummaryError
+from ..language_model import LanguageModel, ModelUnusable, UnusableAnswer, ask_each
 from .summaries import SummaryRow
 from .summary import bounded
 
-LanguageModel: TypeAlias = Callable[[str], str]
-"""Takes a prompt, gives the answer; may raise anything."""
-_GIVEN_UP = 3
-"""Failures in a row, from the start, after which the model is taken to be unusable."""
 _DESCRIPTION = 2_000
 _PARAMETERS = 20
 
@@ -73,36 +68,18 @@ def write_summaries(
     Raises:
         SummaryError: the first calls all failed, so the rest need not be tried.
     """
-    waiting = iter(tools)
-    written = failed = 0
-    with ThreadPoolExecutor(workers) as pool:
-        asked: dict[Future[str], Tool] = {}
-
-        def ask() -> None:
-            for tool in islice(waiting, workers - len(asked)):
-                asked[pool.submit(model, summary_prompt(tool))] = tool
-
-        ask()
-        while asked:
-            done, _ = wait(asked, return_when=FIRST_COMPLETED)
-            for future in done:
-                tool = asked.pop(future)
-                outcome = _outcome(tool, future)
-                written += isinstance(outcome, SummaryRow)
-                failed += not isinstance(outcome, SummaryRow)
-                if not written and failed == _GIVEN_UP and not isinstance(outcome, SummaryRow):
-                    for other in asked:
-                        other.cancel()
-                    raise SummaryError(
-                        f"the first {failed} prompts got no summary, the last one because of: "
-                        f"{outcome[1]}"
-                    )
-                yield outcome
-            ask()
+    try:
+        for tool, line, reason in ask_each(tools, summary_prompt, _line_of, model, workers=workers):
+            if line is None:
+                yield tool, reason
+            else:
+                yield SummaryRow(tool.id, tool.fingerprint, line, "model")
+    except ModelUnusable as error:
+        raise SummaryError(f"no summary: {error}") from error
 
 
-def _outcome(tool: Tool, future: Future[str]) -> SummaryRow | tuple[Tool, str]:
-    if error := future.exception():
-        return tool, f"{type(error).__name__}: {error}"
-    line = summary_of_answer(future.result())
-    return SummaryRow(tool.id, tool.fingerprint, line, "model") if line else (tool, "empty answer")
+def _line_of(_: Tool, answer: str) -> str:
+    line = summary_of_answer(answer)
+    if not line:
+        raise UnusableAnswer("empty answer")
+    return line

@@ -132,4 +132,7 @@ def hits_of(index: Index, run: Run, ranking: Ranking, first: First) -> tuple[Hit
             placements[row][stage] = place
     tools = [index.tools[row] for row in rows]
     ranks = range(1, len(rows) + 1)
-    return tuple(map(Hit, tools, ranks, ranking.scores.tolist(), map(placements.__getitem__, rows)))
+    known = [index.requests.get(tool.id) for tool in tools] if index.requests else []
+    sources = [() if one is None else one.sources for one in known] or [()] * len(tools)
+    scores = ranking.scores.tolist()
+    return tuple(map(Hit, tools, ranks, scores, map(placements.__getitem__, rows), sources))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .index import Index
+from .known_requests import KnownRequests
 from .query import Ranking, by_id
 from .refusal import Refusal
 from .run import Run
@@ -32,6 +33,7 @@ class Explanation:
             all; the fusion and the reranker only where they saw it.
         reason: why it is offered or not, in a sentence.
         refusal: why the request may not use it, and what unlocks it; None if it may.
+        requests: the requests that were searched beside its definition, None where there are none.
     """
 
     query: str
@@ -45,6 +47,7 @@ class Explanation:
     stages: Mapping[str, Placement | None]
     reason: str
     refusal: Refusal | None = None
+    requests: KnownRequests | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -63,6 +66,7 @@ class Explanation:
             },
             "reason": self.reason,
             "refusal": None if self.refusal is None else self.refusal.to_dict(),
+            "requests": None if self.requests is None else self.requests.to_dict(),
         }
 
 
@@ -112,6 +116,7 @@ def explain(
         stages=stages,
         reason=_reason(index, run, row, rank, stages, refusal),
         refusal=refusal,
+        requests=index.requests.get(index.tools[row].id) if refusal is None else None,
     )
 
 

@@ -14,9 +14,11 @@ from ..catalog.document import lexical_document
 from ..models import Encoder
 from .change import Change
 from .guard import Guard
+from .known_requests import KnownRequests
 from .learned import Learned
 from .names import Names
 from .protocols import DenseIndex, LexicalIndex, Retriever
+from .request_vectors import RequestVectors
 from .retrievers import DenseRetriever, LexicalRetriever
 from .run import RerankStage
 from .twins import Twins
@@ -30,9 +32,11 @@ class Dense:
     Args:
         index: searches `values`.
         vectors: what the encoder made of the tools.
-        values: the same with what usage taught, shape (n, dim).
+        values: the same with requests known to belong to tools, and what usage taught; shape
+            (n, dim).
         encoder: of the requests.
         guard: runs it; one of its own when absent.
+        requests: vectors of these requests, None where there are none.
     """
 
     index: DenseIndex
@@ -40,6 +44,7 @@ class Dense:
     values: NDArray[np.float32]
     encoder: Encoder
     guard: Guard | None = None
+    requests: RequestVectors | None = None
 
 
 class Index:
@@ -61,6 +66,7 @@ class Index:
         missing: stage name to why it could not be made.
         twins: tools that say nearly the same; None where nobody asked for them.
         copies: row of each copy to the rows of its originals, see `Twins.copies`.
+        requests: tool id to the requests known to belong to the tool, see `Documents`.
     """
 
     def __init__(
@@ -77,7 +83,9 @@ class Index:
         missing: Mapping[str, Exception] | None = None,
         twins: Twins | None = None,
         copies: Mapping[int, Sequence[int]] | None = None,
+        requests: Mapping[str, KnownRequests] | None = None,
     ) -> None:
+        self.requests: Mapping[str, KnownRequests] = requests or {}
         self.catalog = catalog
         self.change = change
         self.missing: Mapping[str, Exception] = missing or {}
@@ -134,14 +142,24 @@ class Index:
 class Documents(Sequence[Mapping[str, str]]):
     """Field name to raw text for each tool, read from the tool each time it is asked for.
 
+    Where tools have requests, the field `all` of such a tool has them too. That of every other
+    tool has its definition twice then: with as many words more, it loses less to its neighbours.
+
     Args:
         tools: in order of row.
         fields: names of the fields.
+        requests: tool id to the requests known to belong to the tool.
     """
 
-    def __init__(self, tools: Sequence[Tool], fields: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        tools: Sequence[Tool],
+        fields: tuple[str, ...],
+        requests: Mapping[str, KnownRequests] | None = None,
+    ) -> None:
         self._tools = tools
         self._fields = fields
+        self._requests = requests or {}
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -152,8 +170,13 @@ class Documents(Sequence[Mapping[str, str]]):
     def __getitem__(self, index: slice) -> Documents: ...
     def __getitem__(self, index: int | slice) -> Mapping[str, str] | Documents:
         if isinstance(index, slice):
-            return Documents(self._tools[index], self._fields)
-        return lexical_document(self._tools[index], self._fields)
+            return Documents(self._tools[index], self._fields, self._requests)
+        tool = self._tools[index]
+        document = lexical_document(tool, self._fields)
+        if self._requests and "all" in document:
+            known = self._requests.get(tool.id)
+            document["all"] += f" {document['all'] if known is None else known.text}"
+        return document
 
 
 def rows_of(catalog: Catalog) -> tuple[Tool, ...]:

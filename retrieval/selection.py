@@ -33,12 +33,15 @@ class Hit(NamedTuple):
         rank: place in the answer, from 1.
         score: of the last stage that scored it, in that stage's units.
         stages: stage name to where it placed the tool; stages that did not see it are absent.
+        requests: who wrote the requests that were searched beside the definition; see
+            `docs/enrichment.md`.
     """
 
     tool: Tool
     rank: int
     score: float
     stages: Mapping[str, Placement]
+    requests: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -47,7 +50,7 @@ class Hit(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without the schema."""
-        return {
+        told = {
             "id": self.id,
             "rank": self.rank,
             "score": self.score,
@@ -57,6 +60,7 @@ class Hit(NamedTuple):
                 for name, placement in self.stages.items()
             },
         }
+        return told | ({"requests": list(self.requests)} if self.requests else {})
 
 
 @dataclass(frozen=True, slots=True)

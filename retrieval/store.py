@@ -13,6 +13,7 @@
         screening.json   what a scan of the tools found, if they were scanned
         quarantine.json  tools that an operator quarantined, with the reasons, if any
         learned/         what usage taught, if anything; the dense index was built with it
+        requests/        vectors of requests known to belong to tools, if there are any; likewise
 
 A version is written completely before CURRENT names it, so a crash leaves the old one in force. The
 version before the current one is kept for readers that are just opening it; files they have mapped
@@ -44,6 +45,7 @@ from ..models import TokenTable, TokenVectors
 from .index import Index
 from .learned import Learned
 from .protocols import LexicalIndex
+from .request_vectors import RequestVectors
 from .vectors import Vectors
 
 FORMAT = 4
@@ -69,6 +71,7 @@ class Saved:
         learned: what usage taught, or None.
         screening: what a scan of the tools found, or None.
         quarantined: tool id to reason, as an operator set it.
+        requests: vectors of requests known to belong to tools, or None.
     """
 
     folder: Path
@@ -78,6 +81,7 @@ class Saved:
     learned: Learned | None = None
     screening: dict[str, Any] | None = None
     quarantined: Mapping[str, str] = field(default_factory=dict)
+    requests: RequestVectors | None = None
 
 
 def save(
@@ -281,6 +285,9 @@ def _write(
     if index.learned is not None:
         (version / "learned").mkdir()
         index.learned.save(version / "learned")
+    if index.dense is not None and index.dense.requests is not None:
+        (version / "requests").mkdir()
+        index.dense.requests.save(version / "requests")
     manifest = {
         "format": FORMAT,
         "catalog": index.catalog.fingerprint,
@@ -360,6 +367,7 @@ def _read_version(version: Path) -> Saved:
                 values, tuple(key.tobytes() for key in keys), manifest["model"], tokens
             )
         learned, screening = version / "learned", version / _SCREENING
+        requests = version / "requests"
         return Saved(
             version,
             catalog,
@@ -368,6 +376,7 @@ def _read_version(version: Path) -> Saved:
             Learned.load(learned) if learned.is_dir() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
             read_quarantine(version / QUARANTINE),
+            RequestVectors.load(requests) if requests.is_dir() else None,
         )
     except FileNotFoundError:
         raise

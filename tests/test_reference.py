@@ -20,6 +20,7 @@ from shortlist.config import (
     Config,
     DenseConfig,
     FusionConfig,
+    IndexConfig,
     LexicalConfig,
     SessionConfig,
     TierConfig,
@@ -34,6 +35,7 @@ _SECTIONS = {
     "dense": DenseConfig,
     "fusion": FusionConfig,
     "tiers.NAME": TierConfig,
+    "index": IndexConfig,
     "trust": TrustConfig,
     "session": SessionConfig,
 }

@@ -116,10 +116,11 @@ def test_a_failure_at_run_time_is_remembered(registered: Any) -> None:
     engine = registered("breaks")
     for _ in range(20):
         assert "connection lost" in str(engine.search(QUERY, tier="rerank").tier_reason)
-    assert engine._builder._models.reranker("breaks").calls == 1
+    assert engine._builder._stages._models.reranker("breaks").calls == 1
     engine.update(list(engine.catalog)[:50])
     engine.search(QUERY, tier="rerank")
-    assert engine._builder._models.reranker("breaks").calls == 1, "an update forgets no failure"
+    calls = engine._builder._stages._models.reranker("breaks").calls
+    assert calls == 1, "an update forgets no failure"
 
 
 def test_the_ranking_before_the_reranker_is_used_where_no_tier_has_it(registered: Any) -> None:

@@ -1,0 +1,135 @@
+"""`shortlist enrich`: what each tool is for, in users' words, written by a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .console import counted, note, progress, write_json
+from .options import ConfigOption, JsonOption
+from .source import read_offered
+
+if TYPE_CHECKING:
+    from ..catalog import Tool
+    from ..enrichment import Enrichment
+
+_INCOMPLETE = 1
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("enrich")(enrich)
+
+
+def enrich(
+    tools: Annotated[
+        list[Path], typer.Argument(metavar="TOOLS", help="Files or folders of tools.")
+    ],
+    command: Annotated[
+        str,
+        typer.Option(
+            "--command",
+            metavar="CMD",
+            help="Shell command that reads a prompt on stdin and answers on stdout.",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="FILE", help="JSONL to write; rows that still hold are kept."
+        ),
+    ],
+    languages: Annotated[
+        str, typer.Option(metavar="LIST", help="Also ask for queries in these, such as de,ja.")
+    ] = "",
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, help="Prompts under way at a time.")
+    ] = 4,
+    price: Annotated[
+        bool, typer.Option("--price", help="Only say how many tokens it would take.")
+    ] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a language model write queries for each tool, from its definition alone.
+
+    Use the file with `[index] enrichments = ["FILE"]`. Quarantined tools are left out. A run that
+    was interrupted goes on. Exits with 1 if the command answered nothing usable for some tool.
+    """
+    from ..enrichment import read_enrichments
+    from ..enrichment.round_trip import round_trip
+    from ..enrichment.writing import write_enrichments
+    from ..language_model import command_model
+    from ..models.loading import load_encoder
+
+    catalog, left_out = read_offered(None, tools, config)
+    offered = [tool for tool in catalog if tool.id not in left_out]
+    fingerprints = {tool.fingerprint for tool in offered}
+    rows = {
+        (row.tool, row.fingerprint): row
+        for row in (read_enrichments([out]) if out.exists() else ())
+        if row.source != "model" or row.fingerprint in fingerprints
+    }
+    written = {fingerprint for _, fingerprint in rows}
+    missing = [tool for tool in offered if tool.fingerprint not in written]
+    spoken = [one.strip() for one in languages.split(",") if one.strip()]
+    tokens = _tokens(missing, spoken)
+    note(f"{counted(len(missing), 'tool')} to write for: about {tokens:,} tokens")
+    if price:
+        if as_json:
+            write_json({"tools": len(missing), "tokens": tokens})
+        return
+    failures: dict[str, str] = {}
+    _replace(out, rows.values())
+    outcomes = write_enrichments(missing, command_model(command), languages=spoken, workers=workers)
+    fresh: list[Enrichment] = []
+    with out.open("a", encoding="utf-8") as file, progress("writing queries") as report:
+        for done, outcome in enumerate(outcomes, 1):
+            report(done, len(missing))
+            if isinstance(outcome, tuple):
+                failures[outcome[0].id] = outcome[1]
+            else:
+                file.write(_line(outcome))
+                file.flush()
+                fresh.append(outcome)
+    kept, dropped = round_trip(fresh, offered, load_encoder("bundled")) if fresh else ([], 0)
+    _replace(out, [*rows.values(), *kept])
+    for tool_id, reason in failures.items():
+        note(f"note: {tool_id}: {reason}")
+    if as_json:
+        counts = {"tools": len(offered), "written": len(kept), "dropped": dropped}
+        write_json({**counts, "failed": failures})
+    else:
+        told = f"{counted(len(rows) + len(kept), 'row')}; {len(kept)} new"
+        typer.echo(f"{out}: {told}; {dropped} texts dropped that fit another tool better")
+    if failures:
+        raise typer.Exit(_INCOMPLETE)
+
+
+def _tokens(missing: list[Tool], languages: list[str]) -> int:
+    """Tokens of the prompts and, as a rule, of the answers."""
+    from ..enrichment.writing import BATCH, TOKENS_OF_ANSWER, prompt_for
+    from ..loaders.counting import bundled_counter
+
+    count = bundled_counter().count
+    prompts = (
+        prompt_for(missing[start : start + BATCH], languages)
+        for start in range(0, len(missing), BATCH)
+    )
+    return sum(map(count, prompts)) + len(missing) * (TOKENS_OF_ANSWER + 40 * len(languages))
+
+
+def _line(row: Enrichment) -> str:
+    import json
+
+    return json.dumps(row.to_dict(), ensure_ascii=False) + "\n"
+
+
+def _replace(out: Path, rows: Iterable[Enrichment]) -> None:
+    """Write the rows in one step, so that an interruption leaves the old file or the new one."""
+    partial = out.with_name(f"{out.name}.partial")
+    partial.write_text("".join(map(_line, rows)), encoding="utf-8")
+    partial.replace(out)

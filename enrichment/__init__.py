@@ -1,0 +1,12 @@
+"""Requests known to belong to a tool: what a tool is for, in users' words.
+
+A definition says what a tool does; people say what they want. An enrichment says the second, once
+per definition. Searches use it in every tier; models never see it as the tool's own words.
+"""
+
+from __future__ import annotations
+
+from .enrichments import Enrichments
+from .row import Enrichment, read_enrichments
+
+__all__ = ["Enrichment", "Enrichments", "read_enrichments"]

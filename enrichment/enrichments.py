@@ -1,0 +1,71 @@
+"""Which enrichment belongs to which tool."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ..catalog import Tool
+from ..retrieval.known_requests import KnownRequests
+from .row import MOST_REQUESTS, Enrichment
+
+
+class Enrichments:
+    """Rows of enrichment, by tool.
+
+    A row with a fingerprint belongs to the tool with that definition, on any server. When the
+    definition of its id changes, the row stays, marked as stale, while the names of the parameters
+    stay. A row without a fingerprint belongs to the tool of its id.
+
+    Args:
+        rows: in order of weight: of the requests of one tool the first 16 are used.
+
+    Example:
+        >>> from shortlist import Tool
+        >>> from shortlist.enrichment import Enrichment, Enrichments
+        >>> rows = [Enrichment(tool="billing/list_invoices", requests=("who owes us money?",))]
+        >>> Enrichments(rows).of(Tool("list_invoices", "billing")).requests
+        ('who owes us money?',)
+    """
+
+    def __init__(self, rows: Iterable[Enrichment] = ()) -> None:
+        self._by_id: dict[str, list[Enrichment]] = defaultdict(list)
+        self._by_fingerprint: dict[str, list[Enrichment]] = defaultdict(list)
+        for row in rows:
+            self._by_id[row.tool].append(row)
+            if row.fingerprint is not None:
+                self._by_fingerprint[row.fingerprint].append(row)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_id)
+
+    def of(self, tool: Tool) -> KnownRequests | None:
+        """What belongs to a tool, None for nothing."""
+        if not self:
+            return None
+        fresh = [*self._by_fingerprint.get(tool.fingerprint, ())]
+        old: list[Enrichment] = []
+        for row in self._by_id.get(tool.id, ()):
+            if row.fingerprint is None:
+                fresh.append(row)
+            elif row.fingerprint != tool.fingerprint and _same_parameters(row, tool):
+                old.append(row)
+        rows = fresh or old
+        if not rows:
+            return None
+        requests = tuple(dict.fromkeys(one for row in rows for one in row.requests))
+        when = tuple(dict.fromkeys(row.when for row in rows if row.when))
+        sources = tuple(dict.fromkeys(row.source for row in rows))
+        return KnownRequests(requests[:MOST_REQUESTS], when, sources, stale=not fresh)
+
+    def matched(self, tools: Iterable[Tool]) -> dict[str, KnownRequests]:
+        """Id of each tool that has an enrichment, to it."""
+        if not self:
+            return {}
+        return {tool.id: found for tool in tools if (found := self.of(tool)) is not None}
+
+
+def _same_parameters(row: Enrichment, tool: Tool) -> bool:
+    return row.parameters is not None and set(row.parameters) == {
+        parameter.name for parameter in tool.parameters
+    }

@@ -1,0 +1,218 @@
+"""The stages of an index, built as a Config says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import registry
+from .catalog import Tool
+from .catalog.document import embedding_text
+from .config import Config
+from .models.loading import FEATURES
+from .retrieval import CandidateScorer, LexicalIndex
+from .retrieval.change import Change, patched
+from .retrieval.features import FeatureScorer, reader
+from .retrieval.index import Dense, Documents
+from .retrieval.known_requests import KnownRequests
+from .retrieval.learned import Learned
+from .retrieval.request_vectors import RequestVectors
+from .retrieval.rerank import ModelRerank, TextScorer
+from .retrieval.settings import DEFAULT_BOOSTS
+from .retrieval.vectors import Vectors, encode_tools, patch_vectors
+from .stage_models import StageModels
+
+Progress = Callable[[int, int], None]
+Requests = Mapping[str, KnownRequests]
+
+
+class Stages:
+    """Builds, loads and updates the stages of indexes; holds the models they share.
+
+    Args:
+        config: what to build.
+        models: what encodes and reranks; by default, what the config names.
+
+    Attributes:
+        has_dense: whether there is a dense stage.
+
+    Raises:
+        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
+        MissingExtraError: likewise the optional dependency that a model needs.
+    """
+
+    def __init__(self, config: Config, models: StageModels | None = None) -> None:
+        self._config = config
+        stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
+        self._lexical: Any = (
+            registry.load("lexical", config.lexical.backend) if "lexical" in stages else None
+        )
+        self._dense: Any = (
+            registry.load("dense", config.dense.backend) if "dense" in stages else None
+        )
+        self._models = StageModels(config) if models is None else models
+        self.missing: Mapping[str, Exception] = self._models.missing
+        if "dense" in self.missing:
+            self._dense = None
+        self.has_dense = self._dense is not None
+        self._reads_tokens = FEATURES in self._models.guards
+        self._read = reader()
+
+    def settings(self) -> dict[str, Any]:
+        """What the stages are built with; a saved stage of other settings is built anew."""
+        settings = {}
+        if self._lexical is not None:
+            settings["lexical"] = self._config.lexical.saved()
+        if self._dense is not None:
+            settings["dense"] = self._config.dense.saved()
+        return settings
+
+    def lexical(self, tools: tuple[Tool, ...], requests: Requests) -> LexicalIndex | None:
+        """The lexical index over tools, None where no tier needs one."""
+        if self._lexical is None:
+            return None
+        built: LexicalIndex = self._lexical.build(
+            self._documents(tools, requests), **self._lexical_arguments()
+        )
+        return built
+
+    def loaded_lexical(self, folder: Path) -> LexicalIndex | None:
+        """The lexical index saved in a folder; None where it has to be built anew."""
+        if self._lexical is None:
+            return None
+        loaded: LexicalIndex | None = self._lexical.load(folder, **self._lexical_arguments())
+        return loaded
+
+    def updated_lexical(
+        self, index: LexicalIndex, change: Change, requests: Requests, before: Requests
+    ) -> LexicalIndex | None:
+        """The lexical index of the next version.
+
+        Args:
+            index: of the version before.
+            change: from that version to the next.
+            requests: known of the next version's tools.
+            before: known of the version before.
+        """
+        updated = None
+        # With the first requests of all, and without the last, every document differs.
+        if bool(requests) == bool(before):
+            updated = _updated(index, self._documents(change.tools, requests), change.rows)
+        return self.lexical(change.tools, requests) if updated is None else updated
+
+    def vectors(
+        self, tools: tuple[Tool, ...], known: Vectors | None, progress: Progress | None
+    ) -> tuple[Vectors, int]:
+        """Vectors of tools, and how many had to be encoded, see `encode_tools`."""
+        return encode_tools(
+            self._models.encoder(), tools, known, progress, tokens=self._reads_tokens
+        )
+
+    def fits(self, vectors: Vectors) -> bool:
+        """Whether vectors are those of the configured encoder."""
+        return vectors.fits(self._models.encoder(), tokens=self._reads_tokens)
+
+    def dense(
+        self,
+        tools: tuple[Tool, ...],
+        vectors: Vectors,
+        learned: Learned | None,
+        requests: Requests,
+        known: RequestVectors | None = None,
+        folder: Path | None = None,
+    ) -> Dense:
+        """The dense stage over tools.
+
+        Args:
+            tools: in order of row.
+            vectors: what the encoder made of them.
+            learned: what usage taught.
+            requests: known of the tools.
+            known: vectors of requests of an earlier version.
+            folder: where the same stage was saved; built when absent.
+        """
+        made = self._request_vectors(requests, known)
+        values = _taught(tools, vectors.values, learned, made)
+        settings = self._config.dense.arguments()
+        index = (
+            self._dense.build(values, **settings)
+            if folder is None
+            else self._dense.load(folder, values, **settings)
+        )
+        encoder, guard = self._models.encoder(), self._models.encoder_guard
+        return Dense(index, vectors, values, encoder, guard, made)
+
+    def updated_dense(
+        self,
+        dense: Dense,
+        change: Change,
+        learned: Learned | None,
+        requests: Requests,
+        progress: Progress | None,
+    ) -> tuple[Dense, Learned | None, int]:
+        """The dense stage of the next version, what of `learned` still holds, and encoded tools."""
+        vectors, encoded = patch_vectors(dense.encoder, dense.vectors, change, progress)
+        learned = learned.fitting(change.tools, vectors) if learned else None
+        made = self._request_vectors(requests, dense.requests)
+        values = vectors.values
+        if learned is not None or made is not None or dense.requests is not None:
+            fresh = _taught(change.changed(), values[change.rows], learned, made)
+            values = patched(dense.values, len(values), change.rows, fresh)
+        index = _updated(dense.index, values, change.rows)
+        if index is None:
+            index = self._dense.build(values, **self._config.dense.arguments())
+        return Dense(index, vectors, values, dense.encoder, dense.guard, made), learned, encoded
+
+    def rerankers(
+        self, tools: tuple[Tool, ...], dense: Dense | None, lexical: LexicalIndex | None
+    ) -> dict[str, ModelRerank]:
+        """The rerank stages over tools, by name."""
+
+        def texts(rows: NDArray[np.int64]) -> list[str]:
+            return [embedding_text(tools[row]) for row in rows.tolist()]
+
+        def scorer(name: str) -> CandidateScorer:
+            return TextScorer(self._models.reranker(name), texts)
+
+        values, tokens = (dense.values, dense.vectors.tokens) if dense else (None, None)
+        ready = {FEATURES: FeatureScorer(tools, values, tokens, lexical, self._read)}
+        return {
+            name: ModelRerank(partial(scorer, name), guard, ready.get(name))
+            for name, guard in self._models.guards.items()
+        }
+
+    def _documents(self, tools: tuple[Tool, ...], requests: Requests) -> Documents:
+        boosts = self._lexical_arguments()["boosts"]
+        fields = tuple(name for name, boost in boosts.items() if boost > 0)
+        return Documents(tools, fields, requests)
+
+    def _lexical_arguments(self) -> dict[str, Any]:
+        # A backend that has no boosts as a setting still gets them: they say which fields to index.
+        return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.arguments()}
+
+    def _request_vectors(
+        self, requests: Requests, known: RequestVectors | None
+    ) -> RequestVectors | None:
+        return RequestVectors.of(self._models.encoder(), requests, known) if requests else None
+
+
+def _taught(
+    tools: Sequence[Tool],
+    values: NDArray[np.float32],
+    learned: Learned | None,
+    requests: RequestVectors | None,
+) -> NDArray[np.float32]:
+    """Vectors of tools with what usage taught and with the requests known to belong to them."""
+    values = values if learned is None else learned.vectors(tools, values)
+    return values if requests is None else requests.applied(tools, values)
+
+
+def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:
+    """The next version of an index, see `protocols.Updatable`, or None to build it anew."""
+    update: Callable[[Any, NDArray[np.int64]], Any] | None = getattr(index, "updated", None)
+    return None if update is None else update(content, rows)

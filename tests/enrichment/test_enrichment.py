@@ -1,0 +1,242 @@
+"""Requests known to belong to a tool: read, matched, indexed, saved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from shortlist import Engine, Tool
+from shortlist.enrichment import Enrichment, Enrichments, read_enrichments
+from shortlist.enrichment.row import MOST_CHARS, MOST_REQUESTS
+from shortlist.errors import ConfigError
+from shortlist.retrieval.known_requests import KnownRequests
+from shortlist.retrieval.request_vectors import LENGTH, RequestVectors
+
+_CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
+TOOLS = [
+    Tool("bmi", "health", "Quotient of mass and squared height"),
+    Tool("rank", "algebra", "Dimension of the column space of a matrix"),
+    Tool("forecast", "weather", "The weather of a city in the coming days", _CITY),
+]
+ASKED = "am I overweight for my height?"
+
+
+def rows_file(folder: Path, *rows: dict[str, object]) -> Path:
+    path = folder / "enriched.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def enriched(tmp_path: Path) -> Path:
+    overweight = ["am I too fat?", "is my weight healthy, am I overweight?"]
+    return rows_file(
+        tmp_path,
+        {
+            "tool": "health/bmi",
+            "when": "When somebody asks about body weight",
+            "requests": overweight,
+        },
+        {"tool": "algebra/rank", "requests": ["how many independent columns has it?"]},
+    )
+
+
+class TestRows:
+    def test_a_row_reads_back(self) -> None:
+        row = Enrichment(
+            tool="a/b", fingerprint="f", parameters=("x",), when="To add.", requests=("add it",)
+        )
+        assert Enrichment.model_validate(row.to_dict()) == row
+        assert Enrichment.model_validate({"tool": "a/b", "when": "x", "not": "y"}).not_ == "y"
+
+    def test_texts_are_bounded_and_cleaned(self) -> None:
+        requests = [f"request {number}\u202e\nagain" for number in range(50)]
+        row = Enrichment(tool="a/b", requests=[*requests, "x" * 10_000], when="w" * 10_000)
+        assert len(row.requests) == MOST_REQUESTS
+        assert row.requests[0] == "request 0 again"
+        assert len(row.when) == MOST_CHARS
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            {"requests": ["x"]},
+            {"tool": "a/b"},
+            {"tool": "a/b", "requests": [""]},
+            {"tool": "a/b", "requests": "x"},
+            {"tool": "a/b", "requests": [3]},
+            {"tool": "a/b", "requests": ["x"], "source": "nobody"},
+            {"tool": "a/b", "requests": ["x"], "more": 1},
+        ],
+    )
+    def test_a_wrong_row_is_refused(self, tmp_path: Path, row: dict[str, object]) -> None:
+        with pytest.raises(ValidationError):
+            Enrichment.model_validate(row)
+        good = {"tool": "a/b", "requests": ["x"]}
+        with pytest.raises(ConfigError, match=r"enriched\.jsonl, row 2: "):
+            read_enrichments([rows_file(tmp_path, good, row)])
+
+    def test_a_file_that_is_none_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="absent"):
+            read_enrichments([tmp_path / "absent.jsonl"])
+        broken = tmp_path / "broken.jsonl"
+        broken.write_text("{", encoding="utf-8")
+        with pytest.raises(ConfigError, match="row 1: no JSON"):
+            read_enrichments([broken])
+
+    @given(st.text(max_size=80))
+    def test_any_text_is_a_request_or_refused(self, text: str) -> None:
+        try:
+            row = Enrichment(tool="a/b", requests=(text,))
+        except ValidationError:
+            return
+        assert row.requests
+        assert Enrichment(tool="a/b", requests=row.requests) == row
+
+
+class TestMatching:
+    def known(self, given: Tool, **row: object) -> KnownRequests | None:
+        return Enrichments([Enrichment(requests=("ask",), **row)]).of(given)  # type: ignore[arg-type]
+
+    def test_a_row_without_a_fingerprint_belongs_to_its_id(self) -> None:
+        assert self.known(TOOLS[0], tool="health/bmi")
+        assert self.known(TOOLS[1], tool="health/bmi") is None
+
+    def test_a_fingerprint_finds_the_definition_on_any_server(self) -> None:
+        tool = TOOLS[2]
+        other = tool.with_id("meteo/forecast")
+        found = self.known(tool, tool="weather/forecast", fingerprint=tool.fingerprint)
+        assert found is not None
+        assert not found.stale
+        if other.fingerprint == tool.fingerprint:
+            assert self.known(other, tool="weather/forecast", fingerprint=tool.fingerprint)
+
+    def test_a_changed_definition_keeps_it_while_its_parameters_stay(self) -> None:
+        old = TOOLS[2]
+        row = {"tool": old.id, "fingerprint": old.fingerprint, "parameters": ("city",)}
+        reworded = Tool("forecast", "weather", "Tomorrow's weather", _CITY)
+        found = self.known(reworded, **row)
+        assert found is not None
+        assert found.stale
+        other = {"type": "object", "properties": {"place": {"type": "string"}}}
+        assert self.known(Tool("forecast", "weather", "Tomorrow", other), **row) is None
+
+    def test_rows_of_one_tool_are_joined(self) -> None:
+        rows = [
+            Enrichment(tool="a/b", requests=(f"one {place}", "both"), when="When.", source=source)
+            for place, source in enumerate(("model", "usage"))
+        ]
+        found = Enrichments(rows).of(Tool("b", "a"))
+        assert found == KnownRequests(("one 0", "both", "one 1"), ("When.",), ("model", "usage"))
+
+
+class TestSearch:
+    @pytest.mark.parametrize("tier", ["lexical", "embed", "hybrid", "rerank"])
+    def test_a_query_in_other_words_finds_the_tool(self, enriched: Path, tier: str) -> None:
+        query = "somebody says I am overweight"
+        engine = Engine.from_tools(TOOLS, index={"enrichments": [enriched]})
+        assert engine.search(query, tier=tier).ids[0] == "health/bmi"
+
+    def test_without_enrichment_nothing_differs(self, tmp_path: Path) -> None:
+        other = rows_file(tmp_path, {"tool": "other/tool", "requests": [ASKED]})
+        plain = Engine.from_tools(TOOLS)
+        for settings in ({"enrichments": []}, {"enrichments": [other]}):
+            engine = Engine.from_tools(TOOLS, index=settings)
+            for tier in engine.tiers:
+                asked = [one.search(ASKED, tier=tier) for one in (plain, engine)]
+                assert asked[0].hits == asked[1].hits
+
+    def test_it_is_no_part_of_the_definition(self, enriched: Path) -> None:
+        engine = Engine.from_tools(TOOLS, index={"enrichments": [enriched]})
+        session = engine.session(format="openai")
+        turn = session.turn(ASKED)
+        told = json.dumps([turn.system, turn.tools, [dict(one) for one in turn.append]])
+        assert "too fat" not in told
+        assert "body weight" not in told
+
+    def test_a_hit_and_an_explanation_say_that_requests_are_known(self, enriched: Path) -> None:
+        engine = Engine.from_tools(TOOLS, index={"enrichments": [enriched]})
+        hits = {hit.id: hit for hit in engine.search(ASKED, tier="embed")}
+        assert hits["health/bmi"].requests == ("hand",)
+        assert hits["weather/forecast"].requests == ()
+        assert hits["health/bmi"].to_dict()["requests"] == ["hand"]
+        assert "requests" not in hits["weather/forecast"].to_dict()
+        told = engine.view().explain(ASKED, "health/bmi").to_dict()
+        assert told["requests"] == {"sources": ["hand"], "stale": False}
+        assert engine.view().explain(ASKED, "weather/forecast").to_dict()["requests"] is None
+
+
+class TestChange:
+    def answers(self, engine: Engine) -> list[tuple[str, tuple[tuple[str, float], ...]]]:
+        return [
+            (tier, tuple((hit.id, round(hit.score, 5)) for hit in engine.search(ASKED, tier=tier)))
+            for tier in engine.tiers
+        ]
+
+    def test_saved_and_opened(self, enriched: Path, tmp_path: Path) -> None:
+        settings = {"enrichments": [enriched]}
+        engine = Engine.from_tools(TOOLS, index=settings)
+        engine.save(tmp_path / "index")
+        opened = Engine.open(tmp_path / "index", index=settings)
+        assert self.answers(opened) == self.answers(engine)
+        plain = Engine.open(tmp_path / "index")
+        assert self.answers(plain) == self.answers(Engine.from_tools(TOOLS))
+        plain.save(tmp_path / "index")
+        again = Engine.open(tmp_path / "index", index=settings)
+        assert self.answers(again) == self.answers(engine)
+
+    def test_updated_as_if_built_anew(self, enriched: Path) -> None:
+        settings = {"enrichments": [enriched]}
+        many = [*TOOLS, *(Tool(f"tool{number}", "more", f"Does {number}") for number in range(20))]
+        engine = Engine.from_tools(many, index=settings)
+        for tools in (many[1:], many, [*many[:1], *many[2:]], many[2:], many):
+            engine.update(tools)
+            fresh = Engine.from_tools(tools, index=settings)
+            found = [one.search(ASKED, tier="embed").ids for one in (engine, fresh)]
+            assert found[0] == found[1]
+            assert engine._index.requests == fresh._index.requests
+            assert np.allclose(
+                sorted(engine._index.dense.values.sum(axis=1)),  # type: ignore[union-attr]
+                sorted(fresh._index.dense.values.sum(axis=1)),  # type: ignore[union-attr]
+                atol=1e-5,
+            )
+
+
+class Words:
+    """Encodes a text by its length and counts how often it is asked."""
+
+    dim, name, fingerprint = 3, "words", "words"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def encode(self, texts: list[str], **_: object) -> np.ndarray:
+        self.texts += texts
+        made = np.array([[len(text), 1.0, 0.5] for text in texts], np.float32)
+        return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def test_only_new_requests_are_encoded() -> None:
+    encoder = Words()
+    known = {"health/bmi": KnownRequests(("ask", "more")), "algebra/rank": KnownRequests(("why",))}
+    first = RequestVectors.of(encoder, known)  # type: ignore[arg-type]
+    assert sorted(encoder.texts) == ["ask", "more", "why"]
+    encoder.texts.clear()
+    changed = {**known, "algebra/rank": KnownRequests((), ("when",))}
+    second = RequestVectors.of(encoder, changed, first)  # type: ignore[arg-type]
+    assert encoder.texts == ["when"]
+    assert np.array_equal(second.values[second.ids.index("health/bmi")], first.values[1])
+
+
+def test_vectors_with_requests_are_shorter_and_the_others_stay() -> None:
+    encoder = Words()
+    values = encoder.encode(["a", "bb", "ccc"])
+    made = RequestVectors.of(encoder, {"health/bmi": KnownRequests(("a long request",))})  # type: ignore[arg-type]
+    moved = made.applied(TOOLS, values)
+    assert np.linalg.norm(moved[0]) == pytest.approx(LENGTH)
+    assert np.array_equal(moved[1:], values[1:])
