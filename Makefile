@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test lint fix bench tables clean
+.PHONY: demo test test-long lint fix bench tables clean
 
 demo: $(VENV)/.core
 	$(BIN)/shortlist demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90
+
+# Real servers and clients, kept in $$XDG_CACHE_HOME/shortlist-tests; names what it cannot install.
+test-long: $(VENV)/.dev
+	$(BIN)/python -m pytest -m long
 
 lint: $(VENV)/.dev $(VENV)/lint/shortlist
 	$(BIN)/ruff check .
@@ -22,12 +26,12 @@ fix: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev
-	$(BIN)/shortlist bench --quick --bars
+	$(BIN)/shortlist lab bench --quick --bars
 
 tables: $(VENV)/.dev
-	$(BIN)/shortlist eval tables README.md
-	$(BIN)/shortlist eval tables docs/tool-attention.md
-	$(BIN)/shortlist eval plots --out docs/plots
+	for page in README.md docs/benchmarks.md docs/benchmarks-xlam.md docs/tool-attention-results.md models/training/README.md; \
+		do $(BIN)/shortlist lab tables $$page; done
+	$(BIN)/shortlist lab plots --out docs/plots
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

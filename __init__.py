@@ -1,4 +1,4 @@
-"""shortlist: the handful of tools an agent needs this turn, out of thousands."""
+"""shortlist: the few tools an agent needs this turn, out of thousands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .engine import Engine
     from .errors import ShortlistError
     from .gating import Gate, Rule, State
-    from .retrieval import Hit, Selection, Strategy
+    from .retrieval import Hit, Selection
     from .session import Session
     from .view import View
 
@@ -35,7 +35,6 @@ _HOMES = {
     "Session": ".session",
     "ShortlistError": ".errors",
     "State": ".gating",
-    "Strategy": ".retrieval",
     "Tool": ".catalog",
     "View": ".view",
 }
@@ -51,7 +50,6 @@ __all__ = [
     "Session",
     "ShortlistError",
     "State",
-    "Strategy",
     "Tool",
     "View",
     "__version__",

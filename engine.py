@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
 from .builder import Builder, ranked
-from .catalog import Catalog, Tool
+from .catalog import Catalog, Tools
 from .config import Config
 from .decision.policy import policy_for
 from .errors import RequestError
@@ -60,7 +60,7 @@ class Engine:
     @classmethod
     def from_tools(
         cls,
-        tools: Iterable[Tool],
+        tools: Tools,
         config: Config | None = None,
         *,
         progress: Progress | None = None,
@@ -69,7 +69,7 @@ class Engine:
         """Index tools.
 
         Args:
-            tools: a Catalog, or tools to make one of.
+            tools: a Catalog, or what `Catalog` takes.
             config: what the engine is made of; the defaults when absent.
             progress: called with (tools encoded, tools to encode).
             settings: single settings of a Config, in place of `config`.
@@ -83,7 +83,7 @@ class Engine:
         return cls(builder, builder.build(_catalog(tools), progress=progress))
 
     @classmethod
-    def from_config(cls, source: str | Path | Mapping[str, Any], tools: Iterable[Tool]) -> Self:
+    def from_config(cls, source: str | Path | Mapping[str, Any], tools: Tools) -> Self:
         """Index tools with a configuration from a TOML or JSON file or a mapping."""
         return cls.from_tools(tools, Config.read(source))
 
@@ -91,7 +91,7 @@ class Engine:
     def open(
         cls,
         folder: str | Path,
-        tools: Iterable[Tool] | None = None,
+        tools: Tools | None = None,
         config: Config | None = None,
         *,
         progress: Progress | None = None,
@@ -151,7 +151,7 @@ class Engine:
 
     def update(
         self,
-        tools: Iterable[Tool],
+        tools: Tools,
         *,
         server: str | None = None,
         quarantined: Mapping[str, str] | None = None,
@@ -396,5 +396,5 @@ class Engine:
             self._quarantine = self._quarantine.replaced(*changes)
 
 
-def _catalog(tools: Iterable[Tool]) -> Catalog:
+def _catalog(tools: Tools) -> Catalog:
     return tools if isinstance(tools, Catalog) else Catalog(tools)

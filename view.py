@@ -184,7 +184,7 @@ class View:
     def explain(
         self,
         query: str,
-        tool_id: str,
+        name: str,
         *,
         tier: str | Strategy | None = None,
         k: int | None = None,
@@ -193,15 +193,29 @@ class View:
 
         Args:
             query: the request.
-            tool_id: the tool.
+            name: id of the tool, or a name that one permitted tool has.
             tier: as for `search`.
             k: as for `search`.
 
         Raises:
             UnknownToolError: no such tool; names the nearest permitted ones.
             RequestError: as for `search`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
+            >>> view.explain("show an invoice", "get_invoice").reason
+            'offered: 1 of 1'
         """
-        return self._searcher.explain(self.admission, query, tool_id, tier=tier, k=k)
+        row = self.admission.find(name)
+        if row is None:
+            raise self.admission.unknown(name)
+        tool = self.admission.index.tools[row]
+        found = self._searcher.explain(self.admission, query, tool.id, tier=tier, k=k)
+        if found.refusal is None or name == tool.id:
+            return found
+        # Who asks by a name alone is not told whose denied tool it is.
+        return replace(found, tool=name, refusal=replace(found.refusal, tool_id=name))
 
     def details(self, names: Iterable[str]) -> list[Tool | Refusal | UnknownToolError]:
         """For each id or name: the tool, why it is denied, or that there is none.

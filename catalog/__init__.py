@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..lazy import public
 from .catalog import Catalog
-from .collision import Collision
+from .collision import Collision, Tools
 from .diff import CatalogDiff
 from .parameter import Parameter
 from .tool import Tool
@@ -21,16 +22,11 @@ __all__ = [
     "ReadResult",
     "Rejected",
     "Tool",
+    "Tools",
     "read_tools",
 ]
 
-_READING = ("ReadResult", "Rejected", "read_tools")
-
-
-def __getattr__(name: str) -> Any:
-    """Load what reads files on first use (PEP 562): the readers are a third of the import."""
-    if name not in _READING:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import read
-
-    return getattr(read, name)
+# The readers are a third of the import.
+__getattr__, __dir__ = public(
+    __name__, dict.fromkeys(("ReadResult", "Rejected", "read_tools"), ".read"), __all__
+)

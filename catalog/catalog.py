@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from functools import cached_property
-from itertools import chain, islice
-from pathlib import Path
-from typing import Any, overload
+from itertools import chain
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CatalogError, PositionError, UnknownToolError
-from .collision import Collision, checked_tools, resolve_collisions
+from .collision import Collision, Tools, checked_tools, resolve_collisions
 from .diff import CatalogDiff
 from .fingerprint import digest
+from .listing import ListsTools, list_definitions
+from .nearest import nearest_ids
 from .text import ID_LIMIT
 from .tool import Tool
 
-NEAREST = 3
-"""Ids offered for one that is not there."""
-COMPARED = 2_000
-"""Ids compared letter by letter to find them, some 10 ms."""
-_WORD = re.compile(r"[^\W_]+")
+if TYPE_CHECKING:
+    from .source import Source
 
 
 class Catalog:
     """Tools in order, each under its own id; a change makes a new Catalog.
 
     Args:
-        tools: the definitions; two under one id are resolved deterministically, see `Collision`.
+        tools: Tool objects; or definitions of any format as JSON or as objects of the MCP SDK, in
+            a list or a table of server to list. Two under one id are resolved, see `Collision`.
 
     Attributes:
         collisions: ids claimed twice among the tools this version was made from.
 
     Raises:
-        CatalogError: something that is not a Tool.
+        CatalogError: something else.
+        ToolError: a definition is bad.
+
+    Example:
+        >>> from shortlist import Catalog
+        >>> listed = {"git": [{"name": "show_log", "inputSchema": {"type": "object"}}]}
+        >>> Catalog(listed)[0].id
+        'git/show_log'
     """
 
-    def __init__(self, tools: Iterable[Tool] = ()) -> None:
+    def __init__(self, tools: Tools = ()) -> None:
         unique, collisions = resolve_collisions(tools)
         self._tools = tuple(unique.values())
         self._ordinals = {tool_id: ordinal for ordinal, tool_id in enumerate(unique)}
@@ -49,7 +53,7 @@ class Catalog:
     @classmethod
     def read(
         cls,
-        source: str | Path | dict[str, Any] | list[Any],
+        source: Source,
         *,
         format: str = "auto",  # noqa: A002 - the word users know
         server: str | None = None,
@@ -63,6 +67,24 @@ class Catalog:
         from .read import read_tools
 
         return cls(read_tools(source, format=format, server=server, keep_ids=keep_ids).tools)
+
+    @classmethod
+    async def from_client(cls, client: ListsTools, *, server: str | None = None) -> Catalog:
+        """A catalog of the tools that an open MCP client lists; bad definitions are left out.
+
+        Args:
+            client: `Client` or `ClientSession` of the MCP SDK, in the event loop it was opened on.
+            server: name of the server, which becomes part of each id.
+
+        Example::
+
+            async with Client(transport) as client:
+                engine = Engine.from_tools(await Catalog.from_client(client, server="github"))
+        """
+        from .read import read_tools
+
+        definitions = {"tools": await list_definitions(client)}
+        return cls(read_tools(definitions, format="mcp", server=server, strict=False).tools)
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -118,7 +140,7 @@ class Catalog:
             return self._ordinals[tool_id]
         except (KeyError, TypeError):
             asked = tool_id[:ID_LIMIT] if isinstance(tool_id, str) else repr(tool_id)[:ID_LIMIT]
-            raise UnknownToolError(asked, self._nearest(asked)) from None
+            raise UnknownToolError(asked, nearest_ids(asked, self._tools)) from None
 
     def ordinals(self, ids: Iterable[str]) -> NDArray[np.intp]:
         """The positions of the tools with these ids, shape (number of ids,), in the order given.
@@ -144,7 +166,7 @@ class Catalog:
         """32 hexadecimal digits over the ids and contents of all tools, in order."""
         return digest(f"{tool.id}\t{tool.fingerprint}".encode() for tool in self._tools)
 
-    def add(self, tools: Iterable[Tool]) -> Catalog:
+    def add(self, tools: Tools) -> Catalog:
         """A new version with these tools after the ones it has."""
         return Catalog(chain(self._tools, checked_tools(tools)))
 
@@ -157,7 +179,7 @@ class Catalog:
         gone = frozenset(self.ordinals(ids).tolist())
         return Catalog(tool for i, tool in enumerate(self._tools) if i not in gone)
 
-    def replace_server(self, server: str, tools: Iterable[Tool]) -> Catalog:
+    def replace_server(self, server: str, tools: Tools) -> Catalog:
         """A new version in which a server has these tools, in the place of its first one, or last.
 
         Args:
@@ -167,7 +189,7 @@ class Catalog:
         Raises:
             CatalogError: a tool belongs to another server.
         """
-        fresh = checked_tools(tools)
+        fresh = checked_tools(tools, server)
         for tool in fresh:
             if tool.server != server:
                 raise CatalogError(
@@ -202,17 +224,3 @@ class Catalog:
         for ordinal, tool in enumerate(self._tools):
             places.setdefault(tool.name, []).append(ordinal)
         return {name: tuple(ordinals) for name, ordinals in places.items()}
-
-    def _nearest(self, tool_id: str) -> tuple[str, ...]:
-        """Ids whose tool has the name asked for, else those spelt most alike.
-
-        In a large catalog only ids that share a word with the one asked for are compared.
-        """
-        named = self.named(tool_id.rpartition("/")[2])
-        if named:
-            return tuple(self._tools[ordinal].id for ordinal in named[:NEAREST])
-        ids: Iterable[str] = self._ordinals
-        if len(self) > COMPARED:
-            words = [word for word in _WORD.findall(tool_id) if len(word) > 2][:8]
-            ids = islice((id_ for id_ in ids if any(word in id_ for word in words)), COMPARED)
-        return tuple(get_close_matches(tool_id, ids, n=NEAREST))

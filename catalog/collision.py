@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
 
 from ..errors import CatalogError
+from .listing import Model, is_model
 from .tool import Tool
+
+Tools: TypeAlias = Iterable[Tool | Mapping[str, Any] | Model] | Mapping[str, Any] | Model
+"""Tools wherever they are taken: Tool objects; definitions of any format as JSON or as objects of
+the MCP SDK (`Tool`, `ListToolsResult`); lists of these; or a table of server to any of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,7 @@ class _Namesakes:
     last: int = field(default=1)
 
 
-def resolve_collisions(tools: Iterable[Tool]) -> tuple[dict[str, Tool], tuple[Collision, ...]]:
+def resolve_collisions(tools: Tools) -> tuple[dict[str, Tool], tuple[Collision, ...]]:
     """Tools by unique id, in order, and what had to be done for that.
 
     The first definition keeps the id; a later one that repeats it is dropped; another gets the
@@ -60,21 +67,49 @@ def resolve_collisions(tools: Iterable[Tool]) -> tuple[dict[str, Tool], tuple[Co
     return {kept: found.unique[kept] for kept in ids}, tuple(found.collisions)
 
 
-def checked_tools(tools: Iterable[Tool]) -> list[Tool]:
-    """The tools as a list.
+def checked_tools(tools: Tools, server: str | None = None) -> list[Tool]:
+    """The tools as a list; definitions in another form are read.
+
+    Args:
+        tools: Tool objects, or definitions as `read_tools` takes them in memory.
+        server: the server of definitions that are read.
 
     Raises:
-        CatalogError: no list of tools.
+        CatalogError: no tools; says how to read a file or to ask a client.
+        ToolError: a definition is bad.
     """
+    if isinstance(tools, str | Path):
+        raise CatalogError(f"tools: not a path; read files with Catalog.read({str(tools)!r:.80})")
+    if hasattr(tools, "list_tools"):
+        raise CatalogError(
+            "tools: a client answers in its event loop; use: await Catalog.from_client(client)"
+        )
+    if isinstance(tools, Mapping) or is_model(tools):
+        return _read(tools, server)
     if not isinstance(tools, Iterable):
         raise CatalogError(f"tools: a list of Tool, not {type(tools).__name__}; see read_tools")
     given = list(tools)
+    if not any(isinstance(tool, Tool) for tool in given):
+        return _read_all(given, server)
+    checked: list[Tool] = []
     for tool in given:
-        if not isinstance(tool, Tool):
+        checked += [tool] if isinstance(tool, Tool) else _read_all([tool], server)
+    return checked
+
+
+def _read_all(definitions: list[Any], server: str | None) -> list[Tool]:
+    for one in definitions:
+        if not isinstance(one, Mapping) and not is_model(one):
             raise CatalogError(
-                f"a catalog holds tools, got {type(tool).__name__}: build a Tool or use read_tools"
+                f"a catalog holds tools, got {type(one).__name__}: build a Tool or use read_tools"
             )
-    return given
+    return _read(definitions, server) if definitions else []
+
+
+def _read(definitions: Any, server: str | None) -> list[Tool]:
+    from .read import read_tools
+
+    return list(read_tools(definitions, server=server).tools)
 
 
 class _Claims:

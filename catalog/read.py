@@ -57,7 +57,9 @@ def read_tools(
 
     Args:
         source: a path to .json, .jsonl, .yaml or .yml, a folder or a list of such files, a dict or
-            a list of definitions. A folder is read in order of the files' names.
+            a list of definitions, objects of the MCP SDK (`ListToolsResult`, `Tool`), or an open
+            text file such as `sys.stdin` with JSON, JSON lines or YAML. A
+            folder is read in order of the files' names.
         format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
         server: the server of the tools. It wins over what the source says; where None, that counts.
             Of several files none can claim the server that another one is named after: its tools

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from referencing._core import Resolver
+    from referencing import Registry
 
 
 class References:
@@ -21,11 +21,12 @@ class References:
         self._found: dict[str, object | None] = {}
 
     @cached_property
-    def _resolver(self) -> Resolver[Any]:
+    def _registry(self) -> Registry[Any]:
         from referencing import Registry, Resource
 
-        registry: Registry[Any] = Registry().with_resource("", Resource.opaque(self._document))
-        return registry.resolver()
+        registry: Registry[Any] = Registry()
+        made: Registry[Any] = registry.with_resource("", Resource.opaque(self._document))
+        return made
 
     def find(self, reference: str) -> object | None:
         """What a reference points to, or None: it leads out of the document or nowhere.
@@ -45,7 +46,7 @@ class References:
         if not reference.startswith("#"):
             return None
         try:
-            found: object = self._resolver.lookup(reference).contents
+            found: object = self._registry.resolver().lookup(reference).contents
         except (Unresolvable, LookupError, TypeError, ValueError):
             return None  # TypeError and ValueError: a pointer that steps into a number or a string
         return found

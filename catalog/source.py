@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from ..errors import CatalogError
+from .listing import Model, is_model, plain
 from .readers import Document
 from .readers.protocol import folded
 from .text_file import FILE_BYTES, read_text_file
 from .yaml_text import integer, parse_yaml
 
-Source: TypeAlias = str | Path | dict[str, Any] | list[Any]
+
+@runtime_checkable
+class TextFile(Protocol):
+    """An open text file such as `sys.stdin`."""
+
+    def read(self, size: int = -1, /) -> str:
+        """At most so many characters."""
+        ...
+
+
+Source: TypeAlias = str | Path | TextFile | Mapping[str, Any] | Sequence[Any] | Model
+"""A path, paths, an open text file, a value of parsed JSON, or an object of the MCP SDK such as
+`ListToolsResult`."""
 
 SUFFIXES = (".json", ".jsonl", ".yaml", ".yml")
 """The files of a folder that are read."""
@@ -55,10 +68,16 @@ def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Itera
             yield from _load_all(_files(path), server, keep_ids)
         else:
             yield _load_file(path, server, None, keep_ids)
-    elif isinstance(source, list) and source and all(isinstance(s, str | Path) for s in source):
+    elif (
+        isinstance(source, list | tuple)
+        and source
+        and all(isinstance(s, str | Path) for s in source)
+    ):
         yield from _load_all([Path(s) for s in source], server, keep_ids)
-    elif isinstance(source, dict | list):
-        yield Loaded("", Document(source, server, keep_ids=keep_ids))
+    elif isinstance(source, TextFile):
+        yield _load_text(source, server, keep_ids)
+    elif isinstance(source, Mapping | list | tuple) or is_model(source):
+        yield Loaded("", Document(plain(source), server, keep_ids=keep_ids))
     else:
         kind = type(source).__name__
         raise CatalogError(f"tools are read from a path, a list or a dict, got {kind}")
@@ -105,6 +124,30 @@ def _load_file(path: Path, server: str | None, fallback: str | None, keep_ids: b
     except ValueError as error:
         raise CatalogError(f"{label}: {error}") from None
     return Loaded(label, Document(value, server, fallback, keep_ids=keep_ids))
+
+
+def _load_text(file: TextFile, server: str | None, keep_ids: bool) -> Loaded:
+    """The document of an open file, which has no ending that says its form."""
+    label = str(getattr(file, "name", "file"))
+    try:
+        text = file.read(FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise CatalogError(f"{label}: cannot be read: {error}") from error
+    if len(text) > FILE_BYTES:
+        raise CatalogError(f"{label}: has more than {FILE_BYTES:,} characters; split it")
+    if not text.strip():
+        raise CatalogError(f"{label}: is empty; give tools as JSON, JSON lines or YAML")
+    is_json = text.lstrip()[0] in "[{"
+    try:
+        value = parse_json(text) if is_json else parse_yaml(text)
+    except ValueError as error:
+        values, lines, bad = _parse_lines(text)
+        if not is_json or not values:
+            raise CatalogError(f"{label}: {error}") from None
+        return Loaded(label, Document(values, server, None, lines, keep_ids), bad)
+    # A single line is a row, which names its server, as in a file of several.
+    is_row = isinstance(value, dict) and "name" in value
+    return Loaded(label, Document([value] if is_row else value, server, keep_ids=keep_ids))
 
 
 def parse_json(text: str) -> Any:

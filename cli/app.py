@@ -12,8 +12,8 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import ShortlistError
 from . import (
-    bench,
     calibrate,
+    checkout,
     demo,
     doctor,
     enrich,
@@ -23,8 +23,11 @@ from . import (
     install,
     learn,
     list_tools,
+    logs,
     search,
+    secret,
     serve,
+    stats,
     summarize,
     tax,
     trust,
@@ -32,9 +35,9 @@ from . import (
 from . import eval as evaluation
 
 _EXIT_CODES = (
-    "Exit codes: 0 done (explain: also when the tool is not offered); 1 an error, told in one line "
-    "on stderr; 2 wrong usage; 3 a gate failed (eval, bench, learn) or tools are quarantined "
-    "(trust diff); 130 interrupted; 141 the reader of the output has gone."
+    "Exit codes: 0 success (also when `explain` finds that a tool is not offered); 1 error, one "
+    "line on stderr; 2 wrong usage; 3 a check failed (eval, learn, lab bench) or tools are "
+    "quarantined (trust diff); 130 interrupted; 141 the reader of the output closed the pipe."
 )
 _ERROR, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
 
@@ -62,11 +65,13 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="The handful of tools an agent needs this turn, out of thousands.",
+    help="Find the few tools an agent needs this turn, out of thousands.",
     epilog=_EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Rich reads `[ids]` in a help text as markup and shows a flag as `--json <bool>`.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -81,10 +86,12 @@ def _show_version(asked: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
-    """The handful of tools an agent needs this turn, out of thousands."""
+    """Find the few tools an agent needs this turn, out of thousands."""
 
 
 for command in (
@@ -97,13 +104,16 @@ for command in (
     summarize,
     doctor,
     serve,
+    stats,
+    logs,
+    secret,
     import_,
     install,
     demo,
     learn,
     calibrate,
     evaluation,
-    bench,
+    checkout,
     trust,
 ):
     command.register(app)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, plain_table, progress, show, write_json
-from .options import ConfigOption, IndexOption, JsonOption, ToolsOption
+from .options import ConfigOption, IndexOption, JsonOption, SourcesOption
 from .source import open_engine
 
 if TYPE_CHECKING:
@@ -18,10 +18,18 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ..decision.own import Asked, Calibration
+    from ..decision.calibration import Asked, Calibration
     from ..decision.report import Report
     from ..engine import Engine
     from ..models import Encoder
+
+
+LEGEND = (
+    "asked: requests that a tool fits. top 10, kept: % of the right tools found, and left by the "
+    "cut. tools: offered per request. lost: % of these requests that get no tool. no tool: "
+    "requests that no tool fits. abstained: % of them that get none. precision: % of the requests "
+    "without a tool that no tool fits."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -32,66 +40,68 @@ def register(app: typer.Typer) -> None:
 def calibrate(
     queries: Annotated[
         Path,
-        typer.Argument(help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.'),
+        typer.Argument(
+            metavar="QUERIES",
+            help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.',
+        ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Where the gates go.")
-    ] = None,
-    check: Annotated[
-        bool, typer.Option("--check", help="Measure the bundled gates as they are; fit nothing.")
-    ] = False,
+        Path, typer.Option("--out", metavar="FILE", help="File to write the result to.")
+    ],
     index: IndexOption = None,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     no_tool: Annotated[
         Path | None,
-        typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool serves."),
+        typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool fits."),
     ] = None,
     alpha: Annotated[
-        float, typer.Option(min=0.001, max=0.5, help="Rate of right tools the cut may miss.")
+        float,
+        typer.Option(
+            "--alpha",
+            metavar="RATE",
+            min=0.001,
+            max=0.5,
+            help="Share of right tools that the cut may miss.",
+        ),
     ] = 0.05,
     lost: Annotated[
         float,
-        typer.Option(min=0.0, max=0.5, help="Rate of served requests that may be turned away."),
+        typer.Option(
+            "--lost",
+            metavar="RATE",
+            min=0.0,
+            max=0.5,
+            help="Share of requests with a right tool that may get none.",
+        ),
     ] = 0.0275,
     tier: Annotated[
         list[str] | None,
-        typer.Option("--tier", help="Tier to calibrate; repeatable. All by default."),
+        typer.Option(
+            "--tier", metavar="TIER", help="Tier to calibrate; repeatable. All by default."
+        ),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit probabilities and cuts to your own requests; name the file as `decision` in the config.
+    """Fit when to offer no tool, and how many, to your own requests.
 
-    The figures are of requests held out in turn, one fifth at a time.
+    To use the result, set `decision` in the settings to the file. The figures shown are measured
+    on requests that were held out in turn, one fifth at a time.
     """
-    from ..decision import Decider, own
+    from ..decision import Decider, calibration
 
-    if (out is None) != check:
-        raise typer.BadParameter("give either --out FILE or --check")
     engine = open_engine(index, tools, config, None)
-    names = list(dict.fromkeys(tier or engine.tiers))
-    for name in names:
-        if name not in engine.tiers:
-            raise typer.BadParameter(f"--tier {name!r}: there are {', '.join(engine.tiers)}")
-    requests = _requests(engine, [queries] if no_tool is None else [queries, no_tool])
-    base, encoder = Decider.bundled(), _encoder(engine)
-    with _searches(len(names) * len(requests)) as advance:
-        if out is None:
-            reports = own.check(
-                engine, requests, names, encoder=encoder, base=base, progress=advance
-            )
-        else:
-            found = own.calibrate(
-                *(engine, requests, names),
-                encoder=encoder,
-                base=base,
-                alpha=alpha,
-                lost=lost,
-                progress=advance,
-            )
-    if out is None:
-        _tell_check(reports, as_json)
-        return
+    names = tiers_of(engine, tier)
+    requests = read_requests(engine, [queries] if no_tool is None else [queries, no_tool])
+    with searches(len(names) * len(requests)) as advance:
+        found = calibration.calibrate(
+            *(engine, requests, names),
+            encoder=encoder_of(engine),
+            base=Decider.bundled(),
+            alpha=alpha,
+            lost=lost,
+            progress=advance,
+        )
     found.decider.save(out)
     if as_json:
         write_json(_held(found))
@@ -99,8 +109,22 @@ def calibrate(
         _tell(found, out)
 
 
-def _requests(engine: Engine, files: Sequence[Path]) -> list[Asked]:
-    from ..decision.own import Asked
+def tiers_of(engine: Engine, asked: Sequence[str] | None) -> list[str]:
+    """The tiers asked for, or all.
+
+    Raises:
+        BadParameter: there is no such tier.
+    """
+    names = list(dict.fromkeys(asked or engine.tiers))
+    for name in names:
+        if name not in engine.tiers:
+            raise typer.BadParameter(f"--tier {name!r}: there are {', '.join(engine.tiers)}")
+    return names
+
+
+def read_requests(engine: Engine, files: Sequence[Path]) -> list[Asked]:
+    """Labelled requests of files; rows that cannot be used are noted."""
+    from ..decision.calibration import Asked
     from ..evals.dataset import read_queries
 
     read = read_queries(files, engine.catalog)
@@ -109,7 +133,7 @@ def _requests(engine: Engine, files: Sequence[Path]) -> list[Asked]:
     return [Asked(query.text, query.relevant) for query in read.queries]
 
 
-def _encoder(engine: Engine) -> Encoder | None:
+def encoder_of(engine: Engine) -> Encoder | None:
     """The engine's encoder, where a tier uses one."""
     from ..models import load_encoder
 
@@ -121,7 +145,8 @@ def _encoder(engine: Engine) -> Encoder | None:
 
 
 @contextmanager
-def _searches(total: int) -> Iterator[Callable[[int], None]]:
+def searches(total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar; yields what to call with the number of searches done since."""
     done = 0
     with progress("asking") as bar:
 
@@ -139,10 +164,9 @@ def _held(found: Calibration) -> dict[str, object]:
         "tiers": {
             tier: {
                 "start": found.start[tier],
-                "abstain_below": found.decider.gates[tier].abstain_below,
-                "keep_from": found.decider.gates[tier].keep_from,
-                "alpha": found.decider.gates[tier].alpha,
-                "theta": found.decider.gates[tier].theta,
+                "abstain_below": found.decider.tiers[tier].abstain_below,
+                "keep_from": found.decider.tiers[tier].keep_from,
+                "alpha": found.decider.tiers[tier].alpha,
                 **report.to_dict(),
             }
             for tier, report in found.reports.items()
@@ -151,39 +175,23 @@ def _held(found: Calibration) -> dict[str, object]:
 
 
 def _tell(found: Calibration, out: Path) -> None:
-    show("", "held-out requests; per cent, tools a request", _table(found.reports))
-    for tier, report in found.reports.items():
-        if report.sweep:
-            show("", f"{tier}: the published rule, one cosine for all", _sweep(report))
-    for tier, gate in found.decider.gates.items():
-        if gate.alpha is None:
+    show("Held-out requests", "", report_table(found.reports), LEGEND)
+    for tier, model in found.decider.tiers.items():
+        if model.alpha is None:
             reach = found.reports[tier].reach
             note(
-                f"note: {tier}: no cut keeps the promise, everything is offered: the search finds "
-                f"{reach:.1%} of the right tools, or the requests are too few for this --alpha"
+                f"note: {tier}: all tools found are offered, because no cut reaches --alpha: the "
+                f"search finds {reach:.1%} of the right tools, or there are too few requests"
             )
     note(
         f"{out}: {counted(len(found.reports), 'tier')}; "
-        f"{counted(found.without, 'request')} asked again without the servers that serve them"
+        f"{counted(found.without, 'request')} asked again without the servers of the right tools"
     )
 
 
-def _tell_check(reports: Mapping[str, Report], as_json: bool) -> None:
-    if as_json:
-        write_json({tier: report.to_dict() for tier, report in reports.items()})
-        return
-    show("", "the bundled gates as they are; per cent, tools a request", _table(reports))
-    numbers = ("alpha", "missed", "tools")
-    table = plain_table("tier", *numbers, right=set(numbers))
-    for tier, report in reports.items():
-        for row in report.promises:
-            alpha = "as in 10" if row.alpha is None else _percent(row.alpha)
-            table.add_row(tier, alpha, _percent(row.missed), f"{row.offered:.2f}")
-    show("", "cuts made on one half of the served requests, measured on the other", table)
-
-
-def _table(reports: Mapping[str, Report]) -> Table:
-    numbers = ("served", "in 10", "kept", "tools", "lost", "unserved", "abstained", "rightly")
+def report_table(reports: Mapping[str, Report]) -> Table:
+    """What was kept, lost and abstained on, a row a tier."""
+    numbers = ("asked", "top 10", "kept", "tools", "lost", "no tool", "abstained", "precision")
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, report in reports.items():
         table.add_row(tier, *_figures(report))
@@ -193,26 +201,16 @@ def _table(reports: Mapping[str, Report]) -> Table:
 def _figures(report: Report) -> tuple[str, ...]:
     return (
         f"{report.served:,}",
-        _percent(report.found),
-        _percent(report.kept),
+        percent(report.found),
+        percent(report.kept),
         f"{report.offered:.2f}",
-        _percent(report.lost),
+        percent(report.lost),
         f"{report.unserved:,}",
-        _percent(report.abstained),
-        _percent(report.right),
+        percent(report.abstained),
+        percent(report.right),
     )
 
 
-def _sweep(report: Report) -> Table:
-    numbers = ("theta", "precision", "recall", "F1", "tools")
-    table = plain_table(*numbers, right=set(numbers))
-    best = max(report.sweep, key=lambda row: row.f1)
-    for row in report.sweep:
-        cells = (_percent(row.precision), _percent(row.recall), _percent(row.f1))
-        mark = " best" if row == best else ""
-        table.add_row(f"{row.theta:.2f}", *cells, f"{row.offered:.2f}{mark}")
-    return table
-
-
-def _percent(share: float | None) -> str:
+def percent(share: float | None) -> str:
+    """A share in per cent; a dash for none."""
     return "–" if share is None else f"{100 * share:.1f}"

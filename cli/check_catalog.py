@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..catalog import Catalog, ReadResult
+from ..catalog.near_twins import LIKENESS, near_twins
+from ..loaders.token_tax import token_tax
 from ..trust import Flag
 from .check import Check, Status
 from .console import counted
-from .near_twins import LIKENESS, near_twins
-from .token_tax import token_tax
 
 _THIN = 20
 """Characters of a description under which it says hardly more than the name."""

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 120
-"""Columns of what does not go to a terminal, where nothing else sets them."""
-_UNBOUNDED = 10_000
-"""Columns to measure in when there is no bound; more than any line takes."""
+"""Columns of what does not go to a terminal, where `COLUMNS` is not set."""
+_MEASURED = 1_000
+"""Columns that a pipe gets at most."""
+_GAP = 2
+"""Spaces between two columns of a table."""
 
 
 def console(*, err: bool = False) -> Console:
@@ -31,22 +33,38 @@ def console(*, err: bool = False) -> Console:
             raise BrokenPipeError
 
     made = _Console(stderr=err, highlight=False, markup=False, emoji=False)
-    if _unbounded(made):
+    if _is_pipe(made):
         made.width = _WIDTH
     return made
 
 
 def show(*parts: RenderableType) -> None:
-    """Print to stdout; away from a terminal, as wide as it takes to cut nothing."""
+    """Print to stdout. A pipe gets 120 columns, or more where an id would not fit into them."""
     out = console()
-    if _unbounded(out):
-        least, out.width = out.width, _UNBOUNDED
-        out.width = max(least, *(out.measure(part).maximum for part in parts))
-    for part in parts:
-        out.print(part)
+    if not _is_pipe(out):
+        for part in parts:
+            out.print(part)
+        return
+    out.width = max(_WIDTH, *(_least(out, part) for part in parts))
+    with out.capture() as printed:
+        for part in parts:
+            out.print(part)
+    # Cells are padded; in a pipe the padding at the end of a line is noise.
+    out.file.writelines(f"{line.rstrip(' ')}\n" for line in printed.get().splitlines())
 
 
-def _unbounded(console: Console) -> bool:
+def _least(out: Console, part: RenderableType) -> int:
+    """Columns in which no word of a part is broken."""
+    from rich.measure import Measurement
+    from rich.table import Table
+
+    if isinstance(part, Table) and part.expand:
+        return _WIDTH
+    widest = out.options.update(max_width=_MEASURED)
+    return Measurement.get(out, widest, part).minimum
+
+
+def _is_pipe(console: Console) -> bool:
     return not console.is_terminal and "COLUMNS" not in os.environ
 
 
@@ -87,25 +105,32 @@ def counted(number: int, noun: str) -> str:
 def plain_table(*columns: str, right: Collection[str] = (), filling: str | None = None) -> Table:
     """A table with a line under its head and no other rules.
 
+    Where the room is short, the filling column is cut and all others are broken into lines.
+
     Args:
         columns: heads.
-        right: those whose cells are flush right.
-        filling: the one that takes what room a terminal has left and is cut where that is little.
+        right: those whose cells are flush right; broken last.
+        filling: the one that takes the room that the others leave.
     """
     from rich import box
     from rich.table import Table
 
-    fill = filling is not None and not _unbounded(console())
     table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False, expand=fill
+        box=box.SIMPLE_HEAD,
+        padding=(0, _GAP - 1, 0, 0),
+        pad_edge=False,
+        header_style="bold",
+        show_edge=False,
+        expand=filling is not None,
     )
     for column in columns:
+        fills = filling is not None and column == filling
         table.add_column(
             column,
             justify="right" if column in right else "left",
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=1 if fill and column == filling else None,
+            no_wrap=fills or column in right,
+            overflow="ellipsis" if fills else "fold",
+            ratio=1 if fills else None,
         )
     return table
 

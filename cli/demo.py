@@ -12,7 +12,8 @@ import typer
 
 from .console import console, plain_table, progress, show, write_json
 from .options import JsonOption
-from .tax import before_and_after, how_counted, server_table, tax_json
+from .tax import tax_json
+from .tax_tables import before_and_after, how_counted, server_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
     from ..demo import Request
     from ..engine import Engine
+    from ..loaders.token_tax import TokenTax
     from ..retrieval import Hit, Selection
-    from .token_tax import TokenTax
 
 _K = 10
-_WIDE = 116
-"""Columns of a terminal from which a third hit is shown."""
-_INDENT, _TIER, _MS, _RANKS, _GAP = 4, 7, 7, 6, 2
+_TWO_HITS, _THREE_HITS = 96, 116
+"""Columns of a terminal from which a second and a third hit are shown."""
+_INDENT, _TIER, _MS, _RANKS, _GAP = 4, 7, 9, 7, 2
 """Columns of an answer's parts before its hits."""
 
 
@@ -75,10 +76,10 @@ class _Tier:
 
 
 def demo(as_json: JsonOption = False) -> None:
-    """Index six made-up servers of 120 tools, ask a dozen requests in every tier, offline."""
+    """Try every tier on 120 sample tools, offline."""
     from .. import demo as material
     from ..engine import Engine
-    from .token_tax import token_tax
+    from ..loaders.token_tax import token_tax
 
     catalog, requests = material.load_catalog(), material.load_requests()
     start = perf_counter()
@@ -175,8 +176,18 @@ def _show(
             Padding(answers, (0, 0, 1, _INDENT), expand=False),
         ]
     parts += [_heading("All requests"), _summary_table(tiers, len(rounds))]
-    parts += [*_replaced(rounds), "", _heading("The tools tax, before"), server_table(tax), ""]
-    parts += [_heading("and after"), _after(tax, default, tiers[default]), how_counted(tax)]
+    parts += [
+        *_replaced(rounds),
+        "",
+        _heading("Tokens of all definitions, every turn"),
+        server_table(tax),
+        "",
+    ]
+    parts += [
+        _heading("Tokens of the tools that are offered, every turn"),
+        _after(tax, default, tiers[default]),
+        how_counted(tax),
+    ]
     show(*parts)
 
 
@@ -188,7 +199,7 @@ def _opening(tools: int, servers: int, requests: int, seconds: float) -> Text:
         f"  {tools} tools of {servers} servers, indexed in {seconds:.1f} s, offline\n",
         (f"{requests} requests in every tier: time, ", "dim"),
         ("#rank", "green"),
-        (" of what serves it, – if not in the ten, best hits by score", "dim"),
+        (" of the right tools, – if not in the first ten; best hits with their scores", "dim"),
     )
 
 
@@ -212,7 +223,7 @@ def _answers(one: _Round, names: Mapping[str, int], width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    shown = 3 if width + _INDENT >= _WIDE else 2
+    shown = 1 + (width + _INDENT >= _TWO_HITS) + (width + _INDENT >= _THREE_HITS)
     rest = width - _TIER - _MS - _RANKS - 3 * _GAP
     table = Table.grid(padding=(0, _GAP, 0, 0))
     table.add_column(width=_TIER, no_wrap=True)

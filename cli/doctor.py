@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from .check import Check
+from .configured import ServersOption, SettingsOption
 from .console import plain_table, show, write_json
-from .options import IndexOption, JsonOption, ToolsOption
-from .source import read_catalog
+from .options import IndexOption, JsonOption, SourcesOption
+from .source import read_catalog, read_source
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult
@@ -29,9 +30,24 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    tools: ToolsOption = None, index: IndexOption = None, as_json: JsonOption = False
+    tools: SourcesOption = None,
+    index: IndexOption = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Check the installation and, where one is given, a catalog; exits with 1 if a check fails."""
+    """Check the installation and, if given, a catalog or the servers of a configuration.
+
+    With --config, every server is started, listed and stopped. Exits with 1 if a check fails, or
+    if a server or one of its tools is not served.
+    """
+    if config is not None:
+        if tools or index is not None:
+            raise typer.BadParameter("give --config, --index or --tools, not several")
+        _doctor_of_servers(config, settings, as_json=as_json)
+        return
+    if settings is not None:
+        raise typer.BadParameter("--settings: goes with --config")
     from .check_environment import check_environment
 
     if tools and index is not None:
@@ -40,14 +56,14 @@ def doctor(
     flags: dict[str, Flag] = {}
     twins: list[dict[str, list[str]]] = []
     if tools or index is not None:
-        from ..catalog import Catalog, read_tools
+        from ..catalog import Catalog
         from ..trust import Trust
         from .check_catalog import check_catalog
 
         read: list[ReadResult] = []
         if tools:
             # A report names each row as its file does.
-            read = [read_tools(file, strict=False, keep_ids=True) for file in tools]
+            read = [read_source(file, strict=False, keep_ids=True) for file in tools]
             catalog = Catalog(tool for result in read for tool in result.tools)
         else:
             catalog = read_catalog(index, None)
@@ -74,6 +90,18 @@ def doctor(
     else:
         _show(checks)
     if failed:
+        raise typer.Exit(_FAILED)
+
+
+def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) -> None:
+    from .check_servers import check_servers, show_servers
+
+    report = check_servers(config, settings)
+    if as_json:
+        write_json(report.to_dict())
+    else:
+        show_servers(report)
+    if not report.ok:
         raise typer.Exit(_FAILED)
 
 

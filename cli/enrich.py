@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, progress, write_json
-from .options import ConfigOption, JsonOption
+from .options import ConfigOption, JsonOption, SourcesArgument
 from .source import read_offered
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def enrich(
-    tools: Annotated[
-        list[Path], typer.Argument(metavar="TOOLS", help="Files or folders of tools.")
-    ],
+    tools: Annotated[list[Path], SourcesArgument],
     command: Annotated[
         str,
         typer.Option(

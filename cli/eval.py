@@ -1,4 +1,4 @@
-"""`shortlist eval`: selection measured on labelled queries, on xlam, and as a gate."""
+"""`shortlist eval`: selection measured on labelled queries and on xlam, with floors for CI."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from .evaluated import (
     tell_difference,
     tell_malformed,
     tell_ran_as,
-    write_result,
 )
 from .options import ConfigOption, JsonOption, ToolsOption
 from .source import read_config
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from ..evals.misses import Miss
     from ..evals.runner import Outcome
 
-GATE_FAILED = 3
+BELOW_FLOOR = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
 
 _app = typer.Typer(
@@ -39,15 +38,6 @@ TierOption = Annotated[
     list[str] | None, typer.Option("--tier", help="Tier to measure; repeatable. All by default.")
 ]
 KOption = Annotated[int, typer.Option("--k", min=1, help="Tools asked for per query.")]
-RecordOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--record", metavar="FILE.json", help="Also write a record with commit, machine, command."
-    ),
-]
-TitleOption = Annotated[
-    str | None, typer.Option("--title", help="What the record is of; its file's name by default.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -91,18 +81,16 @@ def evaluate(
     cut: Annotated[
         bool, typer.Option("--cut", help="With --session: only as many tools as are needed.")
     ] = False,
-    gates: Annotated[
+    decision: Annotated[
         Path | None,
         typer.Option(
-            "--gates",
+            "--decision",
             metavar="FILE",
             help="With --session: what `calibrate` wrote, not the bundled.",
         ),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
-    record: RecordOption = None,
-    title: TitleOption = None,
 ) -> None:
     """Measure tiers on labelled queries: --tools T.jsonl --queries Q.jsonl.
 
@@ -113,19 +101,19 @@ def evaluate(
         return
     if not tools or not queries:
         raise typer.BadParameter("give both --tools and --queries, or a command such as xlam")
-    if (cut or gates) and not session:
-        raise typer.BadParameter("--cut and --gates: only with --session, which decides")
+    if (cut or decision) and not session:
+        raise typer.BadParameter("--cut and --decision: only with --session, which decides")
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
-    from ..evals import dataset, gate, report, runner
+    from ..evals import dataset, regression, report, runner
     from ..evals.conversations import session_method
     from ..evals.tool_files import read_tool_files
 
     try:
-        floors = [gate.parse_floor(text) for text in least or ()]
+        floors = [regression.parse_floor(text) for text in least or ()]
     except RequestError as error:
         raise typer.BadParameter(str(error)) from error
-    before = None if baseline is None else gate.read_figures(baseline)
+    before = None if baseline is None else regression.read_figures(baseline)
     catalog, bad_tools = read_tool_files(tools)
     pooled = pool == "queries"
     read = dataset.read_queries(queries, catalog, pooled=pooled)
@@ -134,7 +122,7 @@ def evaluate(
         raise typer.BadParameter(f"--by {by!r}: no row has it; there are: {there or 'none'}")
     malformed = (*bad_tools, *read.malformed)
     tell_malformed(malformed)
-    engine = _indexed(catalog, config, gates)
+    engine = _indexed(catalog, config, decision)
     outcomes = {}
     for name in _tiers(engine, tier):
         method = (
@@ -153,22 +141,20 @@ def evaluate(
         }
     if not as_json:
         tell(found, failed)
-    failures = gate.below_floors(held["tiers"], floors)
+    failures = regression.below_floors(held["tiers"], floors)
     if before is not None:
-        changes = gate.compare(before["tiers"], held["tiers"])
-        failures += gate.regressions(changes, tolerance=max_drop)
+        changes = regression.compare(before["tiers"], held["tiers"])
+        failures += regression.regressions(changes, tolerance=max_drop)
         held["difference"] = report.differences(changes)
         tell_difference(before, held, changes, quiet=as_json)
     if floors or before is not None:
         held["failures"] = failures
-    if record is not None:
-        write_result(record, title, report.quality_table(found.summaries, intervals=False), held)
     if as_json:
         write_json(held)
     for failure in failures:
-        note(f"below the gate: {failure}")
+        note(f"below the floor: {failure}")
     if failures:
-        raise typer.Exit(GATE_FAILED)
+        raise typer.Exit(BELOW_FLOOR)
 
 
 @_app.command("xlam")
@@ -186,8 +172,6 @@ def evaluate_xlam(
     seed: Annotated[int, typer.Option(help="Of the draw of queries and of the padding.")] = 0,
     config: ConfigOption = None,
     as_json: JsonOption = False,
-    record: RecordOption = None,
-    title: TitleOption = None,
 ) -> None:
     """Measure tiers on xlam by the published protocol, with the published figures beside."""
     from ..evals import report, xlam, xlam_rows
@@ -210,12 +194,10 @@ def evaluate_xlam(
         {name: [one for ran in pools.values() for one in ran] for name, pools in outcomes.items()}
     ):
         held["ran_as"] = another
-    table = xlam.table(found)
-    if record is not None:
-        write_result(record, title or f"xlam, {sample} queries a pool, seed {seed}", table, held)
     if as_json:
         write_json(held)
         return
+    table = xlam.table(found)
     size = f"{drawn.rows} rows, {len(drawn.catalog)} functions"
     show_table(
         f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table.transposed()
@@ -223,99 +205,13 @@ def evaluate_xlam(
     tell_ran_as(another)
 
 
-@_app.command("peers")
-def evaluate_peers(
-    data: Annotated[Path, typer.Option(help="Folder that holds the evaluation sets.")],
-    on: Annotated[
-        list[str] | None, typer.Option("--set", help="Set to compare on; repeatable. All of them.")
-    ] = None,
-    peer: Annotated[
-        list[str] | None, typer.Option("--peer", help="Peer to run; repeatable. All of them.")
-    ] = None,
-    tier: TierOption = None,
-    as_json: JsonOption = False,
-    record: RecordOption = None,
-    title: TitleOption = None,
-) -> None:
-    """Measure tiers and other tool retrievers side by side (extra `peers`)."""
-    from ..config import Config
-    from ..evals.peers.compare import compare, table
-    from ..evals.peers.registry import NOT_OFFLINE, PEERS
-    from ..evals.peers.sets import SETS
-    from ..evals.record import Table
-
-    known = {"--set": (on, SETS), "--peer": (peer, (*PEERS, *NOT_OFFLINE))}
-    for option, (names, there) in known.items():
-        for name in names or ():
-            if name not in there:
-                raise typer.BadParameter(f"{option} {name!r}: there are {', '.join(there)}")
-    sets = [SETS[name](data) for name in on or SETS]
-    with steps("asking", 0) as advance:
-        rows = list(
-            compare(
-                sets,
-                peers=peer or [*PEERS, *NOT_OFFLINE],
-                tiers=tier or list(Config().tiers),
-                progress=advance,
-            )
-        )
-    tables = {one.name: table([row for row in rows if row.set_name == one.name]) for one in sets}
-    held = {"rows": [row.to_dict() for row in rows]}
-    if record is not None:
-        columns = ("set", *next(iter(tables.values())).columns)
-        cells = tuple((name, *row) for name, shown in tables.items() for row in shown.rows)
-        write_result(record, title, Table(columns, cells), held)
-    if as_json:
-        write_json(held)
-        return
-    for name, shown in tables.items():
-        show_table(name, shown)
-
-
-@_app.command("tables")
-def write_tables(
-    page: Annotated[Path, typer.Argument(help="Markdown page with table markers.")],
-    check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; fail when the page differs.")
-    ] = False,
-    results: Annotated[
-        Path | None, typer.Option(help="Folder of records; the package's own by default.")
-    ] = None,
-) -> None:
-    """Write the tables of a page anew from recorded results."""
-    from ..evals import record, tables
-
-    text = page.read_text(encoding="utf-8")
-    filled = tables.fill_tables(text, results or record.RESULTS)
-    if filled == text:
-        return
-    if check:
-        note(f"{page}: its tables differ from the recorded results")
-        raise typer.Exit(GATE_FAILED)
-    page.write_text(filled, encoding="utf-8")
-
-
-@_app.command("plots")
-def write_plots(
-    out: Annotated[Path, typer.Option(help="Folder the SVG files are written to.")],
-    results: Annotated[
-        Path | None, typer.Option(help="Folder of records; the package's own by default.")
-    ] = None,
-) -> None:
-    """Draw recorded results: quality against time and pool size, time against catalog size."""
-    from ..evals import plots, record
-
-    for plot, path in plots.draw_plots(out, results or record.RESULTS).items():
-        note(f"{plot}: {path or 'nothing recorded to draw'}")
-
-
-def _indexed(catalog: Catalog, config: Path | None, gates: Path | None = None) -> Engine:
+def _indexed(catalog: Catalog, config: Path | None, decision: Path | None = None) -> Engine:
     from ..config import TrustConfig
     from ..engine import Engine
 
     settings = read_config(config).model_copy(update={"trust": TrustConfig(scan=False)})
-    if gates is not None:
-        settings = settings.model_copy(update={"decision": gates})
+    if decision is not None:
+        settings = settings.model_copy(update={"decision": decision})
     with progress("encoding tools") as bar:
         return Engine.from_tools(catalog, settings, progress=bar)
 

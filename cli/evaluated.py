@@ -1,23 +1,21 @@
-"""What an evaluation shows: its tables, what went wrong, its progress, its record."""
+"""What an evaluation shows: its tables, what went wrong, its progress."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..errors import EvaluationError
 from .console import note, plain_table, progress, show
 
 if TYPE_CHECKING:
     from ..evals.dataset import Malformed
-    from ..evals.gate import Change
     from ..evals.misses import Miss
-    from ..evals.record import Table
+    from ..evals.regression import Change
     from ..evals.report import Evaluation
+    from ..evals.table import Table
 
 _SHOWN = 20
 """Malformed rows named in text; the JSON names all."""
@@ -94,18 +92,3 @@ def tell_malformed(malformed: Sequence[Malformed]) -> None:
         note(f"  {one}")
     if len(malformed) > _SHOWN:
         note(f"  and {len(malformed) - _SHOWN} more; --json names all")
-
-
-def write_result(path: Path, title: str | None, table: Table, held: dict[str, Any]) -> None:
-    """Write a record; only of a run in which every tier ran as asked.
-
-    Raises:
-        EvaluationError: one did not, and the table would say otherwise.
-    """
-    from ..evals.record import Record, provenance, running_command, write_record
-
-    if another := held.get("ran_as"):
-        told = "; ".join(f"{tier}: {', '.join(instead)}" for tier, instead in another.items())
-        raise EvaluationError(f"--record: not every tier ran as asked: {told}")
-    name, origin = path.stem, provenance(running_command())
-    write_record(Record(name, title or name, table, held, origin), path.parent)

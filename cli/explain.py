@@ -14,12 +14,13 @@ from .options import (
     IndexOption,
     JsonOption,
     KOption,
+    QueryArgument,
+    SourcesOption,
     TierOption,
-    ToolsOption,
 )
 from .recorded import explain_recorded
 from .search import score_text
-from .source import open_engine, tell_unmatched
+from .source import caller_view, open_engine
 from .state import CalledOption, FactOption, MilestoneOption, ScopeOption, read_state, unlocking
 
 if TYPE_CHECKING:
@@ -32,10 +33,13 @@ def register(app: typer.Typer) -> None:
 
 
 def explain(
-    query: Annotated[str | None, typer.Argument(help="The request, in any words.")] = None,
-    tool: Annotated[str | None, typer.Argument(help="Id of the tool, as server/name.")] = None,
+    query: Annotated[str | None, QueryArgument] = None,
+    tool: Annotated[
+        str | None,
+        typer.Argument(metavar="TOOL", help="Id of the tool, server/name, or its name alone."),
+    ] = None,
     index: IndexOption = None,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     config: ConfigOption = None,
     tier: TierOption = None,
     k: KOption = None,
@@ -49,16 +53,21 @@ def explain(
         typer.Option(
             "--event",
             metavar="FILE",
-            help="Events of a session, in place of a request and a tool: what a turn decided.",
+            help="Show what a turn of a recorded session decided; replaces QUERY and TOOL.",
         ),
     ] = None,
     turn: Annotated[
         str | None,
-        typer.Option("--turn", metavar="ID", help="With --event: which turn, the last if not."),
+        typer.Option(
+            "--turn", metavar="ID", help="With --event: the turn to show; the last one by default."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show where each stage places one tool for a request, and why it is offered or is not."""
+    """Show why a tool is offered for a request, or why not.
+
+    A table shows the rank of the tool in each stage of the search.
+    """
     if event is not None:
         if query is not None:
             raise typer.BadParameter("--event: takes the place of a request and a tool")
@@ -69,9 +78,7 @@ def explain(
     if turn is not None:
         raise typer.BadParameter("--turn: goes with --event")
     engine = open_engine(index, tools, config, tier)
-    state = read_state(scope, called, milestone, fact)
-    view = engine.view(state, allowed=allow)
-    tell_unmatched(view)
+    view = caller_view(engine, allow, read_state(scope, called, milestone, fact))
     explanation = view.explain(query, tool, tier=tier, k=k)
     if as_json:
         write_json(explanation.to_dict())

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import ConfigError
 from .console import counted, note
-from .options import HomeOption
+from .options import HomeOption, usage
 
 if TYPE_CHECKING:
     from ..gateway.server_spec import ServerSpec
@@ -23,15 +23,15 @@ def register(app: typer.Typer) -> None:
 def import_servers(
     clients: Annotated[
         list[str] | None,
-        typer.Option("--client", metavar="NAME", help="Only this client; repeatable."),
+        typer.Option("--client", metavar="NAME", help="Read only this client; repeatable."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write a new file that holds the secrets, too."),
+        typer.Option("--out", metavar="FILE", help="Write a new file, secrets included."),
     ] = None,
     home: HomeOption = None,
 ) -> None:
-    """Find the MCP servers of the clients on this machine and convert them into one mcp.json.
+    """Collect the MCP servers of all clients here in one mcp.json.
 
     Without --out the file is printed, and each value that may be a secret is replaced by a
     variable to set. With --out the values are written; only the owner can read the file.
@@ -39,7 +39,8 @@ def import_servers(
     from ..gateway.clients import CLIENTS, find_client
     from ..gateway.importing import find_configs, imported
 
-    chosen = [find_client(name) for name in clients] if clients else CLIENTS.values()
+    with usage("--client"):
+        chosen = [find_client(name) for name in clients] if clients else [*CLIENTS.values()]
     found = find_configs(Path.home() if home is None else home, chosen)
     for one in found:
         note(f"{one.client.title}: {one.path}: {counted(len(one.servers), 'server')}")

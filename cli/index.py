@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import StoreError
+from ..errors import CatalogError, StoreError
 from .console import counted, note, progress, trust_notes
-from .options import ConfigOption, ServerOption
-from .source import holds_index, read_config
+from .options import ConfigOption, ServerOption, SourcesArgument
+from .source import check_format, holds_index, read_config, read_source
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult
@@ -28,39 +28,48 @@ def register(app: typer.Typer) -> None:
 
 
 def index(
-    tools: Annotated[
-        list[Path], typer.Argument(metavar="TOOLS...", help="Files or folders of tools.")
+    tools: Annotated[list[Path], SourcesArgument],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Folder to write the index to.")
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder of the index.")],
     config: ConfigOption = None,
     server: ServerOption = None,
     form: Annotated[
         str,
         typer.Option(
-            "--format", help="auto, jsonl, mcp, openai, anthropic, openapi or xlam; of every file."
+            "--format",
+            metavar="FORMAT",
+            help="Format of every file: auto, jsonl, mcp, openai, anthropic, openapi or xlam.",
         ),
     ] = "auto",
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Leave bad definitions out instead of stopping.")
+        bool, typer.Option("--lenient", help="Skip bad definitions and bad files, and name them.")
     ] = False,
     keep_ids: Annotated[
         bool,
         typer.Option(
-            "--keep-ids", help="Rows keep their own id. Only for files that you wrote yourself."
+            "--keep-ids", help="Keep the ids of rows. Only for files that you wrote yourself."
         ),
     ] = False,
 ) -> None:
-    """Index tools into a folder; in an existing one only what changed is encoded."""
-    from ..catalog import Catalog, read_tools
+    """Index tools into a folder, so that searches start fast.
+
+    In an existing index only definitions that changed are encoded.
+    """
+    from ..catalog import Catalog
 
     start = perf_counter()
+    check_format(form)
     settings = read_config(config)
     read = [
-        read_tools(path, format=form, server=server, strict=not lenient, keep_ids=keep_ids)
+        _read(path, form, server, strict=not lenient, keep_ids=keep_ids, alone=len(tools) == 1)
         for path in tools
     ]
     _tell_rejected(read)
     catalog = Catalog(tool for result in read for tool in result.tools)
+    if not len(catalog):
+        listed = ", ".join(map(str, tools))
+        raise CatalogError(f"{listed}: no tools to index; nothing was written to {out}")
     _tell_collisions(catalog)
     engine = _engine(out, catalog, settings)
     engine.save(out)
@@ -70,6 +79,21 @@ def index(
         f"{out}: {counted(count, 'tool')}, {encoded:,} encoded, {count - encoded:,} reused, "
         f"{seconds:.1f} seconds"
     )
+
+
+def _read(
+    path: Path, form: str, server: str | None, *, strict: bool, keep_ids: bool, alone: bool
+) -> ReadResult:
+    """What a source holds; where not strict, a bad one of several is left out as a whole."""
+    from ..catalog import ReadResult, Rejected
+
+    try:
+        return read_source(path, form=form, server=server, strict=strict, keep_ids=keep_ids)
+    except CatalogError as error:
+        if strict or alone:
+            raise
+        reason = str(error).removeprefix(f"{path}: ")
+        return ReadResult((), (Rejected(str(path), "file", reason),), form)
 
 
 def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
@@ -97,7 +121,7 @@ def _tell_rejected(read: list[ReadResult]) -> None:
     rejected = [one for result in read for one in result.rejected]
     if not rejected:
         return
-    note(f"note: {len(rejected)} definitions left out:")
+    note(f"note: {counted(len(rejected), 'definition')} left out:")
     for one in rejected[:_SHOWN]:
         name = f" {one.name!r}" if one.name else ""
         note(f"  {one.where}:{name} {one.field}: {one.reason}")
@@ -109,9 +133,14 @@ def _tell_collisions(catalog: Catalog) -> None:
     renamed = [one for one in catalog.collisions if not one.identical]
     repeated = len(catalog.collisions) - len(renamed)
     if repeated:
-        note(f"note: {repeated} definitions repeat an earlier one and are kept once")
+        verb, kept = ("repeats", "is") if repeated == 1 else ("repeat", "are")
+        note(f"note: {counted(repeated, 'definition')} {verb} an earlier one and {kept} kept once")
     if renamed:
-        note(f"note: {len(renamed)} ids are claimed twice; the later definition is renamed:")
+        claimed = "is" if len(renamed) == 1 else "are"
+        note(
+            f"note: {counted(len(renamed), 'id')} {claimed} claimed twice; "
+            "the later definition is renamed:"
+        )
         for one in renamed[:_SHOWN]:
             note(f"  {one.id} -> {one.kept_as}")
         if len(renamed) > _SHOWN:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note
-from .options import HomeOption
+from .options import HomeOption, usage
 
 if TYPE_CHECKING:
     from ..gateway.installation import InstallPlan
@@ -46,7 +46,8 @@ def install(
     from ..gateway.clients import find_client
     from ..gateway.installation import plan_install, plan_undo
 
-    chosen = find_client(client)
+    with usage("--client"):
+        chosen = find_client(client)
     home = Path.home() if home is None else home
     file = chosen.path(home)
     if undo:

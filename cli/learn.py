@@ -26,25 +26,22 @@ def register(app: typer.Typer) -> None:
 
 
 def learn(
-    index: Annotated[
-        Path, typer.Option("--index", metavar="FOLDER", help="An index made by `index`.")
-    ],
+    index: Annotated[Path, typer.Option("--index", metavar="FOLDER", help="Index to refine.")],
     events: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[EVENTS]",
-            help='JSONL of requests and the tools that served them: {"query": ..., "tool": id}.',
+            metavar="EVENTS",
+            help='JSONL of requests and the tools that were right: {"query": ..., "tool": id}.',
         ),
     ] = None,
     config: ConfigOption = None,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Drop what was learned instead.")
-    ] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Remove what was learned.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Learn from usage, if held-out events say it helps; exits with 3 and changes nothing if not.
+    """Refine an index by which tools were right for which requests.
 
-    What was learned before is replaced, so give all events there are.
+    The index changes only if held-out events are answered better; otherwise the exit code is 3.
+    What was learned before is replaced, so give all events.
     """
     from ..retrieval.usage import read_events
 
@@ -76,7 +73,7 @@ def _forget(engine: Engine, index: Path, as_json: bool) -> None:
     elif dropped is None:
         typer.echo(f"{index}: nothing was learned")
     else:
-        typer.echo(f"{index}: what {counted(dropped['events'], 'event')} taught is dropped")
+        typer.echo(f"{index}: what {counted(dropped['events'], 'event')} taught is removed")
 
 
 def _tell(report: LearningReport, index: Path) -> None:
@@ -88,7 +85,7 @@ def _tell(report: LearningReport, index: Path) -> None:
         f"{report.seconds:.1f} seconds"
     )
     if report.accepted:
-        typer.echo(f"{index}: learned from {learned}; --forget drops it")
+        typer.echo(f"{index}: learned from {learned}; --forget removes it")
     else:
         typer.echo(f"{index}: not changed ({learned}): {report.reason}")
 
@@ -96,7 +93,7 @@ def _tell(report: LearningReport, index: Path) -> None:
 def _table(report: LearningReport) -> Table:
     from ..retrieval.held_out import METRICS
 
-    numbers = ("requests", "before", "after", "change", "95 %")
+    numbers = ("requests", "before", "after", "change", "95 % interval")
     table = plain_table("held-out requests of", "metric", *numbers, right=set(numbers))
     for name, kind in (("tools with events", report.seen), ("tools without", report.unseen)):
         for at, metric in enumerate(METRICS):

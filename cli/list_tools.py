@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .console import counted, plain_table, show, write_json
-from .options import ConfigOption, IndexOption, JsonOption, QuarantinedOption, ToolsOption
+from .options import ConfigOption, IndexOption, JsonOption, QuarantinedOption, SourcesOption
 from .source import read_offered
 
 _CUT = 200
@@ -21,13 +21,19 @@ def register(app: typer.Typer) -> None:
 
 def list_tools(
     index: IndexOption = None,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     config: ConfigOption = None,
-    server: Annotated[str | None, typer.Option("--server", help="Only this server's.")] = None,
+    server: Annotated[
+        str | None,
+        typer.Option("--server", metavar="NAME", help="List only the tools of this server."),
+    ] = None,
     quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List the tools of an index or of files; quarantined tools only if asked."""
+    """List the tools of an index or of files.
+
+    Quarantined tools are listed only with --quarantined.
+    """
     catalog, left_out = read_offered(index, tools, config)
     if server is not None and server not in catalog.servers:
         known = ", ".join(catalog.servers) or "none"

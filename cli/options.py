@@ -2,41 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..errors import ShortlistError
+
+
+@contextmanager
+def usage(option: str) -> Iterator[None]:
+    """While it lasts, an error is one of usage: it names the option, and the exit code is 2."""
+    try:
+        yield
+    except ShortlistError as error:
+        raise typer.BadParameter(f"{option}: {error}") from error
+
+
+def _known_encoding(name: str) -> str:
+    if name != "cl100k_base":
+        import tiktoken
+
+        known = sorted(tiktoken.list_encoding_names())
+        if name not in known:
+            raise typer.BadParameter(f"no vocabulary {name!r:.80}; use one of {', '.join(known)}")
+    return name
+
+
 IndexOption = Annotated[
-    Path | None, typer.Option("--index", metavar="FOLDER", help="An index made by `index`.")
+    Path | None,
+    typer.Option("--index", metavar="FOLDER", help="Index that `shortlist index` made."),
 ]
 ToolsOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--tools",
-        metavar="FILE",
-        help="Tools in any form that can be read, or a folder of such files; repeatable.",
-    ),
+    typer.Option("--tools", metavar="FILE", help="File or folder of tools; repeatable."),
 ]
+_SOURCES = "an index, an MCP client's mcp.json, or - for stdin"
+_SOURCES_OPTION = typer.Option(
+    "--tools", metavar="FILE", help=f"File or folder of tools, {_SOURCES}; repeatable."
+)
+SourcesOption = Annotated[list[Path] | None, _SOURCES_OPTION]
+RequiredSourcesOption = Annotated[list[Path], _SOURCES_OPTION]
+SourcesArgument = typer.Argument(metavar="TOOLS", help=f"Files or folders of tools, {_SOURCES}.")
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Configuration, TOML or JSON.")
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="File of settings, TOML or JSON."),
 ]
 TierOption = Annotated[
     str | None,
-    typer.Option("--tier", help="lexical, embed, hybrid, rerank, or one of the configuration."),
+    typer.Option(
+        "--tier",
+        metavar="TIER",
+        help="lexical, embed, hybrid, rerank, or a tier of the settings.",
+    ),
 ]
-KOption = Annotated[int | None, typer.Option("-k", "--k", min=1, help="Tools offered at most.")]
+KOption = Annotated[
+    int | None,
+    typer.Option("-k", "--k", metavar="NUMBER", min=1, help="Number of tools to return at most."),
+]
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow", metavar="ID|GLOB", help="Search these tools only, as 'github/*'; repeatable."
+        "--allow", metavar="ID|GLOB", help="Search only these tools, as 'github/*'; repeatable."
     ),
 ]
-ServerOption = Annotated[str | None, typer.Option("--server", help="Server the tools belong to.")]
-EncodingOption = Annotated[
-    str, typer.Option("--encoding", help="Vocabulary that tokens are counted in.")
+ServerOption = Annotated[
+    str | None, typer.Option("--server", metavar="NAME", help="Server that the tools belong to.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Write nothing but JSON to stdout.")]
+EncodingOption = Annotated[
+    str,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        help="Vocabulary that tokens are counted in.",
+        callback=_known_encoding,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write only JSON to stdout.")]
 QuarantinedOption = Annotated[
     bool, typer.Option("--quarantined", help="Include tools that wait for approval.")
 ]
@@ -44,3 +88,4 @@ HomeOption = Annotated[
     Path | None,
     typer.Option("--home", metavar="DIR", help="Home directory to look in; yours by default."),
 ]
+QueryArgument = typer.Argument(metavar="QUERY", help="What the agent wants to do, in any words.")

@@ -13,10 +13,11 @@ from .options import (
     IndexOption,
     JsonOption,
     KOption,
+    QueryArgument,
+    SourcesOption,
     TierOption,
-    ToolsOption,
 )
-from .source import open_engine, tell_unmatched
+from .source import caller_view, open_engine
 from .state import (
     CalledOption,
     FactOption,
@@ -33,15 +34,19 @@ if TYPE_CHECKING:
     from ..retrieval import Selection
 
 
+_DENIED = 3
+"""Denied tools that are named, those that fit the request best."""
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
     app.command("search")(search)
 
 
 def search(
-    query: Annotated[str, typer.Argument(help="The request, in any words.")],
+    query: Annotated[str, QueryArgument],
     index: IndexOption = None,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     config: ConfigOption = None,
     tier: TierOption = None,
     k: KOption = None,
@@ -53,18 +58,21 @@ def search(
     budget_ms: Annotated[
         float | None,
         typer.Option(
-            "--budget-ms", help="Time the answer may take; a cheaper tier runs where it must."
+            "--budget-ms",
+            metavar="MS",
+            help="Milliseconds the answer may take; a cheaper tier runs if time is short.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the tools a request needs, and where each stage placed them."""
+    """Find the tools that fit a request.
+
+    A table shows the score of each tool and its rank in each stage of the search.
+    """
     if budget_ms is not None and not budget_ms > 0:
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
     engine = open_engine(index, tools, config, tier)
-    state = read_state(scope, called, milestone, fact)
-    view = engine.view(state, allowed=allow)
-    tell_unmatched(view)
+    view = caller_view(engine, allow, read_state(scope, called, milestone, fact))
     selection = view.search(query, tier=tier, k=k, budget_ms=budget_ms)
     if as_json:
         write_json(selection.to_dict())
@@ -104,7 +112,7 @@ def _footer(selection: Selection, count: int, quarantined: int) -> Text:
         text.append(f"asked for {selection.tier_asked}, ran {selection.tier}: ", style="yellow")
         text.append(f"{selection.tier_reason}\n", style="yellow")
     if held := len(selection.denied):
-        lines = refusal_lines(selection.denied.nearest())
+        lines = refusal_lines(selection.denied.nearest(_DENIED))
         some = f", {quarantined:,} of them quarantined" if quarantined else ""
         text.append(f"denied: {held:,} of {counted(count, 'tool')}{some}; the nearest:\n")
         text.append("\n".join(lines) + "\n")

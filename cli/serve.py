@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .console import note
+
+if TYPE_CHECKING:
+    from anyio import CancelScope
+
+    from ..gateway.fleet import Fleet
 
 
 def serve(
@@ -31,25 +42,37 @@ def serve(
     """Serve all servers of a configuration as one MCP server with a few meta-tools."""
     from ..errors import MissingExtraError
 
+    # What is imported and read here stays: looking for garbage in it takes a tenth of the start.
+    gc.disable()
     try:
         import anyio
 
+        from ..gateway.config_watch import reload_on_change
         from ..gateway.fleet import Fleet
-        from ..gateway.http import serve_http
+        from ..gateway.metrics import Metrics
+        from ..gateway.observer import Observer
         from ..gateway.server import Gateway
+        from ..gateway.telemetry import GatewaySpans
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
     from ..gateway.client_config import read_client_config
     from ..gateway.gateway_settings import read_gateway_settings
     from ..gateway.profile import Profile
+    from ..session import EventSink, JsonLines
 
     found = read_client_config(config)
     for problem in found.problems:
         note(f"{config}: {problem}")
     chosen = read_gateway_settings(found, settings)
-    for name in ("code", "catalog", "split_call_tool"):
+    for name in ("code", "split_call_tool"):
         if getattr(chosen, name):
             raise typer.BadParameter(f"shortlist.{name}: not supported yet; leave it out")
+    configured = {spec.name for spec in found.servers}
+    if unknown := [name for name in chosen.catalog if name not in configured]:
+        raise typer.BadParameter(
+            f"shortlist.catalog: no server {unknown[0]!r:.80} in {config}; a server in the catalog "
+            "has its command or address there, as every server has"
+        )
     profiles = {name: Profile.of(chosen, name, one) for name, one in chosen.profiles.items()}
     tokens = {
         name: one.token.get_secret_value()
@@ -58,33 +81,80 @@ def serve(
     }
     # With tokens, a request over HTTP without one is refused before it has a profile.
     unnamed = Profile(servers=()) if http and tokens else None
+    sinks: list[EventSink] = [GatewaySpans()]
+    if chosen.events is not None:
+        sinks.append(JsonLines(config.parent / Path(chosen.events).expanduser()))
+    fleet = Fleet(
+        found.servers,
+        engine_settings=dict(chosen.engine),
+        idle_s=chosen.idle_stop_s,
+        described=chosen.catalog,
+        timeouts=chosen.timeouts,
+    )
+    # Without HTTP nobody can ask for metrics.
+    metrics = Metrics(fleet, lambda: len(gateway.sessions)) if http else None
+    if metrics is not None:
+        sinks.append(metrics)
     gateway = Gateway(
-        Fleet(
-            found.servers, engine_settings=dict(chosen.engine), idle_s=chosen.idle_stop_s or None
-        ),
+        fleet,
         unnamed or Profile.of(chosen, profile, chosen.profile(profile)),
         profiles,
+        Observer(*sinks, content=chosen.event_content),
     )
     if http is None:
-        anyio.run(gateway.serve_stdio)
-        return
-    host, _, port = http.rpartition(":")
-    if not port.isdecimal():
-        raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
-    address = host.strip("[]") or "127.0.0.1"
-    if address not in ("127.0.0.1", "localhost", "::1") and not tokens:
-        raise typer.BadParameter(
-            f"--http {http}: other machines reach this address; give each profile a token first"
-        )
-    anyio.run(
-        lambda: serve_http(
+        serving: Callable[[], Awaitable[None]] = gateway.serve_stdio
+    else:
+        from ..gateway.http import LOOPBACK, serve_http
+
+        host, _, port = http.rpartition(":")
+        if not port.isdecimal():
+            raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
+        address = host.strip("[]") or "127.0.0.1"
+        if address not in LOOPBACK and not tokens:
+            raise typer.BadParameter(
+                f"--http {http}: other machines reach this address; give each profile a token first"
+            )
+        secret = chosen.metrics_token
+        serving = partial(
+            serve_http,
             gateway,
             address,
             int(port),
             tokens,
+            metrics=metrics,
+            metrics_token=None if secret is None else secret.get_secret_value(),
             started=lambda at: note(f"http://{address}:{at}/mcp"),
         )
-    )
+
+    async def run() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(reload_on_change, config, gateway.fleet)
+            group.start_soon(
+                partial(_stopped_by_signal, group.cancel_scope, gateway.fleet, at_once=http is None)
+            )
+            await serving()
+            group.cancel_scope.cancel()
+
+    gc.freeze()
+    gc.enable()
+    anyio.run(run)
+
+
+async def _stopped_by_signal(scope: CancelScope, fleet: Fleet, *, at_once: bool) -> None:
+    """Stop the gateway as the end of its input does, so that the servers behind stop as well."""
+    import anyio
+
+    if sys.platform == "win32":
+        return
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as received:
+        async for _ in received:
+            scope.cancel()
+            if at_once:
+                # A thread that reads stdin cannot be interrupted and would keep the process.
+                with anyio.CancelScope(shield=True):
+                    await fleet.stopped.wait()
+                os._exit(0)
+            return
 
 
 def register(app: typer.Typer) -> None:

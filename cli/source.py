@@ -1,18 +1,24 @@
-"""Where a command's tools come from: a saved index, or files of tools."""
+"""Where a command's tools come from: a saved index, files, a client's servers, or stdin."""
 
 from __future__ import annotations
 
+import logging
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from .console import note, progress, trust_notes
+from ..errors import CatalogError, MissingExtraError
+from .console import counted, note, progress, trust_notes
 
 if TYPE_CHECKING:
-    from ..catalog import Catalog
+    from ..catalog import Catalog, ReadResult, Tool
     from ..config import Config
     from ..engine import Engine
+    from ..gating import State
+    from ..stages import Progress
     from ..view import View
 
 
@@ -32,11 +38,7 @@ def read_catalog(index: Path | None, tools: list[Path] | None) -> Catalog:
         StoreError: nothing readable is saved there.
     """
     _one_of(index, tools)
-    if index is not None:
-        from ..retrieval.store import read
-
-        return read(index).catalog
-    return catalog_of(tools or [])
+    return catalog_of([index] if index is not None else tools or [])
 
 
 def read_offered(
@@ -71,13 +73,85 @@ def read_offered(
     return catalog, frozenset(judged | given)
 
 
-def catalog_of(files: list[Path]) -> Catalog:
-    """The tools of one file or folder, or of several."""
-    from ..catalog import Catalog, read_tools
+def catalog_of(sources: Sequence[Path]) -> Catalog:
+    """The tools of files, folders, saved indexes, client configurations and standard input.
 
-    if len(files) == 1:
-        return Catalog.read(files[0])
-    return Catalog(tool for file in files for tool in read_tools(file).tools)
+    Raises:
+        CatalogError: a source cannot be read.
+    """
+    from ..catalog import Catalog
+
+    return Catalog(tool for source in sources for tool in read_source(source).tools)
+
+
+def read_source(
+    path: Path,
+    *,
+    form: str = "auto",
+    server: str | None = None,
+    strict: bool = True,
+    keep_ids: bool = False,
+) -> ReadResult:
+    """The tools of one file, folder, saved index or client configuration, or of stdin for `-`.
+
+    Args:
+        path: where they are.
+        form: the format of a file.
+        server: as for `read_tools`.
+        strict: as for `read_tools`.
+        keep_ids: as for `read_tools`.
+
+    Raises:
+        CatalogError: it cannot be read.
+        ConfigError: a client configuration cannot be read.
+        StoreError: a saved index cannot be read.
+    """
+    from ..catalog import ReadResult, read_tools
+
+    if str(path) == "-":
+        return read_tools(sys.stdin, format=form, server=server, strict=strict, keep_ids=keep_ids)
+    if is_index(path):
+        from ..retrieval.store import read
+
+        return ReadResult(tuple(read(path).catalog), (), "index")
+    try:
+        return read_tools(path, format=form, server=server, strict=strict, keep_ids=keep_ids)
+    except CatalogError:
+        if form != "auto" or not path.is_file():
+            raise
+        from ..gateway.client_config import names_servers
+
+        if not names_servers(path):
+            raise
+    return ReadResult(_configured(path), (), "configuration")
+
+
+def _configured(path: Path) -> tuple[Tool, ...]:
+    """The tools that the servers of a client's configuration list."""
+    try:
+        from ..gateway.configured_tools import read_configured_tools
+    except ImportError as missing:
+        raise MissingExtraError(f"{path}: starting MCP servers", "gateway") from missing
+    note(f"note: {path}: starting its servers to list their tools")
+    # What is logged of a server is a problem below.
+    logging.getLogger("shortlist.gateway").addHandler(logging.NullHandler())
+    found = read_configured_tools(path)
+    for problem in found.problems:
+        note(f"note: {path}: {problem}")
+    return found.tools
+
+
+def check_format(form: str) -> None:
+    """Refuse a format that there is not.
+
+    Raises:
+        BadParameter: lists the formats.
+    """
+    from ..catalog.readers import READERS
+
+    known = ("auto", *(reader.name for reader in READERS))
+    if form not in known:
+        raise typer.BadParameter(f"--format {form!r:.80}: use one of {', '.join(known)}")
 
 
 def is_index(path: Path) -> bool:
@@ -108,14 +182,35 @@ def open_engine(
         settings = _offering(settings, tier)
     with trust_notes(), progress("encoding tools") as report:
         if index is not None:
-            return Engine.open(index, config=settings, progress=report)
+            again = f"shortlist index {index} --out {index}"
+            command = again if config is None else f"{again} --config {config}"
+            return Engine.open(index, config=settings, progress=_told(report, index, command))
         return Engine.from_tools(catalog_of(tools or []), settings, progress=report)
 
 
-def tell_unmatched(view: View) -> None:
-    """Name on stderr the entries of `--allow` that match no tool of the catalog."""
+def _told(report: Progress, index: Path, command: str) -> Progress:
+    """A progress report whose first call tells that an opened index encodes its tools again."""
+    told = False
+
+    def advance(done: int, total: int) -> None:
+        nonlocal told
+        if not told:
+            told = True
+            note(
+                f"note: {index}: has no vectors of this encoder, so that every search encodes "
+                f"{counted(total, 'tool')} again; to keep them: {command}"
+            )
+        report(done, total)
+
+    return advance
+
+
+def caller_view(engine: Engine, allow: list[str] | None, state: State) -> View:
+    """What a caller may use; names on stderr the entries of `--allow` that match no tool."""
+    view = engine.view(state, allowed=allow)
     if view.unmatched:
         note(f"note: --allow: not in the catalog: {', '.join(view.unmatched)}")
+    return view
 
 
 def _one_of(index: Path | None, tools: list[Path] | None) -> None:

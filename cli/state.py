@@ -8,28 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .options import usage
+
 if TYPE_CHECKING:
     from ..gating import Refusal, State
 
 ScopeOption = Annotated[
     list[str] | None,
-    typer.Option("--scope", metavar="NAME", help="A scope the agent was granted; repeatable."),
+    typer.Option("--scope", metavar="NAME", help="Scope that the agent holds; repeatable."),
 ]
 CalledOption = Annotated[
     list[str] | None,
-    typer.Option("--called", metavar="ID", help="A tool it has called already; repeatable."),
+    typer.Option("--called", metavar="ID", help="Id of a tool that it called already; repeatable."),
 ]
 MilestoneOption = Annotated[
     list[str] | None,
-    typer.Option("--milestone", metavar="NAME", help="A milestone it reached; repeatable."),
+    typer.Option("--milestone", metavar="NAME", help="Milestone that it reached; repeatable."),
 ]
 FactOption = Annotated[
     list[str] | None,
     typer.Option(
         "--fact",
         metavar="NAME[=VALUE]",
-        help="A fact it knows, true without a value; numbers, true and false are read as such; "
-        "repeatable.",
+        help="Fact that it knows. The value is a number, true, false or text; true by default. "
+        "Repeatable.",
     ),
 ]
 
@@ -43,21 +45,25 @@ def read_state(
     """The state the options tell.
 
     Raises:
-        RequestError: an empty name.
+        BadParameter: an empty name.
     """
     from ..gating import State
 
-    return State(
-        frozenset(scopes or ()),
-        tuple(called or ()),
-        frozenset(milestones or ()),
-        dict(_fact(text) for text in facts or ()),
-    )
+    with usage("--scope, --called, --milestone, --fact"):
+        return State(
+            frozenset(scopes or ()),
+            tuple(called or ()),
+            frozenset(milestones or ()),
+            dict(_fact(text) for text in facts or ()),
+        )
 
 
 def refusal_lines(refusals: Iterable[Refusal]) -> list[str]:
-    """A line for each refusal: the tool, the reason, what unlocks it."""
-    return [f"  {refusal.tool_id}: {refusal.reason}{unlocking(refusal)}" for refusal in refusals]
+    """A line for each reason: the tools, the reason, what unlocks them."""
+    tools: dict[str, list[str]] = {}
+    for refusal in refusals:
+        tools.setdefault(f"{refusal.reason}{unlocking(refusal)}", []).append(refusal.tool_id)
+    return [f"  {', '.join(ids)}: {reason}" for reason, ids in tools.items()]
 
 
 def unlocking(refusal: Refusal) -> str:

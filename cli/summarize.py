@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .console import counted, note, plain_table, progress, show, write_json
-from .options import ConfigOption, JsonOption, QuarantinedOption
+from .options import ConfigOption, JsonOption, QuarantinedOption, SourcesArgument
 from .source import read_offered
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
-    from ..loaders.summaries import SummaryRow
+    from ..loaders.summaries import Summaries
 
 _INCOMPLETE = 1
 
@@ -25,13 +24,13 @@ def register(app: typer.Typer) -> None:
 
 
 def summarize(
-    tools: Annotated[
-        list[Path], typer.Argument(metavar="TOOLS", help="Files or folders of tools.")
-    ],
+    tools: Annotated[list[Path], SourcesArgument],
     out: Annotated[
         Path,
         typer.Option(
-            "--out", metavar="FILE", help="JSONL to write; rows that still hold are kept."
+            "--out",
+            metavar="FILE",
+            help="JSONL file to write. Rows of unchanged definitions are kept.",
         ),
     ],
     command: Annotated[
@@ -39,7 +38,7 @@ def summarize(
         typer.Option(
             "--command",
             metavar="CMD",
-            help="Shell command that reads a prompt on stdin and answers on stdout; without one, "
+            help="Shell command that reads a prompt on stdin and answers on stdout. Without one, "
             "summaries are made offline.",
         ),
     ] = None,
@@ -48,90 +47,43 @@ def summarize(
         typer.Option(
             "--overrides",
             metavar="FILE",
-            help="Summaries by hand: JSON of id to summary, or JSONL.",
+            help="Your own summaries: JSON of id to summary, or JSONL.",
         ),
     ] = None,
     workers: Annotated[
-        int, typer.Option("--workers", min=1, help="Prompts under way at a time.")
+        int,
+        typer.Option(
+            "--workers", metavar="NUMBER", min=1, help="Commands that run at the same time."
+        ),
     ] = 4,
     config: ConfigOption = None,
     quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a summary of every tool, by definition; a run that was interrupted goes on.
+    """Write a one-line summary of every tool into a file.
 
-    Quarantined tools are left out unless asked for.
+    An interrupted run continues where it stopped. Quarantined tools are left out unless asked for.
 
-    Exits with 1 if the command answered nothing usable for some tool: these keep their offline
-    summary and are asked again next time.
+    Exits with 1 if --command gave no usable answer for some tool. Such a tool gets an offline
+    summary, and the next run asks for it again.
     """
     from ..catalog import Catalog
-    from ..loaders.summaries import SummaryRow, read_rows
+    from ..language_model import command_model
+    from ..loaders.summaries import read_rows
+    from ..loaders.summary_file import update_summaries
 
     catalog, left_out = read_offered(None, tools, config)
     if left_out and not quarantined:
         catalog = Catalog(tool for tool in catalog if tool.id not in left_out)
     by_hand = list(read_rows(overrides)) if overrides else []
-    kept = _still_true(catalog, read_rows(out) if out.exists() else ())
-    failures: dict[str, str] = {}
-    if command is not None:
-        kept, failures = _ask(catalog, kept, command, out, workers)
-    rows = [_row(tool, kept) for tool in catalog]
-    by_hand = [SummaryRow(row.id, row.fingerprint, row.summary, "hand") for row in by_hand]
-    _replace(out, [*sorted(rows), *by_hand])
+    with progress("summarizing tools") as report:
+        model = None if command is None else command_model(command)
+        failures = update_summaries(
+            out, catalog, model, by_hand=by_hand, workers=workers, progress=report
+        )
     _tell(catalog, out, failures, as_json)
     if failures:
         raise typer.Exit(_INCOMPLETE)
-
-
-def _still_true(catalog: Catalog, rows: Iterable[SummaryRow]) -> dict[str, SummaryRow]:
-    """Rows that a model wrote for a definition the catalog holds, by fingerprint."""
-    current = {tool.fingerprint for tool in catalog}
-    return {
-        row.fingerprint: row
-        for row in rows
-        if row.fingerprint in current and row.source == "model" and row.fingerprint is not None
-    }
-
-
-def _row(tool: Any, kept: dict[str, SummaryRow]) -> SummaryRow:
-    from ..loaders.summaries import SummaryRow
-    from ..loaders.summary import summarize as offline
-
-    if row := kept.get(tool.fingerprint):
-        return row._replace(id=tool.id)
-    return SummaryRow(tool.id, tool.fingerprint, offline(tool), "offline")
-
-
-def _ask(
-    catalog: Catalog, kept: dict[str, SummaryRow], command: str, out: Path, workers: int
-) -> tuple[dict[str, SummaryRow], dict[str, str]]:
-    """The rows there are now, and why a tool has none; each is on disk as soon as it is there."""
-    from ..language_model import command_model
-    from ..loaders.summaries import SummaryRow
-    from ..loaders.summarizer import write_summaries
-
-    missing = {tool.fingerprint: tool for tool in catalog if tool.fingerprint not in kept}
-    failures: dict[str, str] = {}
-    _replace(out, kept.values())
-    with out.open("a", encoding="utf-8") as file, progress("summarizing tools") as report:
-        outcomes = write_summaries(missing.values(), command_model(command), workers=workers)
-        for done, outcome in enumerate(outcomes, 1):
-            report(done, len(missing))
-            if isinstance(outcome, SummaryRow):
-                file.write(outcome.to_json() + "\n")
-                file.flush()
-                kept[str(outcome.fingerprint)] = outcome
-            else:
-                failures[outcome[0].id] = outcome[1]
-    return kept, failures
-
-
-def _replace(out: Path, rows: Iterable[SummaryRow]) -> None:
-    """Write the rows in one step, so that an interruption leaves the old file or the new one."""
-    partial = out.with_name(f"{out.name}.partial")
-    partial.write_text("".join(row.to_json() + "\n" for row in rows), encoding="utf-8")
-    partial.replace(out)
 
 
 def _tell(catalog: Catalog, out: Path, failures: dict[str, str], as_json: bool) -> None:
@@ -150,7 +102,7 @@ def _tell(catalog: Catalog, out: Path, failures: dict[str, str], as_json: bool) 
     typer.echo(f"{out}: {counted(len(catalog), 'tool')}")
 
 
-def _lengths(catalog: Catalog, summaries: Any) -> dict[str, float]:
+def _lengths(catalog: Catalog, summaries: Summaries) -> dict[str, float]:
     """Mean cl100k tokens of the summary, the description and the full definition."""
     from ..loaders.detail import definition_text
     from ..models import TokenCounter

@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import counted, plain_table, show, write_json
-from .options import EncodingOption, JsonOption
-from .source import catalog_of, is_index, read_catalog
+from .configured import ServersOption, SettingsOption
+from .console import show, write_json
+from .options import EncodingOption, JsonOption, SourcesArgument
+from .source import catalog_of
+from .tax_tables import before_and_after, how_counted, server_table, tool_table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
-
-    from .token_tax import TokenTax
-
-_BAR = 24
-"""Cells of the longest bar."""
+    from ..loaders.token_tax import TokenTax
 
 
 def register(app: typer.Typer) -> None:
@@ -27,27 +23,51 @@ def register(app: typer.Typer) -> None:
 
 
 def tax(
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="TOOLS_OR_INDEX", help="A file or folder of tools, or an index."),
-    ],
+    context: typer.Context,
+    tools: Annotated[list[Path] | None, SourcesArgument] = None,
+    config: ServersOption = None,
+    settings: SettingsOption = None,
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="Tools a selection holds.")] = 10,
     top: Annotated[int, typer.Option("--top", min=0, help="Heaviest tools to name.")] = 10,
     encoding: EncodingOption = "cl100k_base",
     as_json: JsonOption = False,
 ) -> None:
-    """Count what tool definitions cost every turn, and what a selection would cost instead."""
-    from .token_tax import token_tax
+    """Count what tool definitions cost every turn, and what a selection would cost instead.
 
-    catalog = read_catalog(source, None) if is_index(source) else catalog_of([source])
-    found = token_tax(catalog, k=k, encoding=encoding)
+    With --config, the tools are those of the servers of the file, and what shortlist costs is
+    measured at a gateway over them.
+    """
+    if bool(tools) == (config is not None):
+        raise typer.BadParameter("give TOOLS or --config FILE")
+    if config is not None:
+        for name, option in (("k", "-k"), ("encoding", "--encoding")):
+            source_of = context.get_parameter_source(name)
+            if source_of is not None and source_of.name != "DEFAULT":
+                raise typer.BadParameter(f"{option}: does not go with --config")
+        _tax_of_servers(config, settings, top, as_json=as_json)
+        return
+    if not tools or settings is not None:
+        raise typer.BadParameter("--settings: goes with --config")
+    from ..loaders.token_tax import token_tax
+
+    found = token_tax(catalog_of(tools), k=k, encoding=encoding)
     if as_json:
         write_json(tax_json(found, top))
         return
     parts: list[Any] = [server_table(found), ""]
     if top and found.tools:
-        parts += [_tool_table(found, top), ""]
+        parts += [tool_table(found, top), ""]
     show(*parts, before_and_after(found), how_counted(found))
+
+
+def _tax_of_servers(config: Path, settings: Path | None, top: int, *, as_json: bool) -> None:
+    from .configured_tax import configured_json, configured_tax, show_configured
+
+    found, cost, problems = configured_tax(config, settings)
+    if as_json:
+        write_json(configured_json(found, cost, problems, top))
+    else:
+        show_configured(found, cost, problems, top)
 
 
 def tax_json(found: TokenTax, top: int) -> dict[str, Any]:
@@ -72,65 +92,3 @@ def tax_json(found: TokenTax, top: int) -> dict[str, Any]:
             "tokens_at_most": found.selected_at_most,
         },
     }
-
-
-def server_table(found: TokenTax) -> Table:
-    """Tokens by server, with bars."""
-    table = plain_table(
-        "server", "tools", "tokens", "per tool", "share", "",
-        right={"tools", "tokens", "per tool", "share"},
-    )  # fmt: skip
-    largest = max((tokens for _, tokens in found.servers.values()), default=0)
-    for server, (count, tokens) in found.servers.items():
-        bar = "█" * max(1, round(_BAR * tokens / largest))
-        share = f"{tokens / found.now:.0%}"
-        row = (server or "(none)", f"{count:,}", f"{tokens:,}", f"{tokens / count:,.0f}", share)
-        table.add_row(*row, _styled(bar, "red"))
-    total = ("all", f"{len(found.tools):,}", f"{found.now:,}", f"{found.mean:,.0f}", "", "")
-    table.add_section()
-    table.add_row(*total, style="bold")
-    return table
-
-
-def before_and_after(found: TokenTax) -> Table:
-    """What every turn pays without a selection and with one."""
-    table = plain_table("every turn", "tokens", "", right={"tokens"})
-    table.add_row(
-        f"all {counted(len(found.tools), 'definition')}, as now",
-        _styled(f"{found.now:,}", "bold red"),
-        "",
-    )
-    count = min(found.k, len(found.tools))
-    table.add_row(
-        f"search tool + {count} of mean size",
-        _styled(f"{found.selected:,}", "bold green"),
-        found.saved(found.selected),
-    )
-    table.add_row(
-        f"search tool + the {count} largest",
-        f"{found.selected_at_most:,}",
-        found.saved(found.selected_at_most),
-    )
-    return table
-
-
-def how_counted(found: TokenTax) -> Text:
-    """What the figures are of."""
-    return _styled(
-        f"{found.encoding} tokens of compact JSON with name, description and input_schema; "
-        f"the search tool is {found.search_tool} of them",
-        "dim",
-    )
-
-
-def _tool_table(found: TokenTax, top: int) -> Table:
-    table = plain_table("heaviest tools", "tokens", right={"tokens"})
-    for tool, tokens in found.heaviest(top):
-        table.add_row(tool, f"{tokens:,}")
-    return table
-
-
-def _styled(text: str, style: str) -> Text:
-    from rich.text import Text
-
-    return Text(text, style=style)

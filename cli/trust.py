@@ -8,30 +8,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import counted, write_json
-from .options import IndexOption, JsonOption, ToolsOption
+from .console import counted, show, write_json
+from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption
 from .source import catalog_of, read_catalog
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from ..catalog import Catalog
     from ..trust import Change, Flag, Pins
 
 _QUARANTINED = 3
 
-_ToolsOption = Annotated[
-    list[Path],
-    typer.Option(
-        "--tools",
-        metavar="FILE",
-        help="Tools in any form that can be read, or a folder of such files; repeatable.",
-    ),
-]
 _PinsOption = Annotated[
-    Path, typer.Option("--pins", metavar="FILE", help="Where accepted definitions are kept.")
+    Path, typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
 ]
 
 trust = typer.Typer(
-    no_args_is_help=True, help="Accept definitions, see what changed, approve what is quarantined."
+    no_args_is_help=True, help="Accept tool definitions, and review those that changed."
 )
 
 
@@ -43,14 +37,14 @@ def register(app: typer.Typer) -> None:
 @trust.command()
 def init(
     pins: _PinsOption,
-    tools: ToolsOption = None,
+    tools: SourcesOption = None,
     index: IndexOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create the file of pins: pin every definition of the tools or of the index as it is now.
+    """Create a file of pins: accept all definitions as they are now.
 
-    A configuration that names a file of pins needs it to exist. The scan still holds back what
-    reads like orders; see `approve`.
+    Settings that name a file of pins need it to exist. A tool whose text reads like instructions
+    stays quarantined until `shortlist trust approve`.
     """
     from ..errors import PinsError
     from ..trust import Pins
@@ -63,10 +57,10 @@ def init(
 
 
 @trust.command()
-def pin(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
-    """Pin each definition that has no pin yet; pins that exist stay as they are.
+def pin(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
+    """Pin the definitions that have no pin yet.
 
-    Creates the file where there is none.
+    Existing pins stay as they are. The file is created if it does not exist.
     """
     from ..trust import Pins
 
@@ -84,12 +78,15 @@ def _pin(catalog: Catalog, before: Pins, path: Path, as_json: bool) -> None:
         write_json({"pinned": fresh, "pins": len(after), "quarantined": _reasons(flags)})
         return
     typer.echo(f"{path}: {counted(len(after), 'pin')}, {len(after) - len(before):,} of them new")
-    _show(flags)
+    _show_count(flags)
 
 
 @trust.command()
-def diff(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
-    """Show what is quarantined, and each changed definition as a diff; exits with 3 if any is."""
+def diff(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
+    """Show which tools are quarantined, and what changed.
+
+    Exits with 3 if a tool is quarantined.
+    """
     from ..trust import Pins, Trust
 
     catalog = catalog_of(tools)
@@ -111,16 +108,14 @@ def diff(tools: _ToolsOption, pins: _PinsOption, as_json: JsonOption = False) ->
 
 @trust.command()
 def approve(
-    ids: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="Tools to approve as they are.")
-    ],
-    tools: _ToolsOption,
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of the tools to approve.")],
+    tools: RequiredSourcesOption,
     pins: _PinsOption,
     as_json: JsonOption = False,
 ) -> None:
-    """Approve the definitions of these tools as they are now, and pin them.
+    """Approve the definitions of these tools as they are now.
 
-    Creates the file where there is none.
+    They are pinned. The file is created if it does not exist.
     """
     from ..trust import Pins, Trust
 
@@ -132,15 +127,20 @@ def approve(
         write_json({"approved": ids, "quarantined": _reasons(flags)})
         return
     typer.echo(f"{pins}: approved {', '.join(ids)}")
-    _show(flags)
+    _show_count(flags)
 
 
 def _show_change(change: Change) -> None:
-    typer.echo(f"{change.tool_id}: changed from {change.pinned[:12]} to {change.now[:12]}")
+    from rich.padding import Padding
+    from rich.text import Text
+
+    shown: list[RenderableType] = [
+        f"{change.tool_id}: changed from {change.pinned[:12]} to {change.now[:12]}"
+    ]
     for part in change.parts:
-        typer.echo(f"  {part.part} ({part.kind})")
-        for line in part.lines():
-            typer.echo(f"    {line}")
+        shown.append(f"  {part.part} ({part.kind})")
+        shown += [Padding(Text(line), (0, 0, 0, 4)) for line in part.lines()]
+    show(*shown)
 
 
 def _quarantined(flags: Mapping[str, Flag]) -> dict[str, Flag]:
@@ -151,8 +151,16 @@ def _reasons(flags: Mapping[str, Flag]) -> dict[str, str]:
     return {tool_id: "; ".join(flag.reasons) for tool_id, flag in flags.items()}
 
 
+def _show_count(flags: Mapping[str, Flag]) -> None:
+    if flags:
+        tools = "1 tool is" if len(flags) == 1 else f"{len(flags):,} tools are"
+        typer.echo(f"{tools} quarantined; `shortlist trust diff` shows why")
+    else:
+        typer.echo("nothing is quarantined")
+
+
 def _show(flags: Mapping[str, Flag]) -> None:
     if not flags:
         typer.echo("nothing is quarantined")
     for tool_id, reason in _reasons(flags).items():
-        typer.echo(f"quarantined: {tool_id}: {reason}")
+        show(f"quarantined: {tool_id}: {reason}")

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .decider import Decider, Decision, Judged
-from .tier import TierGate
+from .tier import TierModel
 
-__all__ = ["Decider", "Decision", "Judged", "TierGate"]
+__all__ = ["Decider", "Decision", "Judged", "TierModel"]

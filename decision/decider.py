@@ -16,7 +16,7 @@ from ..errors import ConfigError
 from ..retrieval.selection import Hit, Selection
 from .measurements import DEPTH, measure
 from .network import Network
-from .tier import TierGate
+from .tier import TierModel
 
 BUNDLED = Path(__file__).parent / "bundled.json"
 _FORMAT = 1
@@ -26,7 +26,7 @@ _FINAL = frozenset({"exact", "claim"})
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A tool and how probable it is to be right; None where its tier has no gate."""
+    """A tool and how probable it is to be right; None where its tier has no calibration."""
 
     hit: Hit
     probability: float | None
@@ -39,7 +39,7 @@ class Decision:
     Args:
         hits: the tools to offer, best first; none when abstaining.
         judged: every tool of the answer, offered or not, in order.
-        fits: probability that any tool serves the request, None where its tier has no gate.
+        fits: probability that any tool serves the request, None where its tier has no calibration.
         abstained: whether nothing fits.
         reason: why nothing is offered, or why nothing could be judged; else None.
         cut: what decided how many are offered, in a sentence.
@@ -84,14 +84,14 @@ class Decider:
     """Judges answers, tier by tier.
 
     Args:
-        gates: tier name to its gate.
+        tiers: tier name to its model.
         wording: log-odds, from a request's vector, that it asks for a tool at all; None if unknown.
         encoder: fingerprint of the encoder whose cosines and vectors are read, None if none's are.
-        unfit: tier name to why its gate was left out.
-        origin: what the gates were fitted on, for the record.
+        unfit: tier name to why its model was left out.
+        origin: what the models were fitted on, for the record.
     """
 
-    gates: Mapping[str, TierGate] = field(default_factory=dict)
+    tiers: Mapping[str, TierModel] = field(default_factory=dict)
     wording: Network | None = None
     encoder: str | None = None
     unfit: Mapping[str, str] = field(default_factory=dict)
@@ -99,12 +99,12 @@ class Decider:
 
     @classmethod
     def bundled(cls) -> Self:
-        """The gates that come with the package, for the bundled encoder and the built-in tiers."""
+        """The models that come with the package, for the bundled encoder and the built-in tiers."""
         return cls.load(BUNDLED)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Gates from a file that `save` or `shortlist calibrate` wrote.
+        """Models from a file that `save` or `shortlist calibrate` wrote.
 
         Raises:
             ConfigError: it cannot be read or is of another form.
@@ -116,9 +116,9 @@ class Decider:
                     f"{path}: calibration of format {saved['format']!r}, not {_FORMAT}; "
                     "make it again with `shortlist calibrate`"
                 )
-            gates = {tier: TierGate.from_dict(gate) for tier, gate in saved["tiers"].items()}
+            models = {tier: TierModel.from_dict(model) for tier, model in saved["tiers"].items()}
             wording = None if saved["wording"] is None else Network.from_dict(saved["wording"])
-            return cls(gates, wording, saved["encoder"], {}, saved["origin"])
+            return cls(models, wording, saved["encoder"], {}, saved["origin"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ConfigError(
                 f"{path}: cannot be read as a calibration ({error!r}); "
@@ -126,7 +126,7 @@ class Decider:
             ) from error
 
     def save(self, path: str | Path) -> None:
-        """Write the gates as JSON.
+        """Write the models as JSON.
 
         Raises:
             OSError: the disk refuses.
@@ -136,12 +136,12 @@ class Decider:
             "origin": dict(self.origin),
             "encoder": self.encoder,
             "wording": None if self.wording is None else self.wording.to_dict(),
-            "tiers": {tier: gate.to_dict() for tier, gate in self.gates.items()},
+            "tiers": {tier: model.to_dict() for tier, model in self.tiers.items()},
         }
         Path(path).write_text(json.dumps(held) + "\n", encoding="utf-8")
 
     def for_encoder(self, fingerprint: str | None) -> Self:
-        """The gates that fit an encoder; tiers whose scores mean something else have none.
+        """The models that fit an encoder; tiers whose scores mean something else have none.
 
         Args:
             fingerprint: of the encoder, None where the engine has none.
@@ -149,13 +149,13 @@ class Decider:
         if fingerprint == self.encoder:
             return self
         unfit = {
-            tier: f"the gate of tier {tier!r} was fitted to another encoder; "
+            tier: f"the calibration of tier {tier!r} was fitted to another encoder; "
             "`shortlist calibrate` fits one to this"
-            for tier, gate in self.gates.items()
-            if gate.dense
+            for tier, model in self.tiers.items()
+            if model.dense
         }
-        gates = {tier: gate for tier, gate in self.gates.items() if tier not in unfit}
-        return type(self)(gates, None, None, {**self.unfit, **unfit}, self.origin)
+        models = {tier: model for tier, model in self.tiers.items() if tier not in unfit}
+        return type(self)(models, None, None, {**self.unfit, **unfit}, self.origin)
 
     def decide(
         self,
@@ -173,31 +173,33 @@ class Decider:
             vector: the encoded request, shape (dim,), by which its wording is judged.
         """
         hits = selection.hits
-        gate = self.gates.get(selection.tier)
-        if gate is None or not hits:
-            why = self.unfit.get(selection.tier, f"tier {selection.tier!r} has no gate")
+        model = self.tiers.get(selection.tier)
+        if model is None or not hits:
+            why = self.unfit.get(selection.tier, f"tier {selection.tier!r} has no calibration")
             return Decision.unjudged(hits, k, why)
         measured = measure(selection.query, hits[:DEPTH])
         known = vector is not None and self.wording is not None
         wording = float(self.wording(vector)) if known else None  # type: ignore[misc, arg-type]
-        fits = gate.fitting(measured, wording)
-        right = gate.rightness(measured).tolist()
+        fits = model.fitting(measured, wording)
+        right = model.rightness(measured).tolist()
         final = [not _FINAL.isdisjoint(hit.stages) for hit in hits]
         judged = tuple(
             Judged(hit, 1.0 if named else probability)
             for hit, named, probability in zip(hits, final, right, strict=False)
         )
-        if fits < gate.abstain_below and not any(final):
+        if fits < model.abstain_below and not any(final):
             reason = (
                 f"no tool fits: the probability that any does is {fits:.3f}, and below "
-                f"{gate.abstain_below:.3f} none is offered"
+                f"{model.abstain_below:.3f} none is offered"
             )
             return Decision((), judged, fits, True, reason, "nothing is offered")
-        offered = [one.hit for one in judged if (one.probability or 0.0) >= gate.keep_from]
+        offered = [one.hit for one in judged if (one.probability or 0.0) >= model.keep_from]
         if not offered:
             best = max(judged, key=lambda one: one.probability or 0.0)
-            return Decision((best.hit,), judged, fits, False, None, _best(best, gate))
-        return Decision(tuple(offered[:k]), judged, fits, False, None, _cut(gate, offered, hits, k))
+            return Decision((best.hit,), judged, fits, False, None, _best(best, model))
+        return Decision(
+            tuple(offered[:k]), judged, fits, False, None, _cut(model, offered, hits, k)
+        )
 
 
 def _short(probability: float | None) -> float | None:
@@ -208,21 +210,21 @@ def _first(hits: tuple[Hit, ...], k: int | None) -> str:
     return f"the first {len(hits[:k])} of {len(hits)}; nothing is judged"
 
 
-def _best(best: Judged, gate: TierGate) -> str:
+def _best(best: Judged, model: TierModel) -> str:
     return (
         f"only the best: its probability of being right is {best.probability:.3f}, and all are "
-        f"below {gate.keep_from:.3f}"
+        f"below {model.keep_from:.3f}"
     )
 
 
-def _cut(gate: TierGate, offered: list[Hit], hits: tuple[Hit, ...], k: int | None) -> str:
+def _cut(model: TierModel, offered: list[Hit], hits: tuple[Hit, ...], k: int | None) -> str:
     promise = (
         "no cut keeps a promise here"
-        if gate.alpha is None
-        else f"which keeps {1 - gate.alpha:.0%} of right tools"
+        if model.alpha is None
+        else f"which keeps {1 - model.alpha:.0%} of right tools"
     )
     bound = f"; k allows {k}" if k is not None and len(offered) > k else ""
     return (
-        f"{len(offered)} of {len(hits)} have a probability of at least {gate.keep_from:.3f}, "
+        f"{len(offered)} of {len(hits)} have a probability of at least {model.keep_from:.3f}, "
         f"{promise}{bound}"
     )

@@ -1,4 +1,4 @@
-"""Labelled answers: what gates are fitted to and measured on."""
+"""Labelled answers: what models are fitted to and measured on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Example:
         right: whether each hit serves the request, shape (n,).
         due: how many tools serve it; 0 when none does.
         wording: log-odds, by its vector, that it asks for a tool; None if there is no vector.
-        cosines: of the hits, shape (n,), or None where the tier has no dense stage.
+        dense: whether a dense stage found any of the hits.
         group: examples of one request share it, so that they are never on both sides of a split.
     """
 
@@ -30,7 +30,7 @@ class Example:
     right: NDArray[np.bool_]
     due: int
     wording: float | None
-    cosines: NDArray[np.float64] | None
+    dense: bool
     group: int
 
     @classmethod
@@ -51,16 +51,12 @@ class Example:
             group: see the class.
         """
         hits = selection.hits[:DEPTH]
-        places = [hit.stages.get("dense") for hit in hits]
-        dense = any(place is not None for place in places)
         return cls(
             measured=measure(selection.query, hits),
             right=np.array([hit.id in relevant for hit in hits], np.bool_),
             due=len(relevant),
             wording=wording,
-            cosines=np.array([place.score if place else -1.0 for place in places])
-            if dense
-            else None,
+            dense=any(hit.stages.get("dense") is not None for hit in hits),
             group=group,
         )
 

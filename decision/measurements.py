@@ -1,4 +1,4 @@
-"""What can be measured of an answer without reading a tool's text again: numbers for the gates.
+"""What can be measured of an answer without reading a tool's text again: numbers for the models.
 
 Most of it is relative (a lead over the runner-up, a share of the request's terms), because the
 scores of tools an encoder has never seen stand lower than those of tools it was trained on.
@@ -20,7 +20,7 @@ from ..catalog.document import LEXICAL_FIELDS
 from ..retrieval.selection import Hit
 from ..text import terms
 
-#: Hits a gate wants to see, of which lists are measured over the first `LISTED`.
+#: Hits a model wants to see, of which lists are measured over the first `LISTED`.
 DEPTH = 20
 LISTED = 10
 #: Hits whose whole text is compared with the request, and whose names are.

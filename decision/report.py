@@ -1,24 +1,22 @@
-"""What a gate costs and keeps, on requests it was not fitted to."""
+"""What a model costs and keeps, on requests it was not fitted to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from .examples import Example
-from .promise import PromiseRow, promises
-from .sweep import ThetaRow, sweep
-from .tier import TierGate
+from .tier import TierModel
 
 _FIXED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Figures of one tier's gate.
+    """Figures of one tier's model.
 
     Args:
         served: requests that some tool serves.
@@ -30,9 +28,6 @@ class Report:
         abstained: share of unserved requests on which nothing was offered; None without any.
         right: share of abstentions that were right; None without any.
         lost: share of served requests that had a right tool in the first ten and were turned away.
-        sweep: what the published rule offers at each threshold.
-        promises: what cuts made on one half of the requests do on the other; only of a gate that
-            none of them was fitted to.
     """
 
     served: int
@@ -44,8 +39,6 @@ class Report:
     abstained: float | None
     right: float | None
     lost: float
-    sweep: tuple[ThetaRow, ...]
-    promises: tuple[PromiseRow, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -60,10 +53,10 @@ class _Outcome:
     offered: int
 
 
-def measure_gate(
+def cross_validate(
     examples: Sequence[Example],
     made: Sequence[Example],
-    fit: Callable[[Sequence[Example]], TierGate],
+    fit: Callable[[Sequence[Example]], TierModel],
     *,
     folds: int = 5,
 ) -> Report:
@@ -73,7 +66,7 @@ def measure_gate(
         examples: of one tier.
         made: unserved examples made from served ones of the same groups; they are fitted to, and
             judged only where `examples` holds no unserved ones.
-        fit: makes a gate of examples.
+        fit: makes a model of examples.
         folds: parts; examples of one group are in the same.
 
     Raises:
@@ -87,24 +80,23 @@ def measure_gate(
     judged = len(examples) if any(not one.served for one in examples) else len(everything)
     outcomes: list[_Outcome] = []
     for fold in range(folds):
-        gate = fit([one for one, at in zip(everything, part, strict=True) if at != fold])
+        model = fit([one for one, at in zip(everything, part, strict=True) if at != fold])
         of_fold = zip(everything[:judged], part[:judged], strict=True)
-        outcomes += [_outcome(gate, one) for one, at in of_fold if at == fold]
+        outcomes += [_outcome(model, one) for one, at in of_fold if at == fold]
     return _report(outcomes)
 
 
-def measure_fitted(examples: Sequence[Example], gate: TierGate) -> Report:
-    """Figures of a gate that was fitted to other examples."""
-    report = _report([_outcome(gate, one) for one in examples])
-    return replace(report, promises=tuple(promises(gate, examples)))
+def measure_fitted(examples: Sequence[Example], model: TierModel) -> Report:
+    """Figures of a model that was fitted to other examples."""
+    return _report([_outcome(model, one) for one in examples])
 
 
-def _outcome(gate: TierGate, one: Example) -> _Outcome:
+def _outcome(model: TierModel, one: Example) -> _Outcome:
     if not len(one.right):
         return _Outcome(one, True, 0, 0)
-    abstained = gate.fitting(one.measured, one.wording) < gate.abstain_below
-    right = gate.rightness(one.measured)
-    offered = right >= gate.keep_from
+    abstained = model.fitting(one.measured, one.wording) < model.abstain_below
+    right = model.rightness(one.measured)
+    offered = right >= model.keep_from
     if not offered.any():
         offered[int(right.argmax())] = True
     return _Outcome(one, abstained, int((offered & one.right).sum()), int(offered.sum()))
@@ -126,7 +118,6 @@ def _report(outcomes: Sequence[_Outcome]) -> Report:
         abstained=_mean([out.abstained for out in unserved]) if unserved else None,
         right=_mean([not out.example.served for out in turned]) if turned else None,
         lost=_mean([out.abstained and out.example.right[:_FIXED].any() for out in served]),
-        sweep=tuple(sweep([out.example for out in outcomes])),
     )
 
 

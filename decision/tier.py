@@ -1,4 +1,4 @@
-"""The gate of one tier: what an answer's measurements say, as probabilities, and where it cuts."""
+"""The model of one tier: what an answer's measurements say, as probabilities, and where it cuts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class TierGate:
+class TierModel:
     """What a tier's answers are judged by.
 
     Args:
@@ -53,7 +53,6 @@ class TierGate:
         alpha: rate of right tools that the cut may miss; None where it cannot promise anything.
         lost: rate of served requests that may be turned away.
         dense: whether it reads cosines and vectors, and so fits one encoder only.
-        theta: cosine under which the published rule offers nothing, None where there is no cosine.
     """
 
     fits: Head
@@ -63,7 +62,6 @@ class TierGate:
     alpha: float | None
     lost: float
     dense: bool
-    theta: float | None
 
     def fitting(self, measured: Measurements, wording: float | None) -> float:
         """Probability that any tool serves the request.
@@ -95,7 +93,6 @@ class TierGate:
             "keep_from": self.keep_from,
             "alpha": self.alpha,
             "lost": self.lost,
-            "theta": self.theta,
             "fits": self.fits.to_dict(),
             "right": self.right.to_dict(),
         }
@@ -111,5 +108,4 @@ class TierGate:
             alpha=saved["alpha"],
             lost=float(saved["lost"]),
             dense=bool(saved["dense"]),
-            theta=saved["theta"],
         )

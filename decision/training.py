@@ -1,4 +1,4 @@
-"""Gates fitted to labelled answers."""
+"""Models fitted to labelled answers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from .examples import Example, right_scores
 from .logistic import Logistic, sigmoid
 from .measurements import REQUEST
 from .network import Network
-from .sweep import best_theta
-from .tier import Head, TierGate
+from .tier import Head, TierModel
 
 ALPHA = 0.05
 """Rate of right tools that the cut may miss."""
@@ -45,15 +44,15 @@ class _Odds:
     right: list[NDArray[np.float64]]
 
 
-def fit_gate(
+def fit_tier(
     examples: Sequence[Example],
     *,
     dense: bool,
     alpha: float = ALPHA,
     lost: float = LOST,
     seed: int = 0,
-) -> TierGate:
-    """A gate fitted to all examples, with cuts by what networks say of folds they have not seen.
+) -> TierModel:
+    """A model fitted to all examples, with cuts by what networks say of folds they have not seen.
 
     As in cross-conformal prediction (Vovk, "Cross-conformal predictors", 2015): no example is lost
     to calibration, and the promise of the cuts is kept in practice, no longer by a theorem.
@@ -79,7 +78,7 @@ def fit_gate(
             for at in range(_FOLDS)
         ]
         if min(some) < 2:
-            raise RequestError(f"too few requests {kind} to fit a gate to")
+            raise RequestError(f"too few requests {kind} to fit a model to")
     fits, right = np.empty(len(examples)), [np.empty(0)] * len(examples)
     for fold in range(_FOLDS):
         rest = [one for one, at in zip(examples, part, strict=True) if at != fold]
@@ -88,17 +87,17 @@ def fit_gate(
         fits[unseen] = odds.fits
         for at, values in zip(unseen, odds.right, strict=True):
             right[at] = values
-    gate = _networks(examples, dense, seed)
-    return _with_cuts(gate, examples, _Odds(fits.tolist(), right), alpha, lost)
+    model = _networks(examples, dense, seed)
+    return _with_cuts(model, examples, _Odds(fits.tolist(), right), alpha, lost)
 
 
 def calibrated(
-    gate: TierGate, examples: Sequence[Example], *, alpha: float = ALPHA, lost: float = LOST
-) -> TierGate:
-    """The gate with probabilities and cuts that hold for these examples.
+    model: TierModel, examples: Sequence[Example], *, alpha: float = ALPHA, lost: float = LOST
+) -> TierModel:
+    """The model with probabilities and cuts that hold for these examples.
 
     Args:
-        gate: fitted to other examples.
+        model: fitted to other examples.
         examples: of the same tier, drawn as requests will come.
         alpha: rate of right tools that the cut may miss.
         lost: rate of served requests that may be turned away.
@@ -109,11 +108,11 @@ def calibrated(
     examples = [one for one in examples if len(one.right)]
     if not any(one.served for one in examples):
         raise RequestError("no request names a tool that serves it: nothing to calibrate on")
-    return _with_cuts(gate, examples, _odds(gate, examples), alpha, lost)
+    return _with_cuts(model, examples, _odds(model, examples), alpha, lost)
 
 
-def _networks(examples: Sequence[Example], dense: bool, seed: int) -> TierGate:
-    """A gate that is neither calibrated nor cuts."""
+def _networks(examples: Sequence[Example], dense: bool, seed: int) -> TierModel:
+    """A model that is neither calibrated nor cuts."""
     plain = Logistic(np.ones(1), 0.0)
     rows = np.array([one.measured.request for one in examples])
     labels = np.array([one.served for one in examples])
@@ -126,21 +125,21 @@ def _networks(examples: Sequence[Example], dense: bool, seed: int) -> TierGate:
     hits = np.concatenate([one.measured.joined()[:_LEARNED] for one in served])
     labels = np.concatenate([one.right[:_LEARNED] for one in served])
     right = Network.fit(hits, labels, hidden=_UNITS, epochs=_PASSES, seed=seed)
-    return TierGate(Head(fits, plain), Head(right, plain), 0.0, 0.0, None, 0.0, dense, None)
+    return TierModel(Head(fits, plain), Head(right, plain), 0.0, 0.0, None, 0.0, dense)
 
 
-def _odds(gate: TierGate, examples: Sequence[Example]) -> _Odds:
-    rows = np.array([gate.request_row(one.measured, one.wording) for one in examples])
-    right = [gate.right.network(one.measured.joined()) for one in examples]
-    return _Odds(gate.fits.network(rows).tolist(), right)
+def _odds(model: TierModel, examples: Sequence[Example]) -> _Odds:
+    rows = np.array([model.request_row(one.measured, one.wording) for one in examples])
+    right = [model.right.network(one.measured.joined()) for one in examples]
+    return _Odds(model.fits.network(rows).tolist(), right)
 
 
 def _with_cuts(
-    gate: TierGate, examples: Sequence[Example], odds: _Odds, alpha: float, lost: float
-) -> TierGate:
+    model: TierModel, examples: Sequence[Example], odds: _Odds, alpha: float, lost: float
+) -> TierModel:
     served = np.array([one.served for one in examples])
     values = np.array(odds.fits)[:, None]
-    scale = gate.fits.calibration if served.all() else Logistic.fit(values, served)
+    scale = model.fits.calibration if served.all() else Logistic.fit(values, served)
     fits = sigmoid(scale(values))
     listed = [at for at, one in enumerate(examples) if one.served]
     right_scale = Logistic.fit(
@@ -155,15 +154,14 @@ def _with_cuts(
         if fits[at] >= abstain_below
     ]
     cut = keeping_cut(scores, alpha)
-    return TierGate(
-        fits=Head(gate.fits.network, scale),
-        right=Head(gate.right.network, right_scale),
+    return TierModel(
+        fits=Head(model.fits.network, scale),
+        right=Head(model.right.network, right_scale),
         abstain_below=abstain_below,
         keep_from=max(0.0, cut),
         alpha=None if np.isneginf(cut) else alpha,
         lost=lost,
-        dense=gate.dense,
-        theta=best_theta(examples),
+        dense=model.dense,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .dataset import Query
+from .dataset import LabelledQuery
 from .runner import Answer, Method
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def session_method(
         pooled: restrict each query to its own pool.
     """
 
-    def answer(query: Query) -> Answer:
+    def answer(query: LabelledQuery) -> Answer:
         allowed = query.pool if pooled else None
         session = engine.session(allowed=allowed, tier=tier, k=k, abstain=abstain, cut=cut)
         turn = session.turn(query.messages or query.text)

@@ -24,7 +24,7 @@ _RESERVED = frozenset({"query", "messages", "relevant", "pool"})
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class LabelledQuery:
     """One labelled query.
 
     Args:
@@ -72,7 +72,7 @@ class Malformed:
 class QuerySet:
     """The usable rows of one or more files, and those that are not."""
 
-    queries: tuple[Query, ...]
+    queries: tuple[LabelledQuery, ...]
     malformed: tuple[Malformed, ...]
 
 
@@ -119,7 +119,7 @@ def read_queries(
     Raises:
         EvaluationError: a file cannot be read, or no row of any is usable.
     """
-    queries: list[Query] = []
+    queries: list[LabelledQuery] = []
     malformed: list[Malformed] = []
     files = [Path(path) for path in paths]
     for path in files:
@@ -178,7 +178,7 @@ def file_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _read_row(
     line: bytes, catalog: Catalog, pooled: bool, source: str, number: int
-) -> tuple[Query, list[str]]:
+) -> tuple[LabelledQuery, list[str]]:
     row = parse_object(line)
     repairs: list[str] = []
     relevant = _resolve("relevant", row.get("relevant"), catalog, repairs)
@@ -196,7 +196,7 @@ def _read_row(
         if key not in _RESERVED and isinstance(value, str | int | float)
     }
     text, messages = _text(row), row.get("messages") or ()
-    return Query(text, relevant, pool, fields, source, number, tuple(messages)), repairs
+    return LabelledQuery(text, relevant, pool, fields, source, number, tuple(messages)), repairs
 
 
 def _text(row: Mapping[str, Any]) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .dataset import Malformed
-from .gate import Change
 from .metrics import QUALITY
-from .record import Cell, Table
+from .regression import Change
 from .runner import Outcome, Summary, group_by, summarise
+from .table import Cell, Table
 
 if TYPE_CHECKING:
     from ..engine import Engine

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import RequestError
 from . import metrics
-from .dataset import Query
+from .dataset import LabelledQuery
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -33,7 +33,7 @@ class Answer:
     reason: str | None = None
 
 
-Method = Callable[[Query], Answer]
+Method = Callable[[LabelledQuery], Answer]
 """What is measured: a tier of an engine, or any other way of choosing tools for a query."""
 
 
@@ -48,7 +48,7 @@ class Outcome:
         refused: the refusal's message, when the query could not be searched for at all.
     """
 
-    query: Query
+    query: LabelledQuery
     answer: Answer
     milliseconds: float
     refused: str | None = None
@@ -84,7 +84,7 @@ class Summary:
 def tier_method(engine: Engine, tier: str, *, k: int, pooled: bool = False) -> Method:
     """A tier of an engine as a method; `pooled` restricts each query to its own pool."""
 
-    def answer(query: Query) -> Answer:
+    def answer(query: LabelledQuery) -> Answer:
         allowed = query.pool if pooled else None
         selection = engine.view(allowed=allowed).search(query.text, tier=tier, k=k)
         return Answer(
@@ -95,7 +95,10 @@ def tier_method(engine: Engine, tier: str, *, k: int, pooled: bool = False) -> M
 
 
 def measure(
-    method: Method, queries: Sequence[Query], *, progress: Callable[[int], None] | None = None
+    method: Method,
+    queries: Sequence[LabelledQuery],
+    *,
+    progress: Callable[[int], None] | None = None,
 ) -> tuple[Outcome, ...]:
     """Put every query to a method, after one untimed call that loads what it loads late.
 
@@ -114,7 +117,7 @@ def measure(
     return tuple(outcomes)
 
 
-def _ask(method: Method, query: Query) -> Outcome:
+def _ask(method: Method, query: LabelledQuery) -> Outcome:
     start = perf_counter()
     try:
         answer, refused = method(query), None

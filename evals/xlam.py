@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
-from .dataset import Malformed, Query
-from .record import Cell, Table
+from .dataset import LabelledQuery, Malformed
 from .report import malformed_row, rounded
 from .runner import Outcome, Summary, measure, summarise, tier_method
+from .table import Cell, Table
 from .xlam_rows import XlamRow
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Pool:
     """The queries of one pool size, each restricted to its own pool (None: every function)."""
 
     name: str
-    queries: tuple[Query, ...]
+    queries: tuple[LabelledQuery, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +185,13 @@ def _identity(function: Mapping[str, Any]) -> tuple[str, str]:
     return " ".join(name.casefold().split()), " ".join(str(description).casefold().split())
 
 
-def _query(row: _Drawn, pool: tuple[str, ...] | None) -> Query:
-    return Query(row.query, row.relevant, pool, {}, "xlam", row.number)
+def _query(row: _Drawn, pool: tuple[str, ...] | None) -> LabelledQuery:
+    return LabelledQuery(row.query, row.relevant, pool, {}, "xlam", row.number)
 
 
 def _padded(rows: Sequence[_Drawn], catalog: Catalog, seed: int) -> list[Pool]:
     sizes = [size for size in PADDED if size < len(catalog)]
-    queries: dict[int, list[Query]] = {size: [] for size in sizes}
+    queries: dict[int, list[LabelledQuery]] = {size: [] for size in sizes}
     for row in rows:
         taken = {catalog.get(tool_id).name.casefold() for tool_id in row.own}
         order = random.Random(f"{seed} {row.number}").sample(range(len(catalog)), len(catalog))

@@ -15,7 +15,6 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from .patience import Patience
-from .sessions import ClientSession
 
 Context = ServerRequestContext[Any, Any]
 Question = types.CreateMessageRequest | types.ListRootsRequest | types.ElicitRequest
@@ -31,6 +30,18 @@ LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
 _USUAL_LEVEL: types.LoggingLevel = "info"
 #: Messages of one request that wait to be sent; further ones are dropped.
 _MOST_WAITING = 1_000
+
+
+class CallingClient(Protocol):
+    """What is known here of the session that a request belongs to."""
+
+    @property
+    def log_level(self) -> types.LoggingLevel | None:
+        """Level from which on the client asked for log messages."""
+
+    @property
+    def profile(self) -> object:
+        """Its permission."""
 
 
 class Asks(Protocol):
@@ -52,7 +63,7 @@ class Caller:
         patience: the limit of time of the request at the server; a question's time is not counted.
     """
 
-    def __init__(self, context: Context, client: ClientSession) -> None:
+    def __init__(self, context: Context, client: CallingClient) -> None:
         self.context = context
         self.client = client
         self.held: Asks | None = None

@@ -10,6 +10,7 @@ import mcp.types as types
 
 from ..catalog import Tool
 from .addresses import with_public_links
+from .call_watch import CallWatch
 from .caller import Caller, Context, forwarded_meta
 from .fleet import Fleet
 from .relay import relay
@@ -23,10 +24,12 @@ async def call_through(
     name: str,
     arguments: Any,
     given: types.CallToolRequestParams,
+    watch: CallWatch,
 ) -> types.CallToolResult | types.InputRequiredResult:
     """A call through to the server that has the tool, if it is permitted and fits."""
     asked = _meant(fleet, client, name)
     verdict = await anyio.to_thread.run_sync(client.session.check, asked, arguments)
+    watch.checked(verdict)
     if not verdict.passed or verdict.tool is None:
         return error_result(verdict.text)
     tool = verdict.tool
@@ -46,15 +49,19 @@ async def call_through(
         server = tool.server or ""
         subject = f"{tool.id} {json.dumps(verdict.arguments, sort_keys=True)}"
         result = await relay(fleet, caller, given, server=server, subject=subject, send=send)
-        ok = isinstance(result, types.CallToolResult) and not result.is_error
+        if isinstance(result, types.InputRequiredResult):
+            watch.asked()
+        else:
+            ok = not result.is_error
+            watch.answered(result)
     finally:
         with anyio.CancelScope(shield=True):
             record = client.session.result
             await anyio.to_thread.run_sync(lambda: record(tool.id, "", ok=ok))
     if isinstance(result, types.InputRequiredResult):
         return result
-    shown = result.model_copy(update={"content": with_public_links(server, result.content)})
-    return client.results.shown(shown, _own_limit(tool))
+    result = result.model_copy(update={"content": with_public_links(server, result.content)})
+    return client.results.shown(result, _own_limit(tool))
 
 
 def _meant(fleet: Fleet, client: ClientSession, name: str) -> str:

@@ -142,6 +142,14 @@ def find_servers(
     return None
 
 
+def names_servers(path: Path) -> bool:
+    """Whether a file is a client's configuration that names MCP servers."""
+    try:
+        return find_servers(read_document(path).values) is not None
+    except ConfigError:
+        return False
+
+
 def expand_spec(spec: ServerSpec, references: References) -> ServerSpec:
     """A server with its references replaced by their values; a disabled one stays as it is.
 

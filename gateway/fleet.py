@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, Any
+from fnmatch import fnmatchcase
+from typing import Any
 
 import anyio
 import mcp.types as types
+from anyio.abc import TaskGroup
 
 from ..catalog import Tool
-from ..engine import Engine
 from ..errors import CatalogError, ShortlistError
 from .caller import Caller
+from .described import START, start_tool, started_result
 from .held_calls import HeldCalls
 from .listing import Listing
-from .logs import log_opener
+from .logs import ServerLog, log_opener
 from .manifests import Manifests
 from .offers import Offers
+from .orphans import RunningProcesses
+from .saved_index import SavedIndex
 from .server_requests import Front
 from .server_spec import ServerSpec
-from .transport import Transport, open_transport
+from .transport import Transport, transport_over
 from .upstream import State, Upstream
 
 _LOG = logging.getLogger("shortlist.gateway")
+#: Seconds between a change of the tools and the saving of their index.
+_SETTLED = 2.0
 
 
 class Fleet:
@@ -32,14 +38,24 @@ class Fleet:
     Args:
         specs: how the servers are reached; names must differ.
         engine_settings: settings of `Config` for the engine.
-        manifests: what servers listed when they last ran.
-        open_log: opens the file that takes what a server's process writes to stderr.
+        manifests: what servers listed when they last ran; the index is kept beside them.
+        open_log: opens the log that takes what a server's process writes to stderr.
         transport: opens connections.
         idle_s: seconds without a call after which a server is stopped; None for never.
+        described: descriptions of servers that start only when they are called, by name.
+        timeouts: seconds a call of a tool may take without a sign of progress, by globs over ids;
+            the first that matches counts, in place of the server's own limit.
+        processes: the processes that run, for the next gateway to find if this one is killed.
 
     Attributes:
         engine: over the tools of all servers.
         upstreams: name to server.
+        offers: server name to what it offers besides tools.
+        front: takes what servers say that belongs to no request.
+        held: requests that go on while their clients are asked.
+        stopped: set when `run` has ended, and with it every server.
+        on_state: called with a server whenever it started, stopped or failed.
+        on_change: called with a server's name whenever its tools changed.
     """
 
     def __init__(
@@ -48,58 +64,118 @@ class Fleet:
         *,
         engine_settings: Mapping[str, Any] | None = None,
         manifests: Manifests | None = None,
-        open_log: Callable[[str], IO[str]] | None = None,
-        transport: Transport = open_transport,
+        open_log: Callable[[str], ServerLog] | None = None,
+        transport: Transport | None = None,
         idle_s: float | None = None,
+        described: Mapping[str, str] | None = None,
+        timeouts: Mapping[str, float] | None = None,
+        processes: RunningProcesses | None = None,
     ) -> None:
-        self._manifests = Manifests.default() if manifests is None else manifests
-        opener = log_opener() if open_log is None else open_log
-        #: What servers say that belongs to no request goes here.
+        self._manifests = manifests or Manifests.default()
+        self._processes = processes or RunningProcesses.default()
+        self._open_log = open_log or log_opener()
+        self._transport = transport or transport_over(self._processes)
+        self._idle = idle_s
+        self._described = dict(described or {})
+        self._timeouts = dict(timeouts or {})
+        self._updating = anyio.Lock()
+        self._group: TaskGroup | None = None
         self.front = Front()
-        self.upstreams = {
-            spec.name: Upstream(
-                spec, opener, self._listed, transport=transport, idle_s=idle_s, front=self.front
-            )
-            for spec in specs
-            if not spec.disabled
-        }
-        #: Tool id to the name by which its server calls it.
-        self._names: dict[str, str] = {}
-        self.instructions: dict[str, str] = {}
-        #: Server name to what it offers besides tools.
-        self.offers: dict[str, Offers] = {}
-        #: Requests that go on while their clients are asked, and what runs them.
         self.held = HeldCalls()
-        self.background: anyio.abc.TaskGroup
+        self.stopped = anyio.Event()
+        self.on_state: Callable[[Upstream], None] | None = None
+        self.on_change: Callable[[str], None] | None = None
+        self.upstreams: dict[str, Upstream] = {}
+        self.instructions: dict[str, str] = {}
+        self.offers: dict[str, Offers] = {}
         #: Server name to what is wrong with single tools that it lists.
         self.bad_tools: dict[str, list[str]] = {}
-        self._updating = anyio.Lock()
-        known: list[Tool] = []
-        for name, upstream in self.upstreams.items():
-            listing = self._manifests.read(upstream.spec)
-            if listing is not None:
-                known += self._read(name, listing)
-                upstream.state = State.KNOWN
-        self.engine = Engine.from_tools(known, **dict(engine_settings or {}))
-        for tool in known:
-            self._names.setdefault(tool.id, tool.name)
+        #: Server and tool to the name by which the server calls the tool.
+        self._names: dict[tuple[str, str], str] = {}
+        known = [tool for spec in specs if not spec.disabled for tool in self._added(spec)]
+        self._index = SavedIndex(
+            self._manifests.folder / "index", self.upstreams, engine_settings or {}
+        )
+        self.engine = self._index.engine(known)
+        self._unsaved = anyio.Event()
+        if self.engine.encoded:
+            self._unsaved.set()
 
     async def run(
         self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Serve until cancelled; servers whose tools are not known start at once, in parallel."""
-        async with anyio.create_task_group() as group:
-            self.background = group
-            for upstream in self.upstreams.values():
-                group.start_soon(upstream.run)
-                if upstream.state is State.CONFIGURED:
-                    upstream.start()
-            task_status.started()
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                for upstream in self.upstreams.values():
+                    self._begin(upstream)
+                task_status.started()
+                group.start_soon(self._keep_index)
+                for pid in await anyio.to_thread.run_sync(self._processes.sweep):
+                    _LOG.warning("ended process %d, left behind by a killed gateway", pid)
+                await anyio.sleep_forever()
+        finally:
+            self.stopped.set()
+
+    async def reload(self, specs: Iterable[ServerSpec]) -> None:
+        """Take over a changed configuration: what is the same in it goes on undisturbed.
+
+        A server that was removed or changed ends once its calls in flight have finished.
+
+        Args:
+            specs: all servers as they are configured now.
+        """
+        wanted = {spec.name: spec for spec in specs if not spec.disabled}
+        for name in [*self.upstreams, *(name for name in wanted if name not in self.upstreams)]:
+            old, spec = self.upstreams.get(name), wanted.get(name)
+            if old is not None and old.spec == spec:
+                continue
+            async with self._updating:
+                tools: list[Tool] = []
+                if old is not None:
+                    self._forget(old)
+                if spec is not None:
+                    tools = self._added(spec)
+                await anyio.to_thread.run_sync(self._update, name, tools)
+            if spec is not None:
+                self._begin(self.upstreams[name])
+
+    @property
+    def background(self) -> TaskGroup:
+        """Runs what goes on beside requests.
+
+        Raises:
+            RuntimeError: `run` does not run.
+        """
+        if self._group is None:
+            raise RuntimeError("Fleet.run must run for as long as requests are answered")
+        return self._group
 
     @property
     def starting(self) -> tuple[str, ...]:
-        """Names of the servers whose tools are not known yet."""
-        return tuple(name for name, one in self.upstreams.items() if one.state is State.CONFIGURED)
+        """Names of the servers whose tools are not known yet and will be soon."""
+        return tuple(
+            name
+            for name, one in self.upstreams.items()
+            if one.state is State.CONFIGURED and name not in self._described
+        )
+
+    def problems(self) -> dict[str, list[str]]:
+        """For each server, what is wrong with it or with single tools of it, one line each."""
+        found: dict[str, list[str]] = {}
+        for name, upstream in self.upstreams.items():
+            found[name] = [] if upstream.problem is None else [upstream.problem]
+            if upstream.noise:
+                found[name].append(
+                    f"wrote {upstream.noises} lines to stdout that are no messages, such as "
+                    f"{upstream.noise[-1]!r:.120}; they were skipped; it should log to stderr"
+                )
+            found[name] += self.bad_tools.get(name, ())
+        for tool in self.engine.catalog:
+            if tool.server in found and tool.id != (plain := f"{tool.server}/{tool.name}"):
+                found[tool.server].append(f"tool {plain!r} is {tool.id!r}: another has its id")
+        return found
 
     async def call(
         self,
@@ -111,7 +187,7 @@ class Fleet:
         answers: types.InputResponses | None = None,
         state: str | None = None,
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Call a tool at its server.
+        """Call a tool at its server; one that says it only reads is called again if it was lost.
 
         Args:
             tool: of a server of the gateway.
@@ -128,57 +204,135 @@ class Fleet:
         upstream = self.upstreams.get(tool.server or "")
         if upstream is None:
             raise CatalogError(f"tool {tool.id!r}: no server {tool.server!r} is configured")
-        name = self._names.get(tool.id, tool.name)
+        name = self._names.get((upstream.spec.name, tool.name))
+        if name is None:
+            if tool.name != START:
+                raise CatalogError(f"tool {tool.id!r}: server {tool.server!r} has it no longer")
+            await upstream.ready()
+            return started_result(upstream.spec.name)
         return await upstream.call(
-            name, dict(arguments), meta=meta, caller=caller, answers=answers, state=state
+            name,
+            dict(arguments),
+            meta=meta,
+            caller=caller,
+            answers=answers,
+            state=state,
+            timeout_s=self._timeout(tool.id),
+            again=(tool.annotations or {}).get("readOnlyHint") is True,
         )
 
-    async def _listed(self, name: str, listing: Listing) -> None:
+    def _timeout(self, tool_id: str) -> float | None:
+        matching = (limit for glob, limit in self._timeouts.items() if fnmatchcase(tool_id, glob))
+        return next(matching, None)
+
+    def _added(self, spec: ServerSpec) -> list[Tool]:
+        """A server of the configuration, and what is known of its tools."""
+        name = spec.name
+        upstream = Upstream(
+            spec,
+            self._open_log,
+            self._listed,
+            transport=self._transport,
+            idle_s=self._idle,
+            on_state=self._state_changed,
+            front=self.front,
+        )
+        # A copy, because other threads go through the servers meanwhile.
+        self.upstreams = {**self.upstreams, name: upstream}
+        listing = self._manifests.read(spec)
+        if listing is not None:
+            upstream.state = State.KNOWN
+            return self._read(name, listing)
+        if name in self._described:
+            return [start_tool(name, self._described[name])]
+        return []
+
+    def _begin(self, upstream: Upstream) -> None:
+        if self._group is not None:
+            self._group.start_soon(upstream.run)
+            if upstream.spec.name in self.starting:
+                upstream.start()
+
+    def _forget(self, upstream: Upstream) -> None:
+        name = upstream.spec.name
+        self.upstreams = {key: one for key, one in self.upstreams.items() if key != name}
+        self.instructions.pop(name, None)
+        self.offers.pop(name, None)
+        self.bad_tools.pop(name, None)
+        self._names = {key: raw for key, raw in self._names.items() if key[0] != name}
+        if self._group is not None:
+            self._group.start_soon(upstream.remove)
+
+    async def _listed(self, upstream: Upstream, listing: Listing) -> None:
         """A server started or changed its list: index what differs."""
+        name = upstream.spec.name
         async with self._updating:
-            tools = self._read(name, listing)
-            await anyio.to_thread.run_sync(self._update, name, tools)
+            if self.upstreams.get(name) is not upstream:
+                return  # it was removed from the configuration meanwhile
+            await anyio.to_thread.run_sync(lambda: self._update(name, self._read(name, listing)))
+        self._unsaved.set()
         try:
-            await anyio.to_thread.run_sync(
-                self._manifests.write, self.upstreams[name].spec, listing
-            )
+            await anyio.to_thread.run_sync(self._manifests.write, upstream.spec, listing)
         except OSError as error:
             _LOG.warning("server %r: its list cannot be kept: %s", name, error)
+
+    async def _keep_index(self) -> None:
+        """Save the index a moment after it changed."""
+        while True:
+            await self._unsaved.wait()
+            await anyio.sleep(_SETTLED)
+            self._unsaved = anyio.Event()
+            await anyio.to_thread.run_sync(self._index.save, self.engine)
 
     def _update(self, name: str, tools: list[Tool]) -> None:
         before = [tool for tool in self.engine.catalog if tool.server == name]
         if [tool.fingerprint for tool in before] == [tool.fingerprint for tool in tools]:
             return
         self.engine.update(tools, server=name)
+        if self.on_change is not None:
+            self.on_change(name)
+
+    def _state_changed(self, upstream: Upstream) -> None:
+        if self.on_state is not None:
+            self.on_state(upstream)
 
     def _read(self, name: str, listing: Listing) -> list[Tool]:
         """The tools of a listing; one that cannot be read costs only itself."""
         self.instructions[name] = listing.instructions
         self.offers[name] = listing.offers
-        problems: list[str] = []
-        made: list[Tool] = []
+        problems = list(listing.problems)
+        made: dict[str, Tool] = {}
         permits = self.upstreams[name].spec.tools.permits
         for tool in listing.tools:
             if not permits(tool.name):
                 continue
             try:
-                one = Tool(
-                    tool.name,
-                    name,
-                    tool.description or "",
-                    tool.input_schema,
-                    title=tool.title,
-                    output_schema=tool.output_schema,
-                    annotations=(
-                        tool.annotations.model_dump(by_alias=True, exclude_none=True)
-                        if tool.annotations
-                        else None
-                    ),
-                )
+                one = _tool(name, tool)
             except ShortlistError as error:
-                problems.append(f"{tool.name!r:.80}: {error}")
+                problems.append(f"tool {tool.name!r:.80} is left out: {error}")
                 continue
-            made.append(one)
-            self._names[one.id] = tool.name
+            if one.name in made:
+                problems.append(f"tool {tool.name!r:.80} is listed twice; the first one counts")
+                continue
+            made[one.name] = one
+            self._names[name, one.name] = tool.name
         self.bad_tools[name] = problems
-        return made
+        return list(made.values())
+
+
+def _tool(server: str, listed: types.Tool) -> Tool:
+    """A tool as a server lists it.
+
+    Raises:
+        ShortlistError: it cannot be read.
+    """
+    hints = listed.annotations
+    return Tool(
+        listed.name,
+        server,
+        listed.description or "",
+        listed.input_schema,
+        title=listed.title,
+        output_schema=listed.output_schema,
+        annotations=hints.model_dump(by_alias=True, exclude_none=True) if hints else None,
+    )

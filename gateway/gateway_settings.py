@@ -93,6 +93,13 @@ class GatewaySettings(Section):
         operator: text that stands in the description of `search_tools`.
         code: whether the model may run code that calls tools.
         idle_stop_s: seconds without a call after which a server is stopped; None for never.
+        events: file that gets a JSON line for each search, call and start of a server; relative
+            to the folder of the configuration. None records nothing.
+        event_content: whether events hold queries, arguments and results.
+        metrics_token: bearer token for `/metrics`; a reference, or plain text. Without one,
+            `/metrics` answers on this machine only, and only if no profile has a token.
+        timeouts: seconds a call may take without a sign of progress, by ids or globs of tools; the
+            first that matches counts, in place of the limit of the server.
         engine: settings of the search engine, see `Config`.
 
     Example:
@@ -110,6 +117,12 @@ class GatewaySettings(Section):
     operator: str = Field(default="", max_length=10_000)
     code: bool = False
     idle_stop_s: float | None = Field(default=600, gt=0, allow_inf_nan=False)
+    events: str | None = Field(default=None, min_length=1)
+    event_content: bool = False
+    metrics_token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
+    timeouts: dict[str, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(
+        default_factory=dict
+    )
     engine: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("engine")
@@ -180,8 +193,6 @@ def read_gateway_settings(
         place = str(settings)
     try:
         made = GatewaySettings.make(given)
-        if all(profile.token is None for profile in made.profiles.values()):
-            return made
         references = References(
             os.environ if environment is None else environment,
             Path.home() if home is None else home,
@@ -193,23 +204,27 @@ def read_gateway_settings(
 
 def _with_tokens(settings: GatewaySettings, references: References) -> GatewaySettings:
     profiles: dict[str, ProfileSettings] = {}
-    names: dict[str, str] = {}
-    for name, profile in settings.profiles.items():
-        profiles[name] = profile
-        if profile.token is None:
-            continue
-        place = f"profiles.{name}.token"
+    places: dict[str, str] = {}
+
+    def expanded(place: str, given: SecretStr | None) -> SecretStr | None:
+        if given is None:
+            return None
         try:
-            token = references.expand(profile.token.get_secret_value()).strip()
+            token = references.expand(given.get_secret_value()).strip()
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from None
         if not token:
             raise ConfigError(f"{place}: empty; a token that is empty would admit everyone")
-        if token in names:
-            raise ConfigError(f"{place}: the same token as profiles.{names[token]}.token")
-        names[token] = name
-        profiles[name] = profile.model_copy(update={"token": SecretStr(token)})
-    return settings.model_copy(update={"profiles": profiles})
+        if token in places:
+            raise ConfigError(f"{place}: the same token as {places[token]}")
+        places[token] = place
+        return SecretStr(token)
+
+    for name, profile in settings.profiles.items():
+        token = expanded(f"profiles.{name}.token", profile.token)
+        profiles[name] = profile.model_copy(update={"token": token})
+    metrics = expanded("metrics_token", settings.metrics_token)
+    return settings.model_copy(update={"profiles": profiles, "metrics_token": metrics})
 
 
 def _gate(rules: tuple[dict[str, Any], ...]) -> Gate:

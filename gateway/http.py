@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import uvicorn
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 if TYPE_CHECKING:
+    from .metrics import Metrics
     from .server import Gateway
+
+#: Names of this machine that no other machine can reach.
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 async def serve_http(
@@ -21,25 +27,36 @@ async def serve_http(
     port: int,
     tokens: Mapping[str, str] | None = None,
     *,
+    metrics: Metrics | None = None,
+    metrics_token: str | None = None,
     started: Callable[[int], None] | None = None,
 ) -> None:
     """Serve clients over streamable HTTP at `/mcp` until cancelled.
+
+    `/healthz` says how many servers are in which state, to anyone. `/metrics` needs its token; see
+    `MetricsRoute`.
 
     Args:
         gateway: what is served.
         host: address to listen on.
         port: port to listen on, 0 for a free one.
         tokens: profile name to the bearer token that a client of it sends.
+        metrics: served at `/metrics`; None for no such route.
+        metrics_token: bearer token for `/metrics`.
         started: called with the port once requests are taken.
     """
 
     async def health(_: Any) -> JSONResponse:
-        states = {name: one.state.value for name, one in gateway.fleet.upstreams.items()}
-        return JSONResponse({"status": "ok", "servers": states})
+        # Numbers only: whoever asks here has shown no token.
+        states = Counter(one.state.value for one in gateway.fleet.upstreams.values())
+        return JSONResponse({"status": "ok", "servers": dict(states)})
 
     routes = [Route("/healthz", health)]
+    if metrics is not None:
+        is_open = not tokens and host in LOOPBACK
+        routes.append(Route("/metrics", MetricsRoute(metrics, metrics_token, is_open=is_open)))
     app = gateway.server.streamable_http_app(host=host, custom_starlette_routes=routes)
-    guarded = BearerTokens(app, tokens or {}, frozenset({"/healthz"}))
+    guarded = BearerTokens(app, tokens or {}, frozenset({"/healthz", "/metrics"}))
     config = uvicorn.Config(guarded, host=host, port=port, log_level="warning", lifespan="on")
     front = _Front(config, started)
     async with anyio.create_task_group() as group:
@@ -66,6 +83,42 @@ class _Front(uvicorn.Server):
             self._told(self.servers[0].sockets[0].getsockname()[1])
 
 
+class MetricsRoute:
+    """ASGI application: metrics for who may see the names of the servers and how busy they are.
+
+    Args:
+        metrics: what is shown.
+        token: bearer token that a request needs.
+        is_open: whether, without a token, requests addressed to this machine are answered.
+    """
+
+    def __init__(self, metrics: Metrics, token: str | None, *, is_open: bool) -> None:
+        self._metrics = metrics
+        self._token = token
+        self._open = is_open
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer with the metrics, or with 401 and what to do."""
+        request = Request(scope)
+        answer: Response
+        if self._permits(request):
+            text = await anyio.to_thread.run_sync(self._metrics.text)
+            answer = Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+        else:
+            answer = PlainTextResponse(
+                "needs the bearer token of the setting shortlist.metrics_token\n",
+                status_code=401,
+                headers={"www-authenticate": "Bearer"},
+            )
+        await answer(scope, receive, send)
+
+    def _permits(self, request: Request) -> bool:
+        if self._token is not None:
+            return compare_digest(_bearer(request.scope).encode(), self._token.encode())
+        # A page in a browser that reaches this machine by a name of its own must not read it.
+        return self._open and request.url.hostname in LOOPBACK
+
+
 class BearerTokens:
     """ASGI middleware: a request needs the bearer token of a profile.
 
@@ -87,9 +140,7 @@ class BearerTokens:
         if scope["type"] != "http" or not self._tokens or scope["path"] in self._open:
             await self._app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
-        given = headers.get(b"authorization", b"").decode("latin-1")
-        token = given[7:] if given[:7].lower() == "bearer " else ""
+        token = _bearer(scope)
         matching = [
             name
             for name, known in self._tokens.items()
@@ -101,3 +152,9 @@ class BearerTokens:
             await send({"type": "http.response.body", "body": b""})
             return
         await self._app({**scope, "shortlist.profile": matching[0]}, receive, send)
+
+
+def _bearer(scope: Any) -> str:
+    """The bearer token of a request, "" where it has none."""
+    given: str = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+    return given[7:] if given[:7].lower() == "bearer " else ""

@@ -14,7 +14,7 @@ from .listing import Listing
 from .offers import Offers
 from .server_spec import ServerSpec
 
-_FORMAT = 2
+_FORMAT = 3
 _MOST_BYTES = 64_000_000
 
 
@@ -22,11 +22,11 @@ class Manifests:
     """Listings of servers in a folder, one file each.
 
     Args:
-        folder: made when something is written.
+        folder: of the files; made when something is written.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     @classmethod
     def default(cls) -> Manifests:
@@ -44,18 +44,23 @@ class Manifests:
             if saved["format"] != _FORMAT:
                 return None
             tools = tuple(types.Tool.model_validate(tool) for tool in saved["tools"])
-            offers = Offers.from_saved(saved["offers"])
-            return Listing(tools, str(saved["instructions"]), str(saved["version"]), offers)
+            return Listing(
+                tools,
+                str(saved["instructions"]),
+                str(saved["version"]),
+                problems=tuple(map(str, saved["problems"])),
+                offers=Offers.from_saved(saved["offers"]),
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def write(self, spec: ServerSpec, listing: Listing) -> None:
-        """Keep what a server lists.
+        """Keep what a server lists, unless it is very long.
 
         Raises:
             OSError: the disk refuses.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         tools = [
             tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
         ]
@@ -64,16 +69,21 @@ class Manifests:
             "server": spec.name,
             "version": listing.version,
             "instructions": listing.instructions,
+            "problems": listing.problems,
             "tools": tools,
             "offers": listing.offers.saved(),
         }
+        text = json.dumps(saved)
+        if len(text) > _MOST_BYTES:
+            return
         with NamedTemporaryFile(
-            "w", encoding="utf-8", dir=self._folder, suffix=".new", delete=False
+            "w", encoding="utf-8", dir=self.folder, suffix=".new", delete=False
         ) as file:
-            json.dump(saved, file)
+            file.write(text)
         Path(file.name).replace(self._path(spec))
 
     def _path(self, spec: ServerSpec) -> Path:
         """The file of a server; another command, address or environment is another server."""
-        parts = (spec.name, spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
-        return self._folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
+        where = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
+        parts = (spec.name, *where)
+        return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -12,7 +11,8 @@ import mcp.types as types
 from mcp import Client, MCPError
 from pydantic import ValidationError
 
-_LOG = logging.getLogger("shortlist.gateway")
+from .connection_errors import in_one_line
+
 #: Pages of one list that are read, and entries of it that are kept.
 _PAGES, _ENTRIES = 200, 10_000
 #: Seconds in which a list must be read: a server whose tools are known is not held up by it.
@@ -65,10 +65,12 @@ class Offers:
 NOTHING = Offers()
 
 
-async def read_offers(client: Client) -> Offers:
+async def read_offers(client: Client, problems: list[str]) -> Offers:
     """Everything a server offers besides tools, up to the limits on pages and entries.
 
-    A list that the server declares and does not give is empty; the log says why.
+    Args:
+        client: the connection.
+        problems: gets a line for each list that the server declares and does not give in full.
     """
     able = client.server_capabilities
 
@@ -85,14 +87,16 @@ async def read_offers(client: Client) -> Offers:
         return page.prompts, page.next_cursor
 
     return Offers(
-        await _read_pages("resources", resources) if able.resources else (),
-        await _read_pages("resource templates", templates) if able.resources else (),
-        await _read_pages("prompts", prompts) if able.prompts else (),
+        await _read_pages("resources", resources, problems) if able.resources else (),
+        await _read_pages("resource templates", templates, problems) if able.resources else (),
+        await _read_pages("prompts", prompts, problems) if able.prompts else (),
     )
 
 
 async def _read_pages(
-    kind: str, read: Callable[[str | None], Awaitable[tuple[list[T], str | None]]]
+    kind: str,
+    read: Callable[[str | None], Awaitable[tuple[list[T], str | None]]],
+    problems: list[str],
 ) -> tuple[T, ...]:
     entries: list[T] = []
     seen: set[str | None] = set()
@@ -106,6 +110,9 @@ async def _read_pages(
                     break
                 seen.add(cursor)
     except (MCPError, ValidationError, TimeoutError) as error:
-        why = str(error)[:300] or "it takes too long"
-        _LOG.warning("a server does not list its %s: %s", kind, why)
+        if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
+            # Many servers declare resources and have no templates.
+            return ()
+        why = "it takes too long" if isinstance(error, TimeoutError) else in_one_line(error)
+        problems.append(f"its list of {kind} is not read to its end: {why}")
     return tuple(entries[:_ENTRIES])

@@ -4,7 +4,8 @@
 |---|---|
 | `${NAME}`, `${env:NAME}` | the environment variable |
 | `${NAME:-default}` | the variable, or the default if it is unset or empty |
-| `${keyring:SERVICE/USER}` | the password in the system keyring (extra `gateway`) |
+| `${keyring:NAME}` | the secret that `shortlist secret set NAME` stored in the system keyring |
+| `${keyring:SERVICE/USER}` | the password that another program stored there |
 | `${file:PATH}` | the text of a file, without white space around it |
 
 Anything else in braces that is not `word:...` stays as it is. Values are not expanded again.
@@ -12,16 +13,16 @@ Anything else in braces that is not `word:...` stays as it is. Values are not ex
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..errors import ConfigError, MissingExtraError
+from ..errors import ConfigError
+from .system_keyring import SERVICE, keyring_password
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
-_KINDS = "${NAME}, ${NAME:-default}, ${env:NAME}, ${keyring:SERVICE/USER}, ${file:PATH}"
+_KINDS = "${NAME}, ${NAME:-default}, ${env:NAME}, ${keyring:NAME}, ${file:PATH}"
 _FILE_LIMIT = 1024 * 1024
 
 
@@ -108,17 +109,20 @@ class References:
 
     def _secret(self, inner: str) -> str:
         service, slash, user = inner.rpartition("/")
-        if not (slash and service and user):
-            raise ReferenceProblem("a keyring reference is written ${keyring:SERVICE/USER}")
+        if not slash:
+            service = SERVICE
+        if not (service and user):
+            raise ReferenceProblem(
+                "a keyring reference is written ${keyring:NAME} or ${keyring:SERVICE/USER}"
+            )
         try:
             value = self._password(service, user)
         except ConfigError as error:
             raise ReferenceProblem(str(error)) from None
         if value is None:
-            raise ReferenceProblem(
-                f"the keyring has no password for {service}/{user}; "
-                f"store it: keyring set {service} {user}"
-            )
+            own = f"shortlist secret set {user}"
+            command = own if service == SERVICE else f"keyring set {service} {user}"
+            raise ReferenceProblem(f"the keyring has no password for {inner}; store it: {command}")
         return value
 
     def _read(self, path: str) -> str:
@@ -133,25 +137,3 @@ class References:
         if len(data) > _FILE_LIMIT:
             raise ReferenceProblem(f"the file {path:.200} is larger than {_FILE_LIMIT:,} bytes")
         return text
-
-
-def keyring_password(service: str, user: str) -> str | None:
-    """A password from the system keyring; None if it has none.
-
-    Raises:
-        MissingExtraError: the library `keyring` is not installed.
-        ConfigError: the keyring is locked, or this machine has none.
-    """
-    try:
-        keyring = importlib.import_module("keyring")
-    except ImportError:
-        raise MissingExtraError("a ${keyring:...} reference", "gateway") from None
-    try:
-        value: str | None = keyring.get_password(service, user)
-    except Exception as error:  # noqa: BLE001 - back ends raise errors of their own libraries
-        # The name only, because the text of an error may quote the password.
-        raise ConfigError(
-            f"the system keyring cannot be read ({type(error).__name__}); "
-            "unlock it, or use an environment variable"
-        ) from None
-    return value

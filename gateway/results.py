@@ -51,14 +51,16 @@ class Results:
             return result
         self._sweep()
         name = token_hex(6)
-        self._stored[name] = _Stored(text[:_MOST_CHARS], monotonic(), _SHOWN)
+        # Never the whole text, which is longer than `most` characters.
+        first = min(_SHOWN, most)
+        self._stored[name] = _Stored(text[:_MOST_CHARS], monotonic(), first)
         note = (
-            f"[{len(text):,} characters, of which the first {_SHOWN:,} are above. "
+            f"[{len(text):,} characters, of which the first {first:,} are above. "
             f'Read on with read_result {{"id": "{name}"}}. {_shape(result)}]'
         )
         return types.CallToolResult(
             content=[
-                types.TextContent(type="text", text=text[:_SHOWN]),
+                types.TextContent(type="text", text=text[:first]),
                 types.TextContent(type="text", text=note),
             ],
             is_error=result.is_error,

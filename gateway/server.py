@@ -18,19 +18,22 @@ from ..errors import ShortlistError
 from ..gating import State
 from ..session import Session
 from . import answers
+from .call_watch import CallWatch
 from .caller import Caller, Context
 from .calls import call_through, error_result
 from .completions import Completions
 from .fleet import Fleet
 from .log_levels import LogLevels
 from .meta_tools import CALL, DETAILS, META_TOOLS, READ, SEARCH, meta_tools
+from .observer import Asker, Observer
 from .profile import Profile
 from .prompts import Prompts
 from .resources import Resources
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
 from .subscriptions import Subscriptions
-from .upstream import UpstreamError
+from .upstream import State as UpstreamState
+from .upstream import Upstream, UpstreamError
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -41,6 +44,8 @@ class Gateway:
     Args:
         fleet: the servers behind; its `run` must run as long as this serves.
         profile: of clients that name none.
+        profiles: name to profile.
+        observer: is told what the gateway does.
     """
 
     def __init__(
@@ -48,8 +53,11 @@ class Gateway:
         fleet: Fleet,
         profile: Profile | None = None,
         profiles: Mapping[str, Profile] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.fleet = fleet
+        self.observer = observer or Observer()
+        fleet.on_state = self._state_changed
         self.sessions = ClientSessions(self._begun, profile or Profile(), profiles)
         self.server: Server[Any] = Server(
             "shortlist",
@@ -99,16 +107,35 @@ class Gateway:
         client = self._client(context)
         if client.listed is None:
             client.listed = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
+        asker = Asker.of(context.request, client.session.id)
+        view, quarantined = client.session.view(), self.fleet.engine.quarantined
+        self.observer.listed(asker, view, client.listed, quarantined)
         return types.ListToolsResult(tools=client.listed)
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
+        client, watch = self._client(context), CallWatch()
+        asker = Asker.of(context.request, client.session.id)
+        with self.observer.request(asker, params, watch) as request:
+            answer = await self._safely(context, client, params, watch)
+            if isinstance(answer, types.CallToolResult):
+                request.answer = answer
+        return answer
+
+    async def _safely(
+        self,
+        context: Context,
+        client: ClientSession,
+        params: types.CallToolRequestParams,
+        watch: CallWatch,
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The answer; what goes wrong becomes an answer, too."""
         arguments = dict(params.arguments or {})
-        client = self._client(context)
         try:
-            return await self._answered(context, client, params.name, arguments, params)
+            return await self._answered(context, client, params.name, arguments, params, watch)
         except (ShortlistError, UpstreamError) as error:
+            watch.failed()
             cause = error.__cause__
             if isinstance(cause, MCPError) and cause.code == types.URL_ELICITATION_REQUIRED:
                 # The client opens the addresses in the error, then calls again.
@@ -117,6 +144,7 @@ class Gateway:
         except Exception:  # noqa: BLE001
             # The text of an exception of ours must not reach a client.
             _LOG.exception("a call of %r failed", params.name)
+            watch.failed()
             return error_result("the gateway failed on this call; its log says why")
 
     async def _answered(
@@ -125,15 +153,17 @@ class Gateway:
         client: ClientSession,
         name: str,
         arguments: dict[str, Any],
-        given: types.CallToolRequestParams,
+        params: types.CallToolRequestParams,
+        watch: CallWatch,
     ) -> types.CallToolResult | types.InputRequiredResult:
         if name in client.direct or name not in META_TOOLS:
-            return await call_through(self.fleet, context, client, name, arguments, given)
+            return await call_through(self.fleet, context, client, name, arguments, params, watch)
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
         if name == CALL:
-            inner = arguments.get("arguments")
-            return await call_through(self.fleet, context, client, arguments["name"], inner, given)
+            given = arguments.get("arguments")
+            asked = arguments["name"]
+            return await call_through(self.fleet, context, client, asked, given, params, watch)
         if name == READ:
             first, last = arguments.get("range", (None, None))
             text = client.results.read(arguments["id"], first, last)
@@ -144,6 +174,17 @@ class Gateway:
         if name == DETAILS:
             return await anyio.to_thread.run_sync(answers.details, view, arguments)
         return await anyio.to_thread.run_sync(answers.servers, self.fleet, view)
+
+    def _state_changed(self, upstream: Upstream) -> None:
+        """A server started, stopped or failed."""
+        name, state = upstream.spec.name, upstream.state
+        self.observer.server(
+            name,
+            state.value,
+            ms=upstream.started_ms if state is UpstreamState.STARTED else None,
+            tools=sum(tool.server == name for tool in self.fleet.engine.catalog),
+            problem=upstream.problem,
+        )
 
 
 _SCHEMAS: Mapping[str, Mapping[str, Any]] = {

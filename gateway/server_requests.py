@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -85,10 +86,15 @@ class ServerRequests:
 
         async def send(client: Client, patience: Patience) -> R:
             if caller is None:
-                return await client.session.send_request(request, result_type)
+                return await client.session.send_request(
+                    request, result_type, progress_callback=patience.with_progress(None)
+                )
             caller.patience = patience
             await self.lower_level(client, caller.wished_level)
-            async with self.turns.turn(caller, key):
+            async with AsyncExitStack() as turn:
+                # The server does not work on the request yet, so its limit of time does not run.
+                with patience.paused():
+                    await turn.enter_async_context(self.turns.turn(caller, key))
                 answer = await client.session.send_request(
                     request,
                     result_type,

@@ -91,5 +91,9 @@ class ClientSessions:
         """The sessions that are kept."""
         return list(self._held.values())
 
+    def __len__(self) -> int:
+        """How many sessions are kept."""
+        return len(self._held)
+
     def _profile(self, name: str | None) -> Profile:
         return self._default if name is None else self._profiles[name]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import mcp.types as types
 
 from ..catalog import Tool
+from ..loaders.definition_cost import costs_at_most
 from ..loaders.names import provider_name
-from ..loaders.passing import costs_at_most
 from . import answers
 from .fleet import Fleet
 from .meta_tools import least_permissive, meta_tools

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
-from mcp.client.subscriptions import SubscriptionLost
+from mcp.client.subscriptions import Subscription, SubscriptionLost
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
@@ -209,9 +209,9 @@ class Subscriptions:
         """Subscribe, and again whenever the server was lost, until nobody follows."""
         wait = _WAIT
         with followed.scope:
-            while (upstream := self._fleet.upstreams.get(place[0])) is not None:
+            while True:
                 try:
-                    await upstream.request(self._subscribing(upstream, place, followed))
+                    await self._keep_once(place, followed)
                 except (UpstreamError, ShortlistError) as error:
                     if not followed.ready.is_set():
                         followed.problem = error
@@ -220,6 +220,13 @@ class Subscriptions:
                 await anyio.sleep(wait)
                 wait = min(wait * 2, _MOST_WAIT)
         followed.ready.set()
+
+    async def _keep_once(self, place: tuple[str, str], followed: _Followed) -> None:
+        upstream = self._fleet.upstreams.get(place[0])
+        if upstream is None:
+            # It may be configured again while somebody follows.
+            raise UpstreamError(f"server {place[0]!r} was removed from the configuration")
+        await upstream.request(self._subscribing(upstream, place, followed), lasting=True)
 
     def _subscribing(
         self, upstream: Upstream, place: tuple[str, str], followed: _Followed
@@ -235,9 +242,9 @@ class Subscriptions:
                     async with client.listen(resource_subscriptions=[uri]) as changes:
                         followed.ready.set()
                         with patience.paused():
-                            # What it brings is heard by the connection's message handler.
-                            async for _ in changes:
-                                continue
+                            while self._fleet.upstreams.get(server) is upstream:
+                                if await _has_ended(changes):
+                                    break
                 except SubscriptionLost as error:
                     raise UpstreamError(f"server {server!r}: {error}") from error
                 return
@@ -254,6 +261,15 @@ class Subscriptions:
                     await _unsubscribe(client, uri)
 
         return subscribe
+
+
+async def _has_ended(changes: Subscription) -> bool:
+    """Take changes for a while, which the connection's message handler hears; whether they end."""
+    with anyio.move_on_after(_LOOK):
+        async for _ in changes:
+            continue
+        return True
+    return False
 
 
 async def _unsubscribe(client: Client, uri: str) -> None:

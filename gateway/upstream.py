@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from time import monotonic
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from .caller import Caller
+from .changes import Rereading
+from .connection_errors import in_one_line, is_end
 from .listing import Listing, read_listing
+from .logs import ServerLog
+from .pages import Pages
 from .patience import Patience
+from .redaction import redacted
 from .server_requests import Front, ServerRequests
 from .server_spec import ServerSpec
-from .transport import Transport, open_transport
+from .transport import Transport
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds to wait before a restart after the first failure in a row, and at most.
 _BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
 #: Failures in a row after which calls are refused at once until the next try.
 _TRIPPED = 3
-#: Seconds without a change before a list that changed is read again.
-_SETTLED = 0.2
+#: Lines on stdout that are no messages, of which the last are kept.
+_NOISE = 20
 
-
-_LIST_CHANGED = (
+_LISTS_CHANGED = (
     types.ToolListChangedNotification,
     types.ResourceListChangedNotification,
     types.PromptListChangedNotification,
@@ -37,11 +42,16 @@ _LIST_CHANGED = (
 _CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
+
 Answer = TypeVar("Answer")
 
 
 class UpstreamError(Exception):
     """A server could not answer; the message is for models and people."""
+
+
+class LostError(UpstreamError):
+    """The connection ended before the answer came."""
 
 
 class State(StrEnum):
@@ -55,65 +65,87 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-Changed = Callable[[str, Listing], Awaitable[None]]
-
-
 class Upstream:
     """A server and the one connection to it. `run` must run as long as calls are made.
 
     Args:
         spec: how it is reached.
-        open_log: opens the file that takes what its process writes to stderr.
-        changed: awaited with the server's name and what it lists, at each start and each change.
+        open_log: opens the log that takes what its process writes to stderr.
+        changed: awaited with this server and what it lists, at each start and each change.
         transport: opens the connection.
         idle_s: seconds without a call after which it is stopped; None for never.
+        on_state: called with the server whenever it started, stopped or failed.
         front: takes what the server says that belongs to no request.
+
+    Attributes:
+        noise: the last lines it wrote to stdout that are no messages.
+        noises: how many there were.
+        requests: what it says and asks while it works on requests.
     """
 
     def __init__(
         self,
         spec: ServerSpec,
-        open_log: Callable[[str], IO[str]],
-        changed: Changed,
+        open_log: Callable[[str], ServerLog],
+        changed: Callable[[Upstream, Listing], Awaitable[None]],
         *,
-        transport: Transport = open_transport,
+        transport: Transport,
         idle_s: float | None = None,
+        on_state: Callable[[Upstream], None] | None = None,
         front: Front | None = None,
     ) -> None:
         self.spec = spec
         self.state = State.CONFIGURED
         self.problem: str | None = None
         self.started_ms: float | None = None
+        self.noise: deque[str] = deque(maxlen=_NOISE)
+        self.noises = 0
         self.requests = ServerRequests(spec.name, front or Front())
         self._open_log = open_log
         self._changed = changed
         self._transport = transport
         self._idle = idle_s
+        self._on_state = on_state
         self._client: Client | None = None
         self._wanted = anyio.Event()
         self._changed_state = anyio.Condition()
-        self._lost = anyio.Event()
-        self._relist = anyio.Event()
+        self._woken = anyio.Event()
+        self._is_lost = False
+        self._rereading = Rereading(lambda: self._woken.set())
         self._failures = 0
+        self._timeouts = 0
         self._failed_starts = 0
         self._retry_at = 0.0
+        self._probing = anyio.Lock()
         self._used = monotonic()
         self._calls = 0
+        self._removed = False
+        self._quiet = anyio.Event()
+        self._scope: anyio.CancelScope | None = None
 
     async def run(self) -> None:
-        """Start the server whenever it is wanted, until cancelled."""
-        while True:
-            await self._wanted.wait()
-            self._wanted = anyio.Event()
-            self._lost, self._relist = anyio.Event(), anyio.Event()
-            try:
-                await self._serve()
-            except Exception as error:  # noqa: BLE001 - whatever a server or its transport raises
-                self._fail(error)
-            self._client = None
-            await self._tell()
-            if (wait := self._retry_at - monotonic()) > 0:
-                await anyio.sleep(wait)
+        """Start the server whenever it is wanted, until cancelled or removed."""
+        with anyio.CancelScope() as self._scope:
+            while not self._removed:
+                await self._wanted.wait()
+                self._wanted = anyio.Event()
+                self._is_lost = False
+                try:
+                    await self._serve()
+                except Exception as error:  # noqa: BLE001 - whatever a server or its transport raises
+                    self._fail(error)
+                self._client = None
+                await self._tell()
+                if (wait := self._retry_at - monotonic()) > 0:
+                    await anyio.sleep(wait)
+
+    async def remove(self) -> None:
+        """End it once the calls in flight have finished; later calls are refused."""
+        self._removed = True
+        if self._calls:
+            await self._quiet.wait()
+        if self._scope is not None:
+            self._scope.cancel()
 
     async def ready(self) -> Client:
         """The connection; starts the server if it is not running.
@@ -121,7 +153,9 @@ class Upstream:
         Raises:
             UpstreamError: it does not start, not in time, or failed several times just now.
         """
-        if self._failures >= _TRIPPED and monotonic() < self._retry_at:
+        if self._removed:
+            raise UpstreamError(f"server {self.spec.name!r} was removed from the configuration")
+        if self._is_tripped and monotonic() < self._retry_at:
             raise self._unavailable()
         failed_before = self._failed_starts
         with anyio.move_on_after(self.spec.start_timeout_s):
@@ -132,28 +166,6 @@ class Upstream:
         if self._client is None or not self._is_connected:
             raise self._unavailable()
         return self._client
-
-    @property
-    def _is_connected(self) -> bool:
-        return self._client is not None and not self._lost.is_set()
-
-    def _unavailable(self) -> UpstreamError:
-        why = self.problem or f"it did not start within {self.spec.start_timeout_s:g} s"
-        return UpstreamError(f"server {self.spec.name!r} is not available: {why}")
-
-    def _fail(self, error: Exception) -> None:
-        """Note a failure, and when to try again."""
-        if self._client is None:
-            self._failed_starts += 1
-        self._failures += 1
-        wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
-        self._retry_at = monotonic() + wait
-        self.state, self.problem = State.FAILED, _told(error)
-        _LOG.warning("server %r: %s", self.spec.name, self.problem)
-
-    async def _tell(self) -> None:
-        async with self._changed_state:
-            self._changed_state.notify_all()
 
     def start(self) -> None:
         """Ask for a start without waiting for it."""
@@ -169,16 +181,20 @@ class Upstream:
         caller: Caller | None = None,
         answers: types.InputResponses | None = None,
         state: str | None = None,
+        timeout_s: float | None = None,
+        again: bool = False,
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Call a tool once; a call is never repeated.
+        """Call a tool.
 
         Args:
             tool: its name at the server.
             arguments: of the call.
-            meta: of the call.
+            meta: the client's `_meta`.
             caller: whose call it is, for what the server says meanwhile; None for nobody's.
             answers: to what the server asked in its last result.
             state: that the server gave with it.
+            timeout_s: seconds without a sign of progress; the server's own limit when absent.
+            again: whether the call may be repeated once where the connection was lost.
 
         Raises:
             UpstreamError: the server is gone, does not answer in time, or refuses.
@@ -192,116 +208,188 @@ class Upstream:
         )
         # Not `Client.call_tool`, which raises where a server breaks its own output schema.
         request = types.CallToolRequest(params=params)
-        return await self.request(self.requests.sending(request, _CALLED, caller, key=tool))
+        send = self.requests.sending(request, _CALLED, caller, key=tool)
+        try:
+            return await self.request(send, timeout_s)
+        except LostError:
+            if not again:
+                raise
+            return await self.request(send, timeout_s)
 
     async def request(
         self,
         send: Callable[[Client, Patience], Awaitable[Answer]],
         timeout_s: float | None = None,
+        *,
+        lasting: bool = False,
     ) -> Answer:
         """Send one request over the connection, under the limits of calls.
 
         Args:
             send: gets the connection and the limit of time.
             timeout_s: seconds without a sign of progress; the server's own limit when absent.
+            lasting: whether it goes on for as long as the server runs, and others beside it.
 
         Raises:
-            UpstreamError: the server is gone, does not answer in time, or refuses.
+            LostError: the connection ended before the answer came.
+            UpstreamError: the server does not start or answer in time, refuses, or answers with
+                what is no MCP.
         """
-        seconds = timeout_s or self.spec.timeout_s
+        if self._is_tripped and not lasting:
+            # After several failures one request at a time finds out whether the server is back.
+            async with self._probing:
+                if self._is_tripped:
+                    return await self._request(send, timeout_s or self.spec.timeout_s)
+        return await self._request(send, timeout_s or self.spec.timeout_s)
+
+    async def _request(
+        self, send: Callable[[Client, Patience], Awaitable[Answer]], timeout_s: float
+    ) -> Answer:
+        name = self.spec.name
         client = await self.ready()
         self._calls += 1
         try:
-            with Patience(seconds) as patience:
+            with Patience(timeout_s) as patience:
                 answer = await send(client, patience)
         except TimeoutError as error:
-            message = f"server {self.spec.name!r} did not answer within {seconds:g} s"
-            raise UpstreamError(message) from error
-        except MCPError as error:
-            if _is_closed(error):
-                self._lost.set()
-                message = f"server {self.spec.name!r} died during the call; it restarts on the next"
-                raise UpstreamError(message) from error
-            raise UpstreamError(f"server {self.spec.name!r}: {error}") from error
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            self._lost.set()
-            raise UpstreamError(f"server {self.spec.name!r} is gone; try again") from error
+            self._timed_out()
+            why = f"server {name!r} did not answer within {timeout_s:g} s"
+            raise UpstreamError(f"{why}; whether it acted is not known") from error
+        except ValidationError as error:
+            raise UpstreamError(f"server {name!r} answered with what is no MCP result") from error
+        except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            if self._is_lost or self._client is not client or is_end(error):
+                self._lost()
+                why = f"server {name!r} ended during the call; it starts again with the next one"
+                raise LostError(why) from error
+            raise UpstreamError(f"server {name!r}: {error}") from error
         else:
-            self._failures = 0
+            self._failures = self._timeouts = 0
             return answer
         finally:
             self._calls -= 1
             self._used = monotonic()
+            if self._removed and not self._calls:
+                self._quiet.set()
 
     async def lower_log_level(self, level: types.LoggingLevel) -> None:
         """Have the server, if it runs, send log messages from a level on."""
         if self._client is not None and self._is_connected:
             await self.requests.lower_level(self._client, level)
 
+    @property
+    def _is_connected(self) -> bool:
+        return self._client is not None and not self._is_lost
+
+    @property
+    def _is_tripped(self) -> bool:
+        return self._failures >= _TRIPPED
+
+    def _unavailable(self) -> UpstreamError:
+        why = self.problem or f"it did not start within {self.spec.start_timeout_s:g} s"
+        wait = self._retry_at - monotonic()
+        later = f"; it is tried again in {wait:.0f} s" if self._is_tripped and wait > 1 else ""
+        return UpstreamError(f"server {self.spec.name!r} is not available: {why}{later}")
+
+    def _timed_out(self) -> None:
+        """Several calls in a row without an answer: a server that hangs is started again."""
+        self._timeouts += 1
+        if self._timeouts >= _TRIPPED:
+            self._timeouts = 0
+            self._lost()
+
+    def _fail(self, error: Exception) -> None:
+        """Note a failure, and when to try again."""
+        if self._client is None:
+            self._failed_starts += 1
+        self._failures += 1
+        wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
+        self._retry_at = monotonic() + wait
+        self.state, self.problem = State.FAILED, redacted(in_one_line(error), self.spec)
+        _LOG.warning("server %r: %s", self.spec.name, self.problem)
+
+    async def _tell(self) -> None:
+        if self._on_state is not None:
+            self._on_state(self)
+        async with self._changed_state:
+            self._changed_state.notify_all()
+
     async def _serve(self) -> None:
         start = monotonic()
+        self._rereading = Rereading(lambda: self._woken.set())
+        pages = Pages(ended=self._lost)
         with (
-            self._open_log(self.spec.name) as errors,
+            self._open_log(self.spec.name) as log,
             anyio.fail_after(self.spec.start_timeout_s) as limit,
         ):
-            transport = self._transport(self.spec, errors)
-            async with Client(
-                transport, message_handler=self._heard, **self.requests.callbacks()
-            ) as client:
-                await self._publish(client)
+            transport = pages.over(self._transport(self.spec, log, self._noted))
+            async with (
+                Client(
+                    transport, message_handler=self._heard, **self.requests.callbacks()
+                ) as client,
+                anyio.create_task_group() as group,
+            ):
+                listing = await self._publish(client, pages)
                 limit.deadline = float("inf")
                 self.started_ms = (monotonic() - start) * 1e3
                 self.state, self.problem, self._client = State.STARTED, None, client
+                self._used = monotonic()
                 await self._tell()
-                await self._attend(client)
+                group.start_soon(self._rereading.listen, client)
+                await self._attend(client, pages, listing)
+                group.cancel_scope.cancel()
         self.state = State.KNOWN
 
-    async def _attend(self, client: Client) -> None:
-        """Read the list again when it changes; return when the server is lost or idle."""
+    async def _attend(self, client: Client, pages: Pages, listing: Listing) -> None:
+        """Read the list again when it changes; return when the server is idle.
+
+        Raises:
+            UpstreamError: the connection was lost.
+        """
         while True:
-            with anyio.move_on_after(self._patience()):
-                async with anyio.create_task_group() as group:
-                    group.start_soon(_cancel_after, self._lost, group.cancel_scope)
-                    group.start_soon(_cancel_after, self._relist, group.cancel_scope)
-            if self._lost.is_set():
-                raise UpstreamError("the connection was closed")
-            if self._relist.is_set():
-                await anyio.sleep(_SETTLED)
-                self._relist = anyio.Event()
-                await self._publish(client)
-            elif self._idle is not None and not self._calls and self._patience() <= 0.01:
+            due = self._rereading.due(client, listing.fresh_s)
+            used = monotonic() if self._calls else self._used
+            idle_at = float("inf") if self._idle is None else used + self._idle
+            with anyio.move_on_after(max(0.01, min(due, idle_at) - monotonic())):
+                await self._woken.wait()
+            self._woken = anyio.Event()
+            now = monotonic()
+            if self._is_lost:
+                raise UpstreamError("the connection ended")
+            if now >= due:
+                self._rereading.begin()
+                listing = await self._read_again(client, pages, listing)
+                self._rereading.end()
+            elif not self._calls and now >= idle_at:
+                self._client = None
                 return
 
-    def _patience(self) -> float:
-        """Seconds until the server counts as idle."""
-        if self._idle is None:
-            return float("inf")
-        return max(0.01, self._used + self._idle - monotonic())
+    async def _read_again(self, client: Client, pages: Pages, last: Listing) -> Listing:
+        """The list as it is now, or the last one where it cannot be read."""
+        try:
+            listing = await self._publish(client, pages)
+        except (MCPError, TimeoutError, ValidationError) as error:
+            self.problem = f"its list changed and cannot be read: {in_one_line(error)}"
+            return last
+        self.problem = None
+        return listing
 
-    async def _publish(self, client: Client) -> None:
-        await self._changed(self.spec.name, await read_listing(client))
+    async def _publish(self, client: Client, pages: Pages) -> Listing:
+        with anyio.fail_after(self.spec.start_timeout_s):
+            listing = await read_listing(client, pages)
+        await self._changed(self, listing)
+        return listing
 
     async def _heard(self, message: object) -> None:
-        if isinstance(message, _LIST_CHANGED):
-            self._relist.set()
+        if isinstance(message, _LISTS_CHANGED):
+            self._rereading.changed()
         elif isinstance(message, types.ResourceUpdatedNotification):
             await self.requests.resource_updated(message.params.uri)
 
+    def _lost(self) -> None:
+        self._is_lost = True
+        self._woken.set()
 
-async def _cancel_after(event: anyio.Event, scope: anyio.CancelScope) -> None:
-    await event.wait()
-    scope.cancel()
-
-
-def _is_closed(error: MCPError) -> bool:
-    return "closed" in str(error).lower()
-
-
-def _told(error: BaseException) -> str:
-    """What went wrong, in one line."""
-    if isinstance(error, BaseExceptionGroup):
-        return _told(error.exceptions[0])
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    text = str(error).strip().splitlines()
-    return (text[0] if text else type(error).__name__)[:300]
+    def _noted(self, line: str) -> None:
+        self.noise.append(line)
+        self.noises += 1

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from ..catalog import Tool
+from ..catalog.nearest import nearest_ids
 from ..catalog.text import ID_LIMIT
 from ..errors import UnknownToolError
 from ..retrieval.index import Index
@@ -17,7 +18,6 @@ from ..retrieval.selection import VoterFailure
 from .allowed import Allowed
 from .compiled import Evaluation
 from .condition import Mask
-from .nearest import nearest_ids
 from .quarantine import Quarantine
 from .reason import Reasons
 from .state import State
@@ -116,6 +116,19 @@ class Admission:
             The tool; or its refusal; or, as a value, the error that names the nearest admitted
             ids, also where several admitted tools have the name.
         """
+        row = self.find(name)
+        if row is None:
+            return self.unknown(name)
+        tool = self.index.tools[row]
+        refusal = self.refusal(tool.id)
+        # Who asks by a name alone is not told whose tool it is.
+        return tool if refusal is None else replace(refusal, tool_id=name)
+
+    def find(self, name: str) -> int | None:
+        """The row of an id, or of a name that one admitted tool alone has; None if there is none.
+
+        A name that only tools have which are not admitted is that of the first one by id.
+        """
         row = self._row(name)
         if row is None and isinstance(name, str):
             rows = [
@@ -124,12 +137,7 @@ class Admission:
             admitted = [one for one in rows if self.mask is None or self.mask[one]]
             if len(admitted) == 1 or (rows and not admitted):
                 row = min(admitted or rows, key=lambda one: self.index.tools[one].id)
-        if row is None:
-            return self.unknown(name)
-        tool = self.index.tools[row]
-        refusal = self.refusal(tool.id)
-        # Who asks by a name alone is not told whose tool it is.
-        return tool if refusal is None else replace(refusal, tool_id=name)
+        return row
 
     def unknown(self, asked: str) -> UnknownToolError:
         """The error for an id or name that is not there; names nothing that is not admitted."""

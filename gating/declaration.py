@@ -24,6 +24,8 @@ from pydantic import (
 )
 
 from ..errors import ConfigError
+from ..sections import Section
+from ..settings import joined
 from .condition import Predicates, parse_condition
 from .gate import Gate
 from .problem import rule_problems
@@ -34,14 +36,14 @@ _Globs = str | list[str]
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-class _Declared(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+class _Declared(Section):
+    model_config = ConfigDict(strict=True)
 
 
 class _Provides(_Declared):
-    scopes: list[str] = []
-    milestones: list[str] = []
-    facts: list[str] = []
+    scopes: list[str] = Field(default_factory=list)
+    milestones: list[str] = Field(default_factory=list)
+    facts: list[str] = Field(default_factory=list)
 
 
 class _Rule(_Declared):
@@ -93,22 +95,12 @@ def _rule(row: Mapping[str, Any], place: str, predicates: Predicates | None) -> 
 
 
 def _checked(model: type[_Model], values: Any, where: str) -> _Model:
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{where}: a table, not {type(values).__name__}")
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(f"{where}: {_explained(error, model)}") from None
-
-
-def _explained(error: ValidationError, model: type[BaseModel]) -> str:
-    lines = []
-    for problem in error.errors(include_url=False, include_context=False):
-        place = ".".join(str(part) for part in problem["loc"])
-        message = problem["msg"]
-        if problem["type"] == "extra_forbidden":
-            section = _Provides if problem["loc"][0] == "provides" else model
-            message = f"unknown setting; there are: {', '.join(section.model_fields)}"
-        lines.append(f"{place}: {message}" if place else message)
-    return "; ".join(lines)
+        raise ConfigError(f"{where}: {joined(error)}") from None
 
 
 def _setting(value: Any) -> Gate:

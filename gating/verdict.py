@@ -92,13 +92,9 @@ class Verdict:
         Args:
             name_of: id to name.
         """
-        refusal = self.refusal
-        if refusal is not None:
-            led = tuple(map(name_of, refusal.unlocked_by))
-            refusal = replace(refusal, tool_id=name_of(refusal.tool_id), unlocked_by=led)
         return replace(
             self,
-            refusal=refusal,
+            refusal=None if self.refusal is None else _named(self.refusal, name_of),
             nearest=tuple(map(name_of, self.nearest)),
             asked=name_of(self.tool.id) if self.tool else self.asked,
             renamed=True,
@@ -141,6 +137,26 @@ class Verdict:
         if self.problems:
             held["problems"] = [problem.to_dict() for problem in self.problems]
         return held
+
+
+def _named(refusal: Refusal, name_of: Callable[[str], str]) -> Refusal:
+    """A refusal with names in place of ids, in its reason and its detail, too."""
+    reason, unmet = refusal.reason, []
+    for condition in refusal.detail.get("unmet", ()):
+        renamed = dict(condition)
+        if isinstance(after := condition.get("after"), str):
+            renamed["after"] = name_of(after)
+            reason = reason.replace(repr(after), repr(renamed["after"]))
+        if "unlocked_by" in condition:
+            renamed["unlocked_by"] = list(map(name_of, condition["unlocked_by"]))
+        unmet.append(renamed)
+    return replace(
+        refusal,
+        tool_id=name_of(refusal.tool_id),
+        reason=reason,
+        unlocked_by=tuple(map(name_of, refusal.unlocked_by)),
+        detail={**refusal.detail, "unmet": unmet} if unmet else refusal.detail,
+    )
 
 
 @lru_cache(64)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalog import Tool
 from .counting import bundled_counter
+from .lru_cache import LruCache
 from .pool_levels import argument_line, heading_line
-from .recent import Recent
 
 if TYPE_CHECKING:
     from ..models import TokenCounter
@@ -49,8 +49,8 @@ class CallLines:
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-        self._lines: Recent[tuple[str | None, str, str], _Counted] = Recent(_KEPT)
-        self._headings: Recent[tuple[str, int], _Counted] = Recent(_KEPT)
+        self._lines: LruCache[tuple[str | None, str, str], _Counted] = LruCache(_KEPT)
+        self._headings: LruCache[tuple[str, int], _Counted] = LruCache(_KEPT)
 
     def of_tools(self, tools: Iterable[Tool], budget: int) -> Lines:
         """Those that fit, those that come first before the others.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..catalog import Tool
 from .detail import Detail
-from .recent import Recent
+from .lru_cache import LruCache
 
 if TYPE_CHECKING:
     from ..models import TokenCounter
@@ -16,7 +16,7 @@ _KEPT = 16_384
 """Entries kept: four levels of 4,096 tools."""
 
 
-class Form(NamedTuple):
+class RenderedTool(NamedTuple):
     """How one tool is written.
 
     Attributes:
@@ -28,7 +28,7 @@ class Form(NamedTuple):
     tool: Mapping[str, Any] | None = None
 
 
-class Entry(NamedTuple):
+class PoolEntry(NamedTuple):
     """One tool at one level of detail in one format.
 
     Attributes:
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 class WritesTools(Protocol):
     """What of a renderer is needed to write one tool."""
 
-    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool at a level of detail."""
         ...
 
@@ -65,9 +65,9 @@ class EntryWriter:
     def __init__(self, renderer: WritesTools, counter: TokenCounter) -> None:
         self._renderer = renderer
         self._counter = counter
-        self._written: Recent[tuple[str, str, Detail, str], Entry] = Recent(_KEPT)
+        self._written: LruCache[tuple[str, str, Detail, str], PoolEntry] = LruCache(_KEPT)
 
-    def write(self, tool: Tool, detail: Detail, summary: str) -> Entry:
+    def write(self, tool: Tool, detail: Detail, summary: str) -> PoolEntry:
         """A tool at a level of detail.
 
         Args:
@@ -78,6 +78,6 @@ class EntryWriter:
         key = tool.fingerprint, tool.id, detail, summary
         if known := self._written.get(key):
             return known
-        text, native = self._renderer.form(tool, detail, summary)
+        text, native = self._renderer.render_tool(tool, detail, summary)
         tokens = self._counter.count(f"{text}\n")
-        return self._written.put(key, Entry(tool.id, detail, text, native, tokens))
+        return self._written.put(key, PoolEntry(tool.id, detail, text, native, tokens))

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ..errors import RequestError
-from .entry import Entry
+from .entry import PoolEntry
 
-Batch = tuple[Entry, ...]
+Batch = tuple[PoolEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Layout:
         return "\n\n".join(part for part in (self.operator, self.pool) if part)
 
     @property
-    def promoted(self) -> Iterator[Entry]:
+    def promoted(self) -> Iterator[PoolEntry]:
         """All entries promoted, in order."""
         return (entry for batch in self.batches for entry in batch)
 
@@ -45,7 +45,7 @@ class Layout:
         """Tokens of all entries promoted."""
         return sum(entry.tokens for entry in self.promoted)
 
-    def promote(self, entries: Iterable[Entry]) -> Layout:
+    def promote(self, entries: Iterable[PoolEntry]) -> Layout:
         """With a batch after the others; what was there does not move.
 
         Raises:
@@ -59,6 +59,6 @@ class Layout:
             present.add(entry.tool_id)
         return replace(self, batches=(*self.batches, batch)) if batch else self
 
-    def rebuild(self, entries: Iterable[Entry]) -> Layout:
+    def rebuild(self, entries: Iterable[PoolEntry]) -> Layout:
         """With one batch in place of all; the prefix does not change."""
         return replace(self, batches=()).promote(entries)

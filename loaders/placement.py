@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..catalog import Tool
 from .detail import Detail
-from .entry import Entry, EntryWriter
+from .entry import EntryWriter, PoolEntry
 from .layout import Batch, Layout
 from .packing import Candidate, callable_level, pack
 from .pool_levels import PoolLevel
@@ -87,7 +87,7 @@ class Placer:
         told = sum(any(entry.tool is None for entry in batch) for batch in layout.batches)
         return layout.tokens + told * self._heading
 
-    def write(self, tool: Tool, detail: Detail) -> Entry:
+    def write(self, tool: Tool, detail: Detail) -> PoolEntry:
         """A tool at a level of detail."""
         summary = "" if detail is Detail.FULL else self._summaries.of(tool)
         return self._entries.write(tool, detail, summary)
@@ -161,7 +161,7 @@ class Placer:
             self.write(one.tool, details[one.tool.id]) for one in ranked if one.tool.id in details
         )
 
-    def _shown_well(self, fresh: Sequence[Wanted], batch: Collection[Entry]) -> bool:
+    def _shown_well(self, fresh: Sequence[Wanted], batch: Collection[PoolEntry]) -> bool:
         """Whether the first is shown in full, if it can be at all, and all can be called."""
         shown = {entry.tool_id: entry.detail for entry in batch}
         loaded = [one for one in fresh if one.loaded]

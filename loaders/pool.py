@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .counting import bundled_counter
+from .lru_cache import LruCache
 from .pool_levels import PoolLevel, ServerBlock, choose_levels, group, levels_to
-from .recent import Recent
 from .summaries import Summaries
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class PoolWriter:
         self.top = top
         self.summaries = summaries or Summaries()
         self._counter = counter or bundled_counter()
-        self._written: Recent[tuple[str, frozenset[str]], Pool] = Recent(_VERSIONS)
+        self._written: LruCache[tuple[str, frozenset[str]], Pool] = LruCache(_VERSIONS)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
         """The pool of a catalog, on the best levels its budget has room for; see `choose_levels`.

@@ -10,11 +10,11 @@ from typing import Any
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
 from .counting import bundled_count, bundled_counter
+from .definition_cost import costs_at_most
 from .detail import Detail
 from .entry import EntryWriter
 from .layout import Layout
 from .names import provider_name
-from .passing import costs_at_most
 from .placement import ABOVE, Placer, Wanted, by_need
 from .pool import Pool, PoolWriter
 from .pool_levels import PoolLevel

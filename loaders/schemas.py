@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..catalog import Tool
 from ..errors import SchemaError
-from .recent import Recent
+from .lru_cache import LruCache
 from .sources import MemorySource, SchemaSource
 
 TIMEOUT = 2.0
@@ -70,7 +70,7 @@ class SchemaLoader:
         self._source = source or MemorySource()
         self.timeout = timeout
         self._verify = verify
-        self._kept: Recent[str, Tool] = Recent(_KEPT)
+        self._kept: LruCache[str, Tool] = LruCache(_KEPT)
 
     def load(self, tools: Sequence[Tool]) -> Loaded:
         """The definitions of tools; blocks for at most the timeout.

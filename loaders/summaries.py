@@ -12,7 +12,7 @@ from ..catalog import Tool
 from ..catalog.fingerprint import canonical_json, digest
 from ..catalog.text_file import read_text_file
 from ..errors import SummaryError
-from .recent import Recent
+from .lru_cache import LruCache
 from .summary import bounded, summarize
 
 _KEPT = 16_384
@@ -54,7 +54,7 @@ class Summaries:
     def __init__(self, rows: Iterable[SummaryRow] = ()) -> None:
         self._by_fingerprint: dict[str, str] = {}
         self._by_id: dict[str, str] = {}
-        self._offline: Recent[str, str] = Recent(_KEPT)
+        self._offline: LruCache[str, str] = LruCache(_KEPT)
         for row in rows:
             if line := bounded(row.summary):
                 if row.fingerprint is None:

@@ -13,6 +13,7 @@ from ..catalog import Tool
 from ..catalog.text import Notes, clean_line
 from ..text import spaced
 from .counting import bundled_counter
+from .imperative import imperative
 from .prose import plain_sentences, without_filler
 from .verbs import SEEKING, base_form
 
@@ -33,24 +34,31 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _DANGLING = re.compile(
-    r"[\s,;:–—-]+(?:a|an|the|and|or|of|to|for|with|in|on|by|from|at|as|that|which|e\.g|its|their)?$",
+    r"[\s,;:–—-]+(?:(?:that is|given as|such as|a|an|the|and|or|of|to|for|with|in|on|by|from|at|as|"
+    r"that|which|e\.g|its|their)[\s,;:–—-]*)*$",
     re.IGNORECASE,
 )
-_SECOND_VERB = re.compile(r"^(and|or|and then) (\w+)")
 _JOINED = re.compile(r"\s(?:by|using|with|matching|given|filtered)\s")
+_TWO_CLAUSES = re.compile(r",|\s(?:and|or)\s+(?:\w+ly\s+)?(?:return|get|list|show|read)\b", re.I)
+"""A line of two clauses: "by" behind it would belong to the second one."""
 _GENERIC = frozenset(
-    """after api base before body account address auth branch config content context count cursor
-    data debug description direction dry end fields file force format from headers host id ids
-    include input json key language lang length limit locale max message method min mode model name
-    number offset options order output owner page params password path per port project query
-    random raw reason reasoning repo repository request results schema session size skip sort
-    source start string text timeout title to token top type uri url user username value verbose
-    version""".split()
+    """action after api base before body account address auth branch config content context count
+    cursor data debug description direction dry element end fields file force format from head
+    headers host id ids include input json key language lang latest length limit lines locale max
+    message method min mode model name number offset oldest options order output owner page params
+    password path per port project query random raw reason reasoning repo repository request results
+    schema session since size skip sort source start string tail target text timeout title to token
+    top type until uri url user username value verbose version""".split()
 )
 """Words of parameters most tools have; they tell none from another."""
 _SWITCHES = frozenset(
-    "allow are case exclude has include is max min no num omit only with without".split()
+    "additional allow are case contain contains ends equals exclude has ignore include inclusive "
+    "is matches max min no not num omit only starts with without".split()
 )
+_NAMES = frozenset(
+    "group issue label list order place plan project rank record schedule stage tag".split()
+)
+"""Verbs that name a value where they are a parameter; `contains` or `accept` says what to do."""
 
 
 def summarize(tool: Tool) -> str:
@@ -107,14 +115,10 @@ def _statement(description: str, name: str) -> str:
         first, _, rest = kept.partition(" ")
         if not rest and kept.isascii():  # a single word, where scripts have spaces
             continue
-        if base := base_form(first.strip(",:;")):
-            return f"{base} {_SECOND_VERB.sub(_as_base, rest, count=1)}"
+        if asked := imperative(kept):
+            return asked
         return f"{verb} {_lowered(kept)}" if (verb := _lacking(first, name)) else kept
     return ""
-
-
-def _as_base(found: re.Match[str]) -> str:
-    return f"{found[1]} {base_form(found[2]) or found[2]}"
 
 
 def _lacking(first: str, name: str) -> str | None:
@@ -141,7 +145,7 @@ def _with_parameters(line: str, tool: Tool) -> str:
     seeking = bool(words) and base_form(words[0]) in SEEKING
     if len(words) >= _WORDS - 4 or not (seeking or len(words) < _LEAST_WORDS):
         return line
-    if _JOINED.search(line) or not line.isascii():
+    if _JOINED.search(line) or _TWO_CLAUSES.search(line) or not line.isascii():
         return line
     said = {
         _stem(word) for word in spaced(f"{line} {tool.name} {tool.server or ''}").lower().split()
@@ -155,12 +159,16 @@ def _with_parameters(line: str, tool: Tool) -> str:
 
 def _telling(parameters: dict[str, Any], said: set[str]) -> list[str]:
     found: list[str] = []
-    for parameter in parameters:
+    for parameter, schema in parameters.items():
+        if isinstance(schema, dict) and schema.get("type") == "boolean":
+            continue
         words = [word.lower() for word in spaced(parameter[:40]).split()]
         meant = [word for word in words if _stem(word) not in _GENERIC and word not in _GENERIC]
         if not meant or any(_stem(word) in said for word in meant) or len(words) > 3:
             continue
-        if words[0] in _SWITCHES or (len(words) > 1 and base_form(words[0])):
+        if words[0] in _SWITCHES or len(words[0]) == 1:
+            continue
+        if words[0] not in _NAMES and base_form(words[0]):
             continue
         said.update(_stem(word) for word in meant)
         found.append(" ".join(words if words[-1] not in ("id", "ids", "name") else words[:-1]))
@@ -177,7 +185,7 @@ def _top_level(tool: Tool) -> dict[str, Any]:
         return {}
     required = schema.get("required")
     first = [n for n in required if n in properties] if isinstance(required, list) else []
-    return dict.fromkeys((*first, *properties))
+    return {name: properties[name] for name in (*first, *properties)}
 
 
 def _capital(text: str) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from .hub import ModelFiles
 from .layout import read_settings
-from .session import TextSession, fingerprint
+from .onnx_session import TextSession, fingerprint
 from .tokenization import encodable, load_tokenizer
 
 

@@ -3,7 +3,7 @@
 from .protocols import DenseIndex, Fusion, LexicalIndex, Retriever
 from .query import Query, Ranking
 from .run import CandidateScorer, Run, Strategy
-from .selection import Hit, Placement, Selection
+from .selection import Hit, Selection, StageResult
 from .strategy import Pipeline
 
 __all__ = [
@@ -13,11 +13,11 @@ __all__ = [
     "Hit",
     "LexicalIndex",
     "Pipeline",
-    "Placement",
     "Query",
     "Ranking",
     "Retriever",
     "Run",
     "Selection",
+    "StageResult",
     "Strategy",
 ]

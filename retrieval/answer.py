@@ -13,7 +13,7 @@ from .index import Index
 from .names import asked_name
 from .query import Query, Ranking, by_id
 from .run import Run
-from .selection import Hit, Placement
+from .selection import Hit, StageResult
 
 # Rows read beyond those asked for, to find some that the mask keeps out.
 _READ = 200
@@ -31,11 +31,11 @@ class First:
     exact: Sequence[int] = ()
     claimed: Sequence[int] = ()
 
-    def stages(self) -> Iterator[tuple[str, int, Placement]]:
+    def stages(self) -> Iterator[tuple[str, int, StageResult]]:
         """Stage name, row and placement of each."""
         for stage, rows in (("exact", self.exact), ("claim", self.claimed)):
             for place, row in enumerate(rows, 1):
-                yield stage, row, Placement(place, 1.0)
+                yield stage, row, StageResult(place, 1.0)
 
 
 def permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, rows: int) -> Ranking:

@@ -13,7 +13,7 @@ from .known_requests import KnownRequests
 from .query import Ranking, by_id
 from .refusal import Refusal
 from .run import Run
-from .selection import Placement
+from .selection import StageResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Explanation:
     k: int
     rank: int | None
     offered: bool
-    stages: Mapping[str, Placement | None]
+    stages: Mapping[str, StageResult | None]
     reason: str
     refusal: Refusal | None = None
     requests: KnownRequests | None = None
@@ -88,14 +88,14 @@ def explain(
         tier: the tier asked for, the one that ran, and why if they differ.
         refusal: why the request may not use the tool, if it may not.
     """
-    stages: dict[str, Placement | None] = dict(run.placements([row])[row])
+    stages: dict[str, StageResult | None] = dict(run.placements([row])[row])
     if refusal is None:
         for stage, retriever in run.retrievers.items():
             if stage in run.rankings and stage not in stages:
                 full = by_id(retriever.search(run.query, len(index.tools)), index.tools)
                 place = np.flatnonzero(full.rows == row)
                 stages[stage] = (
-                    Placement(int(place[0]) + 1, float(full.scores[place[0]]))
+                    StageResult(int(place[0]) + 1, float(full.scores[place[0]]))
                     if len(place)
                     else None
                 )
@@ -125,7 +125,7 @@ def _reason(
     run: Run,
     row: int,
     rank: int | None,
-    stages: Mapping[str, Placement | None],
+    stages: Mapping[str, StageResult | None],
     refusal: Refusal | None,
 ) -> str:
     if refusal is not None:

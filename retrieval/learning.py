@@ -16,7 +16,7 @@ from .fusion import LinearFusion
 from .held_out import DEPTH, Comparison, refusal, scores
 from .index import Index
 from .learned import Learned, Strengths, mapped, moved
-from .refine import Contests, Lessons, Usage
+from .refine import HardNegatives, Lessons, Usage
 from .run import Strategy
 from .usage import Event, Fold, families, folds
 
@@ -112,12 +112,12 @@ def learn(
     lexical = (index.lexical, weight) if index.lexical is not None and weight else None
     encoded = index.encoder.encode(texts, query=True)
     usage = Usage.gather(texts, encoded, relevant, index.vectors.values, family, lexical)
-    course = _Course(index, usage, Contests.of(usage), texts, family)
-    seen, unseen = course.measured(ranked)
+    run = _LearningRun(index, usage, HardNegatives.of(usage), texts, family)
+    seen, unseen = run.measured(ranked)
     reason = refusal(seen, unseen)
     everything = np.arange(len(texts))
-    strengths = course.strengths(everything)
-    learned = None if reason else course.learned(everything, strengths)
+    strengths = run.strengths(everything)
+    learned = None if reason else run.learned(everything, strengths)
     report = LearningReport(
         accepted=reason is None,
         reason=reason,
@@ -143,20 +143,20 @@ def _lexical_weight(strategy: Strategy) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Course:
+class _LearningRun:
     """Learning from any part of some events.
 
     Args:
         index: the tools.
         usage: the events.
-        contests: of all of them.
+        negatives: of all of them.
         texts: the requests.
         family: of each tool.
     """
 
     index: Index
     usage: Usage
-    contests: Contests
+    negatives: HardNegatives
     texts: Sequence[str]
     family: Sequence[str]
 
@@ -189,7 +189,7 @@ class _Course:
         held = 0
         for fold in islice(usable, _TRIALS):
             if held < _ENOUGH:
-                lessons = Lessons.of(self.usage, self.contests.among(fold.train))
+                lessons = Lessons.of(self.usage, self.negatives.among(fold.train))
                 trials.append(_Trial(self.usage, lessons, fold))
                 held += min(len(fold.seen), len(fold.unseen))
         if not trials:
@@ -207,7 +207,7 @@ class _Course:
         """What these events teach."""
         assert self.index.vectors is not None
         ids = [tool.id for tool in self.index.tools]
-        lessons = Lessons.of(self.usage, self.contests.among(events))
+        lessons = Lessons.of(self.usage, self.negatives.among(events))
         return lessons.learned(strengths, ids, self.index.vectors, len(events))
 
     def _folds(self, events: NDArray[np.int64], salt: str) -> Sequence[Fold]:

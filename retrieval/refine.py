@@ -108,7 +108,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Contests:
+class HardNegatives:
     """For every tool that served an event, the candidates that come nearest to it.
 
     Args:
@@ -122,8 +122,8 @@ class Contests:
     lexical: NDArray[np.float32]
 
     @classmethod
-    def of(cls, usage: Usage) -> Contests:
-        """The contests of all events."""
+    def of(cls, usage: Usage) -> HardNegatives:
+        """The negatives of all events."""
         pairs = np.array(
             [(event, row) for event, rows in enumerate(usage.relevant) for row in rows.tolist()],
             np.int64,
@@ -146,10 +146,10 @@ class Contests:
             lexical[place, 1 : 1 + len(best)] = added[best]
         return cls(pairs, choices, lexical)
 
-    def among(self, events: NDArray[np.int64]) -> Contests:
+    def among(self, events: NDArray[np.int64]) -> HardNegatives:
         """Those of some events."""
         kept = np.isin(self.pairs[:, 0], events)
-        return Contests(self.pairs[kept], self.choices[kept], self.lexical[kept])
+        return HardNegatives(self.pairs[kept], self.choices[kept], self.lexical[kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +169,15 @@ class Lessons:
     targets: NDArray[np.float32]
 
     @classmethod
-    def of(cls, usage: Usage, contests: Contests) -> Lessons:
-        """Learn from some events, at least one, by their contests.
+    def of(cls, usage: Usage, negatives: HardNegatives) -> Lessons:
+        """Learn from some events, at least one, by their negatives.
 
         A target is the mean of a tool's requests, less the way from the mean tool to the mean
         request: requests lie nearer to one another than to tools, and a tool moved by that way too
         would come nearer to every request.
         """
-        change = _train_map(usage, contests)
-        pairs = contests.pairs
+        change = _train_map(usage, negatives)
+        pairs = negatives.pairs
         rows, place, counts = np.unique(pairs[:, 1], return_inverse=True, return_counts=True)
         sums = np.zeros((len(rows), usage.base.shape[1]), np.float32)
         np.add.at(sums, place, usage.queries[pairs[:, 0]])
@@ -209,14 +209,14 @@ class Lessons:
         )
 
 
-def _train_map(usage: Usage, contests: Contests) -> NDArray[np.float32]:
+def _train_map(usage: Usage, negatives: HardNegatives) -> NDArray[np.float32]:
     """A linear change of tool vectors under which requests choose the tools that served them.
 
     Softmax of (request . (v + map v) + lexical) / temperature over the tool and its rivals,
     a few passes from map = 0: few events make few and small steps, so that they change little.
     """
     dim = usage.base.shape[1]
-    pairs, choices, lexical = contests.pairs, contests.choices, contests.lexical
+    pairs, choices, lexical = negatives.pairs, negatives.choices, negatives.lexical
     change = np.zeros((dim, dim), np.float32)
     mean, square = np.zeros_like(change), np.zeros_like(change)
     draw = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from ..catalog import Tool
 from ..errors import ConfigError, ModelError, RequestError
 from .protocols import Fusion, Retriever
 from .query import Query, Ranking, by_id
-from .selection import Placement
+from .selection import StageResult
 
 LONGEST_MS = 1_000_000_000
 """Milliseconds that a budget may have at most: eleven days."""
@@ -162,16 +162,16 @@ class Run:
             np.concatenate([scored.scores, ranking.scores[count:]]),
         )
 
-    def placements(self, rows: Sequence[int]) -> dict[int, dict[str, Placement]]:
+    def placements(self, rows: Sequence[int]) -> dict[int, dict[str, StageResult]]:
         """For each row, where every stage that saw it placed it."""
-        found: dict[int, dict[str, Placement]] = {row: {} for row in rows}
+        found: dict[int, dict[str, StageResult]] = {row: {} for row in rows}
         for stage, ranking in self.rankings.items():
             ranked = ranking.rows.tolist()
             scores = ranking.scores.tolist()
             places = dict(zip(ranked, range(len(ranked)), strict=True))
             for row, stages in found.items():
                 if (place := places.get(row)) is not None:
-                    stages[stage] = Placement(place + 1, scores[place])
+                    stages[stage] = StageResult(place + 1, scores[place])
         return found
 
     def _search(self, retriever: Retriever, depth: int) -> Ranking:

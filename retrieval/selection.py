@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from ..catalog import Tool
 from .refusal import Denials
 
 
-class Placement(NamedTuple):
+class StageResult(NamedTuple):
     """Where a stage placed a tool.
 
     Args:
@@ -40,7 +40,7 @@ class Hit(NamedTuple):
     tool: Tool
     rank: int
     score: float
-    stages: Mapping[str, Placement]
+    stages: Mapping[str, StageResult]
     requests: tuple[str, ...] = ()
 
     @property
@@ -127,6 +127,13 @@ class Selection:
 
     def __len__(self) -> int:
         return len(self.hits)
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
 
     @property
     def ids(self) -> tuple[str, ...]:

@@ -36,16 +36,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock, Timeout
 
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
-from ..models import TokenTable, TokenVectors
 from .index import Index
 from .learned import Learned
 from .protocols import LexicalIndex
 from .request_vectors import RequestVectors
+from .saved_vectors import read_vectors, write_vectors
 from .vectors import Vectors
 
 FORMAT = 4
@@ -56,7 +55,6 @@ _LOCK_SECONDS = 30.0
 _READ_ATTEMPTS = 5
 _SCREENING = "screening.json"
 QUARANTINE = "quarantine.json"
-_TOKEN_ARRAYS = ("vectors", "weights", "starts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,15 +263,7 @@ def _write(
             json.dumps(tool.to_saved(), ensure_ascii=False) + "\n" for tool in index.catalog
         )
     if index.dense is not None:
-        vectors = index.dense.vectors
-        np.save(version / "vectors.npy", vectors.values)
-        keys = np.frombuffer(b"".join(vectors.keys), np.uint8).reshape(-1, 16)
-        np.save(version / "keys.npy", keys)
-        if vectors.tokens is not None:
-            tokens = TokenTable.of(vectors.tokens).whole()
-            (version / "tokens").mkdir()
-            for name in _TOKEN_ARRAYS:
-                np.save(version / "tokens" / f"{name}.npy", getattr(tokens, name))
+        write_vectors(version, index.dense.vectors)
         (version / "dense").mkdir()
         index.dense.index.save(version / "dense")
     if screening is not None:
@@ -307,23 +297,6 @@ def _write(
     for path in version.rglob("*"):
         _flush(path)
     _flush(version)
-
-
-def _tokens(folder: Path, rows: int) -> TokenVectors | None:
-    if not folder.is_dir():
-        return None
-    vectors, weights, starts = (
-        np.load(folder / f"{name}.npy", mmap_mode="r") for name in _TOKEN_ARRAYS
-    )
-    if not (
-        (starts.shape, starts.dtype) == ((rows + 1,), np.int64)
-        and starts[0] == 0
-        and (np.diff(starts) > 0).all()
-        and (vectors.ndim, vectors.dtype) == (2, np.int8)
-        and weights.shape == (len(vectors),) == (starts[-1],)
-    ):
-        raise ValueError("tokens: vectors, weights and starts do not belong together")
-    return TokenVectors(vectors, weights, np.asarray(starts))
 
 
 def _flush(path: Path) -> None:
@@ -360,12 +333,7 @@ def _read_version(version: Path) -> Saved:
             )
         vectors = None
         if manifest["model"] is not None:
-            values = np.load(version / "vectors.npy", mmap_mode="r")
-            keys = np.load(version / "keys.npy")
-            tokens = _tokens(version / "tokens", len(values))
-            vectors = Vectors(
-                values, tuple(key.tobytes() for key in keys), manifest["model"], tokens
-            )
+            vectors = read_vectors(version, manifest["model"])
         learned, screening = version / "learned", version / _SCREENING
         requests = version / "requests"
         return Saved(

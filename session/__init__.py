@@ -8,7 +8,6 @@ from .event import CallEvent, Event, PromptEvent, TurnEvent
 from .event_log import JsonLines, read_events
 from .events import EventSink, Recorder
 from .session import Session
-from .telemetry import OpenTelemetry
 from .turn import Turn
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "EventSink",
     "JsonLines",
     "Message",
-    "OpenTelemetry",
     "PromptEvent",
     "Recorder",
     "Session",

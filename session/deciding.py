@@ -11,9 +11,9 @@ from ..config import SessionConfig
 from ..retrieval import Hit, Selection
 from ..text import terms
 from ..view import View
-from .closing import asks_nothing
 from .conversation import Conversation
 from .finding import Found, find
+from .no_request import asks_nothing
 from .prompting import SessionPrompt
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..catalog.text import Notes, clean_line
 from ..retrieval import Hit
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 #: Candidates an event names, best first.
 CANDIDATES = 20
+#: Fields of a turn's event that are no keys of their own in its JSON form, and decimals of others.
+_APART = frozenset(("place", "refusals", "content"))
+_DIGITS = {"context": 3, "fits": 4, "timings": 3}
 #: Characters of a name that a model made up.
 _ASKED = 200
 
@@ -203,36 +206,14 @@ class TurnEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        told = {
-            "kind": self.kind,
-            **self.place.to_dict(),
-            "query": self.query,
-            "called": self.called,
-            "ok": self.ok,
-            "searches": self.searches,
-            "intents": self.intents,
-            "context": _short(self.context, 3),
-            "tier": self.tier,
-            "tier_asked": self.tier_asked,
-            "tier_reason": self.tier_reason,
-            "catalog": self.catalog,
-            "candidates": [{"id": one, "score": _short(score)} for one, score in self.candidates],
-            "offered": list(self.offered),
-            "denied": {
-                "count": self.denied,
-                "nearest": [denied.to_dict() for denied in self.refusals],
-            },
-            "added": list(self.added),
-            "active": list(self.active),
-            "left": [denied.to_dict() for denied in self.left],
-            "changed": list(self.changed),
-            "abstained": self.abstained,
-            "reason": self.reason,
-            "fits": _short(self.fits, 4),
-            "cut": self.cut,
-            "tokens": self.tokens,
-            "timings": {stage: _short(ms, 3) for stage, ms in self.timings.items()},
-            "warnings": {tool_id: list(codes) for tool_id, codes in self.warnings.items()},
+        told = {"kind": self.kind, **self.place.to_dict()}
+        for one in fields(self):
+            if one.name not in _APART:
+                told[one.name] = _plain(getattr(self, one.name), _DIGITS.get(one.name, 6))
+        told["candidates"] = [{"id": one, "score": _short(score)} for one, score in self.candidates]
+        told["denied"] = {
+            "count": self.denied,
+            "nearest": [denied.to_dict() for denied in self.refusals],
         }
         return told if self.content is None else told | {"content": dict(self.content)}
 
@@ -350,20 +331,18 @@ class PromptEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return {
-            "kind": self.kind,
-            **self.place.to_dict(),
-            "phase1_tokens": self.phase1_tokens,
-            "phase2_tokens": self.phase2_tokens,
-            "changed_bytes": self.changed_bytes,
-            "rebuilt": self.rebuilt,
-            "details": dict(self.details),
-            "missing": dict(self.missing),
-            "left_out": list(self.left_out),
-        }
+        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "place"}
+        return {"kind": self.kind, **self.place.to_dict(), **_plain(told, 6)}
 
 
-Event = TurnEvent | CallEvent | PromptEvent
+class Event(Protocol):
+    """Anything that is recorded: a decision of a session, or what a gateway did."""
+
+    kind: ClassVar[str]
+
+    @property
+    def place(self) -> Place: ...  # noqa: D102
+    def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
 
 
 def _texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
@@ -386,3 +365,14 @@ def _visible(name: str) -> str:
 def _short(value: float | None, digits: int = 6) -> float | None:
     """A number as JSON has it: rounded, and none where it is infinite or not a number."""
     return None if value is None or not math.isfinite(value) else round(value, digits)
+
+
+def _plain(value: Any, digits: int) -> Any:
+    """A field in its JSON form; numbers in it are rounded."""
+    if isinstance(value, Denied):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _plain(item, digits) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(item, digits) for item in value]
+    return _short(value, digits) if isinstance(value, float) else value

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..retrieval import Hit, Placement, Selection
-from .board import Board, Scores
+from ..retrieval import Hit, Selection, StageResult
 from .conversation import context_weight
 from .intents import clauses
+from .score_board import ScoreBoard, Scores
 
 if TYPE_CHECKING:
     from ..view import View
@@ -87,7 +87,7 @@ def find(
     searching = perf_counter()
     selections = view.search_many(queries, tier=tier, k=depth)
     searched = perf_counter()
-    board = Board(selections, depth)
+    board = ScoreBoard(selections, depth)
     whole, weight = board.scores[0], 0.0
     if first_part > 1:
         alone, within = board.scores[0], board.scores[1]
@@ -122,7 +122,7 @@ def find(
 
 
 def _hits(
-    board: Board,
+    board: ScoreBoard,
     ranking: Scores,
     whole: Scores,
     sources: Sequence[Selection],
@@ -144,6 +144,6 @@ def _hits(
     hits = []
     for rank, tool_id in enumerate(ordered[:most], 1):
         hit, place = listed[tool_id], board.places[tool_id]
-        stages = {**hit.stages, STAGE: Placement(rank, credit[place])}
+        stages = {**hit.stages, STAGE: StageResult(rank, credit[place])}
         hits.append(Hit(hit.tool, rank, scores[place], stages))
     return tuple(hits)

@@ -37,8 +37,15 @@ def read_saved(values: Mapping[str, Any]) -> SavedSession:
     Raises:
         RequestError: it is damaged or of another version.
     """
-    if not isinstance(values, Mapping) or values.get("version") != VERSION:
-        raise RequestError(f"saved session: not one of version {VERSION}, as `Session.save` gives")
+    if not isinstance(values, Mapping):
+        raise RequestError(
+            f"saved session: a mapping, as `Session.save` gives, not {type(values).__name__}; "
+            "use: engine.resume(saved)"
+        )
+    if values.get("version") != VERSION:
+        raise RequestError(
+            f"saved session: version {values.get('version')!r:.20}, and only {VERSION} can be read"
+        )
     try:
         allowed, shown = values["allowed"], values["prompt"]
         return SavedSession(

@@ -29,6 +29,16 @@ _QUERIES = [
     {"query": "which invoices are overdue?", "relevant": ["billing/list_invoices"]},
     {"query": "who gets invoices from us?", "relevant": ["billing/list_customers"]},
 ]
+#: Answers a prompt for queries with JSON, any other with a line.
+_MODEL = """#!/bin/sh
+if grep -q JSON; then
+  echo '[{"number": 1, "requests": ["who owes us money?"]},
+         {"number": 2, "requests": ["who do we send bills to?"]},
+         {"number": 3, "requests": ["throw the unfinished bill away"]}]'
+else
+  echo 'Works on invoices'
+fi
+"""
 
 
 def commands(page: Path) -> Iterator[list[str]]:
@@ -64,7 +74,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     by_hand = {"billing/delete_draft": "Throw a draft away"}
     (work / "by-hand.json").write_text(json.dumps(by_hand), encoding="utf-8")
     model = programs / "llm"
-    model.write_text("#!/bin/sh\ncat > /dev/null\necho 'Works on invoices'\n", encoding="utf-8")
+    model.write_text(_MODEL, encoding="utf-8")
     model.chmod(0o755)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", str(programs), prepend=":")

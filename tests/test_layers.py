@@ -31,6 +31,7 @@ LAYERS = (
     ("demo",),
     ("gateway", "integrations"),
     ("evals",),
+    ("evals.lab",),
     ("models.training",),
     ("cli",),
 )

@@ -41,7 +41,7 @@ _SECTIONS = {
 }
 _GATEWAY = {"": GatewaySettings, "profiles.NAME": ProfileSettings}
 #: Commands of the page about the gateway, and of the page about measuring; others are on the first.
-_GATEWAY_COMMANDS = {"serve", "import", "install", "logs", "stats", "auth"}
+_GATEWAY_COMMANDS = {"serve", "import", "install", "logs", "stats", "secret", "auth"}
 _MEASURING = {"eval", "calibrate", "learn", "lab", "demo"}
 
 

@@ -43,5 +43,5 @@ def test_the_loop_takes_few_lines_and_few_imports() -> None:
 
 
 def test_the_benchmarks_arm_uses_the_public_objects_only() -> None:
-    source = (ROOT / "evals" / "attention" / "two_phase.py").read_text(encoding="utf-8")
-    assert not re.search(r"from \.\.\.(loaders|gating|decision|retrieval)", source)
+    source = (ROOT / "evals" / "lab" / "attention" / "two_phase.py").read_text(encoding="utf-8")
+    assert not re.search(r"from \.\.\.\.(loaders|gating|decision|retrieval)", source)

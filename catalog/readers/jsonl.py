@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object
+from .protocol import Document, Entry, fields_of, first_object, refuse_other_schema
 
 
 class RowReader:
@@ -42,4 +42,6 @@ class RowReader:
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a row."""
-        return Tool.from_dict(fields_of(entry) | {"server": entry.server})
+        value = fields_of(entry)
+        refuse_other_schema(value, "input_schema", ("input_schema",))
+        return Tool.from_dict(value | {"server": entry.server})

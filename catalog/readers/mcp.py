@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object
+from .protocol import Document, Entry, fields_of, first_object, refuse_other_schema
 
 _SPELLINGS = {
     "input_schema": ("inputSchema", "input_schema"),
@@ -25,12 +25,12 @@ class McpReader:
     name = "mcp"
 
     def recognises(self, value: Any) -> bool:
-        """Anything with a list of tools inside, or a list of objects that have names."""
+        """Anything with a list of tools inside, a tool, or a list of objects that have names."""
         if isinstance(value, list):
             first = first_object(value)
             return not value or "name" in first or _holds_tools(first)
         return isinstance(value, dict) and (
-            "name" in value or _holds_tools(value) or _is_map(value)
+            _is_tool(value) or _holds_tools(value) or _is_map(value)
         )
 
     def entries(self, document: Document) -> Iterator[Entry]:
@@ -59,12 +59,19 @@ class McpReader:
     def tool(self, entry: Entry) -> Tool:
         """The tool of an MCP definition."""
         value = fields_of(entry)
+        refuse_other_schema(value, "inputSchema", _SPELLINGS["input_schema"])
         row = {key: value.get(key) for key in ("title", "description", "annotations", "tags")}
         for field, spellings in _SPELLINGS.items():
             row[field] = next((value[key] for key in spellings if value.get(key) is not None), None)
         if "name" in value:
             row["name"] = value["name"]
         return Tool.from_dict(row | {"server": entry.server})
+
+
+def _is_tool(value: dict[str, Any]) -> bool:
+    """Whether it is one tool: a name alone is not enough, as `package.json` also has one."""
+    spellings = _SPELLINGS["input_schema"]
+    return "name" in value and any(isinstance(value.get(key), dict) for key in spellings)
 
 
 def _holds_tools(value: dict[str, Any]) -> bool:

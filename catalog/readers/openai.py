@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object, shown
+from .protocol import Document, Entry, fields_of, first_object, refuse_other_schema, shown
 
 _LISTS = ("tools", "functions")
 
@@ -54,6 +54,7 @@ class OpenAiReader:
         if not isinstance(function, dict):
             got = type(function).__name__
             raise ToolError(field="function", reason=f"must be an object, got {got}")
+        refuse_other_schema(function, "parameters", ("parameters",))
         row = {"description": function.get("description"), "server": entry.server}
         if "name" in function:
             row["name"] = function["name"]

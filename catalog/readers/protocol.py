@@ -11,6 +11,9 @@ from ...errors import ToolError
 from ..text import NAME_LIMIT, Notes, clean_line
 from ..tool import Tool
 
+_SCHEMA_KEYS = {"inputSchema": "mcp", "input_schema": "anthropic", "parameters": "openai"}
+"""Key under which a definition has its arguments, and the format that it is the key of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -118,6 +121,29 @@ def fields_of(entry: Entry) -> dict[str, Any]:
         kind = type(entry.value).__name__
         raise ToolError(field="definition", reason=f"must be an object, got {kind}")
     return entry.value
+
+
+def refuse_other_schema(value: dict[str, Any], field: str, own: tuple[str, ...]) -> None:
+    """Refuse a definition whose arguments stand under the key of another format.
+
+    Args:
+        value: the definition.
+        field: key that this format uses, for the message.
+        own: all spellings of that key.
+
+    Raises:
+        ToolError: it has another format's key and none of its own; names the format to use.
+    """
+    if any(value.get(key) is not None for key in own):
+        return
+    for key, name in _SCHEMA_KEYS.items():
+        if key not in own and isinstance(value.get(key), dict):
+            tool = value.get("name")
+            raise ToolError(
+                field=field,
+                reason=f"is missing, but there is {key!r}: use format {name}, or auto",
+                tool=tool if isinstance(tool, str) else None,
+            )
 
 
 def folded(server: str) -> str:

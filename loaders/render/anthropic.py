@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from ...catalog import Tool
 from ..detail import Detail
-from ..entry import Form
+from ..entry import RenderedTool
 from ..layout import Layout
 from ..names import ANTHROPIC_LENGTH
-from .renderer import Rendered, batch_texts, callable_form, definitions, in_use, tools_of
+from .renderer import Rendered, batch_texts, callable_tool, definitions, in_use, tools_of
 
 BREAKPOINT: Mapping[str, str] = {"type": "ephemeral"}
 """The value of `cache_control` that marks the end of what is to be cached."""
@@ -26,9 +26,9 @@ class AnthropicTools:
 
     name_length: ClassVar[int | None] = ANTHROPIC_LENGTH
 
-    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool where it can be called with it, else a line of text."""
-        return callable_form(tool, detail, summary, ANTHROPIC_LENGTH, self.tool)
+        return callable_tool(tool, detail, summary, ANTHROPIC_LENGTH, self.tool)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A tool."""

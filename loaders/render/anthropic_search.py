@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ...catalog import Tool
 from ..detail import Detail
-from ..entry import Entry, Form
+from ..entry import PoolEntry, RenderedTool
 from ..layout import Batch, Layout
 from ..names import ANTHROPIC_LENGTH
 from .anthropic import BREAKPOINT, AnthropicTools
@@ -38,12 +38,12 @@ class AnthropicToolSearch:
 
     def __init__(self) -> None:
         self._tools = AnthropicTools()
-        text, tool = self._tools.form(SEARCH_TOOL, Detail.FULL, "")
-        self._search_tool = Entry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
+        text, tool = self._tools.render_tool(SEARCH_TOOL, Detail.FULL, "")
+        self._search_tool = PoolEntry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
 
-    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool where it can be called with it, else a line of text."""
-        return self._tools.form(tool, detail, summary)
+        return self._tools.render_tool(tool, detail, summary)
 
     def message(self, text: str) -> dict[str, Any]:
         """A message that tells about tools."""

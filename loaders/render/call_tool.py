@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
 from ..detail import Detail
-from ..entry import Form
+from ..entry import RenderedTool
 from ..layout import Layout
 from .anthropic import BREAKPOINT, AnthropicTools
 from .openai import OpenAITools
@@ -44,7 +44,7 @@ class CallTool:
         self._definition = dump(self._tool)
         self._marked = isinstance(provider, AnthropicTools)
 
-    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A line of text at every level."""
         return line(tool, detail, summary)
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from ...catalog import Tool
 from ..detail import Detail
-from ..entry import Form
+from ..entry import RenderedTool
 from ..layout import Layout
 from ..names import OPENAI_LENGTH
-from .renderer import Rendered, batch_texts, callable_form, definitions, in_use, tools_of
+from .renderer import Rendered, batch_texts, callable_tool, definitions, in_use, tools_of
 
 
 class OpenAITools:
@@ -22,9 +22,9 @@ class OpenAITools:
 
     name_length: ClassVar[int | None] = OPENAI_LENGTH
 
-    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A function tool where it can be called with it, else a line of text."""
-        return callable_form(tool, detail, summary, OPENAI_LENGTH, self.tool)
+        return callable_tool(tool, detail, summary, OPENAI_LENGTH, self.tool)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         """A function tool."""

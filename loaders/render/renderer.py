@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 from ...catalog import Tool
 from ...catalog.short import without_prose
 from ..detail import Detail, definition_text, describe
-from ..entry import Entry, Form
+from ..entry import PoolEntry, RenderedTool
 from ..layout import Batch, Layout
 from ..names import provider_name
 
@@ -52,7 +52,7 @@ class Renderer(Protocol):
     name_length: ClassVar[int | None]
     """Characters of a tool's name that the provider allows; None where ids are written as such."""
 
-    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool at a level of detail, as it is counted and as the provider takes it."""
         ...
 
@@ -65,18 +65,18 @@ class Renderer(Protocol):
         ...
 
 
-def line(tool: Tool, detail: Detail, summary: str) -> Form:
+def line(tool: Tool, detail: Detail, summary: str) -> RenderedTool:
     """A tool as a line of text."""
-    return Form(describe(tool, detail, summary))
+    return RenderedTool(describe(tool, detail, summary))
 
 
-def callable_form(
+def callable_tool(
     tool: Tool,
     detail: Detail,
     summary: str,
     length: int,
     shape: Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]],
-) -> Form:
+) -> RenderedTool:
     """A provider's tool where the level lets it be called, else a line of text.
 
     Args:
@@ -92,21 +92,23 @@ def callable_form(
     full = detail is Detail.FULL
     schema = tool.input_schema if full else without_prose(tool.input_schema)
     description = tool.description if full else summary
-    return Form(definition_text(name, description, schema), shape(name, description, schema))
+    return RenderedTool(
+        definition_text(name, description, schema), shape(name, description, schema)
+    )
 
 
-def lines(entries: Iterable[Entry]) -> str:
+def lines(entries: Iterable[PoolEntry]) -> str:
     """Entries as the text of a message; "" for none."""
     texts = [entry.text for entry in entries if entry.tool is None]
     return f"{HEADING}{chr(10).join(texts)}\n" if texts else ""
 
 
-def tools_of(entries: Iterable[Entry]) -> list[Mapping[str, Any]]:
+def tools_of(entries: Iterable[PoolEntry]) -> list[Mapping[str, Any]]:
     """The provider's objects of those entries that have one."""
     return [entry.tool for entry in entries if entry.tool is not None]
 
 
-def definitions(entries: Iterable[Entry]) -> list[str]:
+def definitions(entries: Iterable[PoolEntry]) -> list[str]:
     """The same as text: what the model reads, whatever the provider's shape."""
     return [entry.text for entry in entries if entry.tool is not None]
 

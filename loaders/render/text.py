@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from ...catalog import Tool
 from ..detail import Detail
-from ..entry import Form
+from ..entry import RenderedTool
 from ..layout import Layout
 from .renderer import Rendered, batch_texts, in_use, line, resident_text
 
@@ -16,7 +16,7 @@ class PlainText:
 
     name_length: ClassVar[int | None] = None
 
-    def form(self, tool: Tool, detail: Detail, summary: str) -> Form:
+    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A line of text at every level."""
         return line(tool, detail, summary)
 

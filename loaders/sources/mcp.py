@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from ...catalog import Tool, read_tools
+from ...catalog.listing import ListsTools, list_definitions
 from ...errors import SchemaError
-
-_PAGES = 200
-"""Pages of `tools/list` that are read; a server whose pages never end is cut off there."""
-
-
-class ListsTools(Protocol):
-    """What is needed of an MCP client: `ClientSession` of the MCP SDK has it."""
-
-    async def list_tools(self, *, cursor: str | None = None) -> Any:
-        """A page of `tools/list`: `tools` and, if more follow, `nextCursor` or `next_cursor`."""
-        ...
 
 
 class McpSource:
@@ -72,28 +62,10 @@ class McpSource:
         return found if found.id == tool.id else found.with_id(tool.id)
 
     async def _list(self) -> Mapping[str, Tool]:
-        tools: dict[str, Tool] = {}
-        cursor: str | None = None
-        for _ in range(_PAGES):
-            page = await self._client.list_tools(cursor=cursor)
-            rows = [_plain(row) for row in _field(page, "tools") or ()]
-            read = read_tools({"tools": rows}, format="mcp", server=self._server, strict=False)
-            tools.update((tool.name, tool) for tool in read.tools)
-            cursor = _field(page, "nextCursor") or _field(page, "next_cursor")
-            if not cursor:
-                break
-        return tools
+        rows = await list_definitions(self._client)
+        read = read_tools({"tools": rows}, format="mcp", server=self._server, strict=False)
+        return {tool.name: tool for tool in read.tools}
 
 
 def _succeeded(task: asyncio.Task[Any]) -> bool:
     return not task.cancelled() and task.exception() is None
-
-
-def _field(page: Any, name: str) -> Any:
-    return page.get(name) if isinstance(page, Mapping) else getattr(page, name, None)
-
-
-def _plain(row: Any) -> Any:
-    """An entry of the listing as JSON, in the spelling of the protocol."""
-    dump = getattr(row, "model_dump", None)
-    return dump(mode="json", by_alias=True, exclude_none=True) if dump else row

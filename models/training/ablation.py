@@ -3,10 +3,10 @@
 ::
 
     python -m shortlist.models.training.ablation --data DATA/train --evaluation DATA/eval \
-        --start FOLDER/all-MiniLM-L6-v2 --out runs/ablation --seed 0 --seed 1
+        --start STOCK --out runs/ablation --seed 0 --seed 1
 
 Figures of the encoder alone as it is trained (bfloat16), no fusion. The record is
-`evals/results/ablation.json`; a run that was interrupted goes on where it stopped.
+`evals/lab/results/ablation.json`; a run that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from rich import print as show
 
 from ...errors import EvaluationError
 from ...evals import xlam
-from ...evals.record import RESULTS, Cell, Record, Table, provenance, write_record
+from ...evals.lab.record import RESULTS, Record, provenance, write_record
+from ...evals.table import Cell, Table
 from ...evals.xlam_rows import stream_rows
 from .batches import Mixture
 from .data import Request, TrainingData, hold_out, read_tool, read_training_data

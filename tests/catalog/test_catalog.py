@@ -103,8 +103,8 @@ def test_thousands_of_namesakes_take_linear_time() -> None:
 
 
 def test_only_tools_make_a_catalog() -> None:
-    with pytest.raises(CatalogError, match="got dict"):
-        Catalog([{"name": "a"}])  # type: ignore[list-item]
+    with pytest.raises(CatalogError, match="got int"):
+        Catalog([1])  # type: ignore[list-item]
 
 
 def test_a_server_is_replaced_where_it_stood() -> None:

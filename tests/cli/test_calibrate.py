@@ -23,7 +23,7 @@ def files(index, tmp_path):
 
 def test_gates_of_ones_own(run_json, index, files, tmp_path):
     served, none = files
-    out = tmp_path / "gates.json"
+    out = tmp_path / "calibration.json"
     told = run_json(
         *("calibrate", served, "--no-tool", none, "--index", index, "--tier", "hybrid"),
         *("--lost", 0.05, "--alpha", 0.1, "--out", out),
@@ -36,25 +36,24 @@ def test_gates_of_ones_own(run_json, index, files, tmp_path):
     assert figures["kept"] > 0.8
     assert figures["offered"] < 5
     assert figures["abstained"] > 0.5
-    assert len(figures["sweep"]) == 21
     engine, decider = Engine.open(index), Decider.load(out)
-    assert set(decider.gates) == {"hybrid"}
-    assert decider.gates["hybrid"].alpha == 0.1
+    assert set(decider.tiers) == {"hybrid"}
+    assert decider.tiers["hybrid"].alpha == 0.1
     assert decider.decide(engine.search("good morning, how are you", k=20)).abstained
 
 
 def test_the_tables_name_cost_and_gain(run, index, files, tmp_path):
     told = run(
         *("calibrate", files[0], "--index", index, "--tier", "lexical"),
-        *("--out", tmp_path / "gates.json"),
+        *("--out", tmp_path / "calibration.json"),
     )
-    assert "held-out requests" in told.stdout
+    assert "Held-out requests" in told.stdout
     assert "abstained" in told.stdout
     assert "60 requests asked again without the servers" in told.stderr
 
 
 def test_wrong_tiers_and_files_are_refused(run, index, files, tmp_path):
-    out = tmp_path / "gates.json"
+    out = tmp_path / "calibration.json"
     told = run("calibrate", files[0], "--index", index, "--tier", "no", "--out", out, code=2)
     assert "there are lexical, embed, hybrid, rerank" in " ".join(told.stderr.split())
     told = run("calibrate", files[1], "--index", index, "--out", out, code=1)
@@ -62,13 +61,13 @@ def test_wrong_tiers_and_files_are_refused(run, index, files, tmp_path):
     assert not out.exists()
 
 
-def test_the_bundled_gates_are_measured_as_they_are(run, run_json, index, files):
+def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
     served, none = files
-    arguments = ("calibrate", served, "--no-tool", none, "--index", index, "--check")
+    arguments = ("lab", "check-decision", served, "--no-tool", none, "--index", index)
     told = run_json(*arguments, "--tier", "hybrid", "--tier", "rerank")
     assert set(told) == {"hybrid", "rerank"}
     assert told["hybrid"]["served"] == 60
-    assert [row["alpha"] for row in told["hybrid"]["promises"]][-1] is None
-    assert "cuts made on one half" in run(*arguments, "--tier", "hybrid").stdout
+    assert [row["alpha"] for row in told["hybrid"]["cuts"]][-1] is None
+    assert "Cuts fitted on one half" in run(*arguments, "--tier", "hybrid").stdout
     told = run("calibrate", served, "--index", index, code=2)
-    assert "either --out FILE or --check" in " ".join(told.stderr.split())
+    assert "--out" in " ".join(told.stderr.split())

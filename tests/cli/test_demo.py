@@ -60,5 +60,5 @@ def test_it_fits_the_terminal(run, index, monkeypatch, width):
     for request in demo.load_requests():
         assert request.query in text
     assert sum(line.startswith("    hybrid ") for line in lines) == 12
-    assert "The tools tax, before" in text
+    assert "Tokens of all definitions, every turn" in text
     assert "measured: search tool + what hybrid offered" in text

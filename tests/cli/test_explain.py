@@ -37,7 +37,19 @@ def test_a_tool_that_may_not_be_used(run, index):
     assert "not admitted" in run(*arguments, "--allow", "slack/post_message").stdout
 
 
-@pytest.mark.parametrize("tool", ["slack/schedule_mesage", "schedule_message"])
+def test_a_bare_name_is_enough_where_one_tool_has_it(run_json, index):
+    found = run_json("explain", QUERY, "schedule_message", "--index", index)
+    assert found == run_json("explain", QUERY, "slack/schedule_message", "--index", index)
+    assert found["tool"] == "slack/schedule_message"
+
+
+def test_a_bare_name_does_not_tell_whose_denied_tool_it_is(run_json, index):
+    allow = ("--allow", "github/*")
+    found = run_json("explain", QUERY, "schedule_message", "--index", index, *allow)
+    assert found["tool"] == found["refusal"]["tool"] == "schedule_message"
+
+
+@pytest.mark.parametrize("tool", ["slack/schedule_mesage", "schedule_mesage"])
 def test_an_unknown_tool_is_an_error_that_names_the_nearest(run, index, tool):
     result = run("explain", QUERY, tool, "--index", index, code=1)
     assert "slack/schedule_message" in result.stderr

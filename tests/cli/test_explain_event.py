@@ -57,6 +57,7 @@ def log(tmp_path):
 def test_a_turn_in_words(run, log):
     text = run("explain", "--event", log, "--turn", "s1/2").stdout
     lines = text.splitlines()
+    text = " ".join(text.split())
     assert lines[0].startswith("turn s1/2 at 20")
     assert "2 tools offered: the first 2; nothing cuts" in lines
     assert "left: mail/send_message (scope): needs the scope 'mail:send'" in text

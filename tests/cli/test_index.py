@@ -57,7 +57,7 @@ def test_lenient_keeps_the_good_ones_and_names_the_bad(run, tools_file, tmp_path
     tools = tools_file(ROWS[0], BAD)
     result = run("index", tools, "--out", tmp_path / "index", "--lenient")
     assert counts(result.stdout) == (1, 1, 0)
-    assert "1 definitions left out" in result.stderr
+    assert "1 definition left out" in result.stderr
     assert "'bad' input_schema" in result.stderr
 
 
@@ -65,7 +65,7 @@ def test_collisions_are_told(run, tools_file, tmp_path):
     tools = tools_file(ROWS[0], ROWS[0], {**ROWS[0], "description": "Another."})
     result = run("index", tools, "--out", tmp_path / "index")
     assert counts(result.stdout)[0] == 2
-    assert "1 definitions repeat" in result.stderr
+    assert "1 definition repeats" in result.stderr
     assert "one/tool_0 -> one/tool_0~2" in result.stderr
 
 
@@ -132,7 +132,8 @@ def test_format_and_config(run, tmp_path):
     result = run("index", tools, "--out", out, "--format", "openai", "--config", config)
     assert counts(result.stdout) == (1, 0, 1)
     assert not list(out.glob("v-*/vectors.npy"))
-    run("index", tools, "--out", out, "--format", "nonsense", code=1)
+    refused = run("index", tools, "--out", out, "--format", "nonsense", code=2)
+    assert "auto, openapi, xlam, jsonl, openai, anthropic, mcp" in refused.stderr
 
 
 @pytest.mark.parametrize("setting", ["nonsense = 1", "tiers = [", "k = 0"])

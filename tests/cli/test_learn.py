@@ -71,7 +71,7 @@ def test_the_table_names_both_kinds(run, shop, jargon):
     assert "tools with events" in result.stdout
     assert "tools without" in result.stdout
     assert "learned from 128 events of 32 tools" in result.stdout
-    assert "is dropped" in run("learn", "--forget", "--index", shop).stdout
+    assert "is removed" in run("learn", "--forget", "--index", shop).stdout
 
 
 def test_indexing_again_keeps_what_was_learned(run, shop, jargon, tools_file):

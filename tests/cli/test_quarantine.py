@@ -31,6 +31,21 @@ def test_index_and_search_say_what_is_quarantined(run, run_json, tools_file, tmp
     assert "rsa" not in explained
 
 
+def test_many_quarantined_tools_do_not_bury_the_hits(run, tools_file, tmp_path):
+    jokes = [{**JOKER, "id": f"fun/joke{at}", "name": f"joke{at}"} for at in range(45)]
+    riddles = [{**CALM, "id": f"fun/riddle{at}", "name": f"riddle{at}"} for at in range(5)]
+    tools = tools_file(*jokes, *riddles)
+    result = run("search", "tell a riddle", "--tools", tools, "-k", 5, "--tier", "lexical")
+    lines = result.stdout.splitlines()
+    assert sum("fun/riddle" in line for line in lines) == 5
+    assert "denied: 45 of 50 tools, 45 of them quarantined; the nearest:" in lines
+    assert len(lines) <= 12
+    assert len(result.stderr.splitlines()) == 1
+    pinned = run("trust", "init", "--tools", tools, "--pins", tmp_path / "pins.json").stdout
+    assert len(pinned.splitlines()) == 2
+    assert "45 tools are quarantined; `shortlist trust diff` shows why" in pinned
+
+
 def test_lists_and_summaries_leave_it_out_unless_asked(run, run_json, tools_file, tmp_path):
     tools, out, index = tools_file(JOKER, CALM), tmp_path / "s.jsonl", tmp_path / "index"
     run("index", tools, "--out", index)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist.catalog import Catalog
-from shortlist.cli.token_tax import SEARCH_TOOL, TokenTax, definition_text
+from shortlist.loaders.token_tax import SEARCH_TOOL, TokenTax, definition_text
 from shortlist.models import TokenCounter
 
 
@@ -75,7 +75,7 @@ def test_no_tools_cost_nothing(run, run_json, tools_file):
 
 
 def test_an_unknown_vocabulary_is_an_error(run, servers):
-    assert "nonsense" in run("tax", servers, "--encoding", "nonsense", code=1).stderr
+    assert "nonsense" in run("tax", servers, "--encoding", "nonsense", code=2).stderr
 
 
 @given(

@@ -7,7 +7,7 @@ import pytest
 
 from shortlist.catalog import Tool
 from shortlist.decision.examples import Example
-from shortlist.retrieval.selection import Hit, Placement, Selection
+from shortlist.retrieval.selection import Hit, Selection, StageResult
 
 TOOLS = [
     Tool(f"{verb}_{thing}", server, f"{verb} a {thing} of the {server}", {})
@@ -26,7 +26,7 @@ def answer(
             TOOLS[(first + at) % len(TOOLS)],
             at + 1,
             score,
-            {"dense": Placement(at + 1, score), "lexical": Placement(at + 1, 10 * score)},
+            {"dense": StageResult(at + 1, score), "lexical": StageResult(at + 1, 10 * score)},
         )
         for at, score in enumerate(scores)
     )

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from shortlist.catalog import Tool
 from shortlist.decision import Decider
 from shortlist.decision.measurements import HIT, REQUEST, measure
-from shortlist.decision.training import fit_gate
+from shortlist.decision.training import fit_tier
 from shortlist.errors import ConfigError
 from shortlist.models import load_encoder
-from shortlist.retrieval.selection import Hit, Placement, Selection
+from shortlist.retrieval.selection import Hit, Selection, StageResult
 
 
 @pytest.fixture(scope="module")
 def decider(examples) -> Decider:
-    gate = fit_gate(examples, dense=True, lost=0.05)
-    return Decider({"hybrid": gate}, encoder="abc", origin={"from": "a test"})
+    model = fit_tier(examples, dense=True, lost=0.05)
+    return Decider({"hybrid": model}, encoder="abc", origin={"from": "a test"})
 
 
 SURE = [0.7, 0.35, *np.linspace(0.3, 0.1, 10)]
@@ -44,7 +44,7 @@ def test_nothing_is_offered_where_nothing_fits_and_the_reason_names_the_numbers(
     assert decided.abstained
     assert decided.hits == ()
     assert f"{decided.fits:.3f}" in decided.reason
-    assert f"{decider.gates['hybrid'].abstain_below:.3f}" in decided.reason
+    assert f"{decider.tiers['hybrid'].abstain_below:.3f}" in decided.reason
     assert len(decided.judged) == 12
 
 
@@ -57,7 +57,7 @@ def test_an_answer_without_hits_is_an_abstention(decider):
 def test_the_exact_name_and_a_claim_are_never_turned_away(decider, made_answer):
     for stage in ("exact", "claim"):
         found = made_answer("anything", LOW)
-        first = found.hits[0]._replace(stages={**found.hits[0].stages, stage: Placement(1, 1.0)})
+        first = found.hits[0]._replace(stages={**found.hits[0].stages, stage: StageResult(1, 1.0)})
         decided = decider.decide(replace(found, hits=(first, *found.hits[1:])))
         assert decided.ids[0] == first.id
         assert not decided.abstained
@@ -67,7 +67,7 @@ def test_a_tier_without_a_gate_is_not_judged(decider, made_answer):
     decided = decider.decide(made_answer("anything", LOW, tier="house"), k=3)
     assert len(decided.hits) == 3
     assert decided.fits is None
-    assert "tier 'house' has no gate" in decided.reason
+    assert "tier 'house' has no calibration" in decided.reason
 
 
 def test_another_encoder_leaves_the_tier_without_a_gate_and_says_so(decider, made_answer):
@@ -88,7 +88,7 @@ def test_another_encoder_leaves_the_tier_without_a_gate_and_says_so(decider, mad
 def test_what_is_offered_is_a_part_of_the_answer_in_its_order(decider, query, scores, k):
     tools = [Tool(f"t{at}", f"s{at % 3}", "does a thing", {}) for at in range(len(scores))]
     hits = tuple(
-        Hit(tool, at + 1, score, {"dense": Placement(at + 1, score)} if at % 2 else {})
+        Hit(tool, at + 1, score, {"dense": StageResult(at + 1, score)} if at % 2 else {})
         for at, (tool, score) in enumerate(zip(tools, sorted(scores)[::-1], strict=True))
     )
     found = Selection(query, hits, "hybrid", "hybrid")
@@ -112,8 +112,8 @@ def test_measurements_are_finite_and_of_one_length(query, count):
 
 
 def test_saving_and_loading(decider, made_answer, tmp_path):
-    decider.save(tmp_path / "gates.json")
-    read = Decider.load(tmp_path / "gates.json")
+    decider.save(tmp_path / "calibration.json")
+    read = Decider.load(tmp_path / "calibration.json")
     assert read.encoder == "abc"
     assert read.origin == {"from": "a test"}
     for scores in (SURE, LOW):
@@ -123,24 +123,24 @@ def test_saving_and_loading(decider, made_answer, tmp_path):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"format": 1}', "[" * 50_000, "\ufffd"])
 def test_a_file_that_is_no_calibration_is_refused(tmp_path, text):
-    path = tmp_path / "gates.json"
+    path = tmp_path / "calibration.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"gates\.json"):
+    with pytest.raises(ConfigError, match=r"calibration\.json"):
         Decider.load(path)
 
 
 def test_a_file_of_another_format_says_how_to_make_it_anew(tmp_path):
-    path = tmp_path / "gates.json"
+    path = tmp_path / "calibration.json"
     path.write_text('{"format": 99}', encoding="utf-8")
     with pytest.raises(ConfigError, match=r"format 99.*shortlist calibrate"):
         Decider.load(path)
 
 
-def test_the_bundled_gates_are_for_the_bundled_encoder_and_every_built_in_tier():
+def test_the_bundled_decision_are_for_the_bundled_encoder_and_every_built_in_tier():
     decider = Decider.bundled()
     assert decider.encoder == load_encoder().fingerprint
-    assert set(decider.gates) == {"lexical", "embed", "hybrid", "rerank"}
-    assert not decider.gates["lexical"].dense
+    assert set(decider.tiers) == {"lexical", "embed", "hybrid", "rerank"}
+    assert not decider.tiers["lexical"].dense
     assert decider.origin["files"]
 
 

@@ -33,10 +33,10 @@ def test_the_numbers_are_those_of_the_code():
 
 def test_another_encoder_is_not_judged_and_told():
     decider = Decider.bundled().for_encoder("another")
-    assert set(decider.gates) == {"lexical"}
+    assert set(decider.tiers) == {"lexical"}
     assert "was fitted to another encoder" in decider.unfit["hybrid"]
 
 
 def test_the_setting_is_read():
     (declared,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    assert shortlist.Config(**tomllib.loads(declared)).decision == "gates.json"
+    assert shortlist.Config(**tomllib.loads(declared)).decision == "calibration.json"

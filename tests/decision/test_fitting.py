@@ -9,10 +9,9 @@ from shortlist.decision.conformal import keeping_cut, missed
 from shortlist.decision.examples import right_scores
 from shortlist.decision.logistic import Logistic, sigmoid
 from shortlist.decision.network import Network
-from shortlist.decision.report import measure_fitted, measure_gate
-from shortlist.decision.sweep import THETAS, best_theta, sweep
-from shortlist.decision.tier import TierGate
-from shortlist.decision.training import calibrated, fit_gate
+from shortlist.decision.report import cross_validate, measure_fitted
+from shortlist.decision.tier import TierModel
+from shortlist.decision.training import calibrated, fit_tier
 from shortlist.errors import RequestError
 
 
@@ -52,21 +51,21 @@ def test_a_constant_number_does_no_harm():
 
 
 @pytest.fixture(scope="module")
-def gate(examples) -> TierGate:
-    return fit_gate(examples[:300], dense=True, lost=0.1)
+def model(examples) -> TierModel:
+    return fit_tier(examples[:300], dense=True, lost=0.1)
 
 
-def test_what_is_written_is_what_decides(gate, examples):
-    read = TierGate.from_dict(gate.to_dict())
+def test_what_is_written_is_what_decides(model, examples):
+    read = TierModel.from_dict(model.to_dict())
     for one in examples[300:320]:
         assert read.fitting(one.measured, one.wording) == pytest.approx(
-            gate.fitting(one.measured, one.wording), abs=1e-3
+            model.fitting(one.measured, one.wording), abs=1e-3
         )
-        assert np.allclose(read.rightness(one.measured), gate.rightness(one.measured), atol=1e-3)
+        assert np.allclose(read.rightness(one.measured), model.rightness(one.measured), atol=1e-3)
 
 
-def test_a_gate_tells_what_it_was_not_fitted_to(gate, examples):
-    report = measure_fitted(examples[300:], gate)
+def test_a_model_tells_what_it_was_not_fitted_to(model, examples):
+    report = measure_fitted(examples[300:], model)
     assert report.abstained is not None
     assert report.abstained > 0.85
     assert report.lost < 0.1
@@ -77,11 +76,11 @@ def test_a_gate_tells_what_it_was_not_fitted_to(gate, examples):
 def test_figures_are_of_requests_held_out(examples):
     def fit(some):
         groups.append({one.group for one in some})
-        return calibrated(gate, some)
+        return calibrated(model, some)
 
     groups = []
-    gate = fit_gate(examples[:200], dense=True)
-    report = measure_gate(examples[200:], [], fit)
+    model = fit_tier(examples[:200], dense=True)
+    report = cross_validate(examples[200:], [], fit)
     assert report.served == report.unserved == 100
     everything = {one.group for one in examples[200:]}
     assert all(seen < everything for seen in groups)
@@ -89,11 +88,11 @@ def test_figures_are_of_requests_held_out(examples):
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.10])
-def test_the_fitted_cut_keeps_its_promise_over_repeated_splits(gate, examples, alpha):
+def test_the_fitted_cut_holds_over_repeated_splits(model, examples, alpha):
     served = [one for one in examples[300:] if one.served] + [
         one for one in examples[:300] if one.served
     ]
-    found = [right_scores(gate.rightness(one.measured), one) for one in served]
+    found = [right_scores(model.rightness(one.measured), one) for one in served]
     rng = np.random.default_rng(0)
     rates = []
     for _ in range(300):
@@ -103,34 +102,23 @@ def test_the_fitted_cut_keeps_its_promise_over_repeated_splits(gate, examples, a
     assert abs(np.mean(rates) - alpha) <= 0.0101
 
 
-def test_a_promise_that_cannot_be_kept_is_not_made(gate, examples):
-    few = calibrated(gate, examples[:20], alpha=0.01)
+def test_a_cut_that_cannot_hold_is_not_made(model, examples):
+    few = calibrated(model, examples[:20], alpha=0.01)
     assert few.alpha is None
     assert few.keep_from == 0.0
     assert few.abstain_below == 0.0
 
 
-def test_wording_unknown_is_neither_for_nor_against(gate, examples):
+def test_wording_unknown_is_neither_for_nor_against(model, examples):
     one = examples[0]
-    told = [gate.fitting(one.measured, wording) for wording in (-1.0, None, 2.0)]
+    told = [model.fitting(one.measured, wording) for wording in (-1.0, None, 2.0)]
     assert told == sorted(told)
 
 
 def test_too_few_of_a_kind_are_refused(examples):
     with pytest.raises(RequestError, match="that no tool serves"):
-        fit_gate([one for one in examples if one.served], dense=True)
+        fit_tier([one for one in examples if one.served], dense=True)
     with pytest.raises(RequestError, match="nothing to calibrate on"):
         calibrated(
-            fit_gate(examples[:100], dense=True), [one for one in examples if not one.served]
+            fit_tier(examples[:100], dense=True), [one for one in examples if not one.served]
         )
-
-
-def test_the_sweep_is_the_published_one(examples):
-    rows = sweep(examples)
-    assert [row.theta for row in rows] == list(THETAS)
-    assert (THETAS[0], THETAS[-1], len(THETAS)) == (0.10, 0.50, 21)
-    offered = [row.offered for row in rows]
-    assert offered == sorted(offered, reverse=True)
-    best = max(row.f1 for row in rows)
-    assert next(row.theta for row in rows if row.f1 == best) == best_theta(examples)
-    assert best_theta([]) is None

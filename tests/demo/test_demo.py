@@ -4,7 +4,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from shortlist import demo
-from shortlist.cli.token_tax import token_tax
+from shortlist.loaders.token_tax import token_tax
 
 TOKENS = {"github": 520, "filesystem": 180, "database": 410, "slack": 290, "web": 220, "jira": 470}
 COUNTS = {"github": 30, "filesystem": 10, "database": 20, "slack": 15, "web": 10, "jira": 35}

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shortlist import Engine, Strategy, registry
+from shortlist import Engine, registry
 from shortlist.errors import ConfigError, ModelError, RequestError
-from shortlist.retrieval import Pipeline, Ranking, Run, guard
+from shortlist.retrieval import Pipeline, Ranking, Run, Strategy, guard
 from shortlist.retrieval.exact import ExactIndex
 from shortlist.retrieval.lexical import TantivyIndex
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +14,14 @@ import pytest
 
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
+
+QUERIES = [
+    {"query": "create an issue", "relevant": ["create_issue"], "style": "natural"},
+    {"query": "what lies in this document", "relevant": ["read_file"], "style": "natural"},
+    {"query": "tell the team", "relevant": ["slack/send_message"], "style": "terse"},
+    {"query": "zzz", "relevant": [], "style": "none"},
+    {"query": "x", "relevant": ["absent"]},
+]
 
 
 @dataclass
@@ -67,3 +77,15 @@ def engine(catalog: Catalog) -> OverlapEngine:
 @pytest.fixture
 def overlap_engine() -> type[OverlapEngine]:
     return OverlapEngine
+
+
+@pytest.fixture
+def files(tmp_path: Path, catalog: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with tools, queries and a configuration that needs no model."""
+    lines = {"tools.jsonl": [tool.to_dict() for tool in catalog], "queries.jsonl": QUERIES}
+    for name, rows in lines.items():
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "lexical.toml").write_text('tiers = ["lexical"]\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path

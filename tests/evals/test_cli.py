@@ -1,35 +1,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from shortlist.cli.app import app
-from shortlist.evals.record import Record, Table, write_record
 
-QUERIES = [
-    {"query": "create an issue", "relevant": ["create_issue"], "style": "natural"},
-    {"query": "what lies in this document", "relevant": ["read_file"], "style": "natural"},
-    {"query": "tell the team", "relevant": ["slack/send_message"], "style": "terse"},
-    {"query": "zzz", "relevant": [], "style": "none"},
-    {"query": "x", "relevant": ["absent"]},
-]
-
-
-@pytest.fixture
-def files(tmp_path: Path, catalog: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with tools, queries and a configuration that needs no model."""
-    lines = {"tools.jsonl": [tool.to_dict() for tool in catalog], "queries.jsonl": QUERIES}
-    for name, rows in lines.items():
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (tmp_path / "lexical.toml").write_text('tiers = ["lexical"]\n')
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-    return tmp_path
+from .conftest import QUERIES
 
 
 def run(*arguments: str) -> Result:
@@ -133,44 +112,6 @@ def test_pools_of_the_queries(files: Path) -> None:
     assert held["malformed"][0]["row"] == 2
 
 
-def test_records_and_the_tables_made_of_them(files: Path) -> None:
-    run(*COMMON, "--record", "results/mine.json", "--title", "Mine", "--json")
-    held = json.loads((files / "results/mine.json").read_text())
-    assert held["title"] == "Mine"
-    assert held["table"]["rows"][0][:2] == ["lexical", "33.3"]
-    page = files / "page.md"
-    page.write_text("<!-- table:mine -->\n<!-- /table -->\n")
-    assert run("tables", "page.md", "--results", "results", "--check").exit_code == 3
-    assert page.read_text() == "<!-- table:mine -->\n<!-- /table -->\n"
-    assert run("tables", "page.md", "--results", "results").exit_code == 0
-    assert "| lexical | 33.3 |" in page.read_text()
-    assert run("tables", "page.md", "--results", "results", "--check").exit_code == 0
-    write_record(
-        Record("mine", "Mine", Table(("a",), (("b",),)), {}, held["origin"]), files / "results"
-    )
-    assert run("tables", "page.md", "--results", "results", "--check").exit_code == 3
-    assert (
-        run("--tools", "tools.jsonl", *COMMON[2:], "--baseline", "results/mine.json").exit_code == 1
-    )
-
-
-def test_a_run_whose_tiers_did_not_run_as_asked_is_not_recorded(
-    files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from shortlist import Selection, View
-
-    search = View.search
-
-    def downgraded(view: View, *args: Any, **options: Any) -> Selection:
-        return replace(search(view, *args, **options), tier="cheaper", tier_reason="too slow")
-
-    monkeypatch.setattr(View, "search", downgraded)
-    result = run(*COMMON, "--record", "mine.json")
-    assert result.exit_code == 1
-    assert "lexical: cheaper: too slow" in result.stderr
-    assert not (files / "mine.json").exists()
-
-
 def test_xlam(files: Path) -> None:
     rows = [
         {
@@ -183,7 +124,7 @@ def test_xlam(files: Path) -> None:
     ]
     (files / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {}]))
     common = ("xlam", "--data", "rows.jsonl", "--config", "lexical.toml", "--n", "20")
-    result = run(*common, "--json", "--record", "xlam.json")
+    result = run(*common, "--json")
     held = json.loads(result.stdout)
     assert (held["tools"], held["rows"], held["sample"], held["seed"]) == (120, 61, 20, 0)
     assert list(held["pools"]) == ["2-5", "50", "100", "all", "50-200"]
@@ -193,27 +134,6 @@ def test_xlam(files: Path) -> None:
     assert "row 61" in result.stderr
     shown = run(*common).stdout
     assert "100.0 / 100.0" in shown
-    assert json.loads((files / "xlam.json").read_text())["table"]["columns"][0] == "hit@1 / hit@3"
-
-
-def test_peers_beside_tiers(files: Path) -> None:
-    folder = files / "data" / "livemcpbench"
-    folder.mkdir(parents=True)
-    (folder / "tools.jsonl").write_text((files / "tools.jsonl").read_text())
-    (folder / "queries.jsonl").write_text((files / "queries.jsonl").read_text())
-    common = ("peers", "--data", "data", "--set", "livemcpbench", "--tier", "lexical")
-    result = run(*common, "--peer", "openai-tool-search", "--record", "peers.json", "--json")
-    assert result.exit_code == 0, result.stderr
-    rows = json.loads(result.stdout)["rows"]
-    assert [(row["method"], row["status"]) for row in rows] == [
-        ("shortlist lexical", "ran"),
-        ("openai-tool-search", "offline"),
-    ]
-    held = json.loads((files / "peers.json").read_text())
-    assert held["table"]["columns"][:2] == ["set", "method"]
-    assert held["result"]["rows"] == rows
-    assert "hosted" in run(*common, "--peer", "openai-tool-search").stdout
-    assert run(*common, "--peer", "nobody").exit_code == 2
 
 
 def test_xlam_from_the_hub_without_access(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

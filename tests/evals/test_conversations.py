@@ -45,14 +45,22 @@ _ASKED: list[dict[str, Any]] = [
 
 @pytest.fixture
 def arguments(tmp_path: Path) -> list[str]:
-    """What measures a lexical session on the rows above, without gates."""
+    """What measures a lexical session on the rows above, without a decision."""
     tools, asked, config = (tmp_path / name for name in ("t.jsonl", "q.jsonl", "c.json"))
     tools.write_text("\n".join(map(json.dumps, _TOOLS)))
     asked.write_text("\n".join(map(json.dumps, _ASKED)))
     config.write_text(json.dumps({"tiers": ["lexical"]}))
-    Decider().save(tmp_path / "gates.json")
+    Decider().save(tmp_path / "decision.json")
     files = ["--tools", str(tools), "--queries", str(asked), "--config", str(config)]
-    return ["eval", *files, "--gates", str(tmp_path / "gates.json"), "--by", "style", "--json"]
+    return [
+        "eval",
+        *files,
+        "--decision",
+        str(tmp_path / "decision.json"),
+        "--by",
+        "style",
+        "--json",
+    ]
 
 
 def test_conversations_are_put_to_sessions(arguments: list[str]) -> None:

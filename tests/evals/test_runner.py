@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 
 from shortlist.catalog import Catalog
-from shortlist.evals.dataset import Query
+from shortlist.evals.dataset import LabelledQuery
 from shortlist.evals.report import breakdown_table, evaluation, quality_table, to_json
 from shortlist.evals.runner import Answer, group_by, measure, summarise, tier_method
 
 QUERIES = (
-    Query("create an issue", ("github/create_issue",), None, {"style": "natural"}),
-    Query("send it", ("teams/send_message",), None, {"style": "terse"}),
-    Query("an issue and a message", ("github/close_issue", "slack/send_message")),
-    Query("hello", ()),
-    Query("read my mind", ()),
+    LabelledQuery("create an issue", ("github/create_issue",), None, {"style": "natural"}),
+    LabelledQuery("send it", ("teams/send_message",), None, {"style": "terse"}),
+    LabelledQuery("an issue and a message", ("github/close_issue", "slack/send_message")),
+    LabelledQuery("hello", ()),
+    LabelledQuery("read my mind", ()),
 )
 KEYS = [
     "hit@1", "hit@3", "recall@5", "recall@10", "complete@10", "ndcg@10", "mrr",
@@ -61,7 +61,9 @@ def test_the_first_call_is_not_timed_and_progress_is_told(engine: Any) -> None:
 
 
 def test_pools_restrict(engine: Any) -> None:
-    query = Query("send it", ("teams/send_message",), ("teams/send_message", "disk/read_file"))
+    query = LabelledQuery(
+        "send it", ("teams/send_message",), ("teams/send_message", "disk/read_file")
+    )
     for pooled, returned in ((False, 2), (True, 1)):
         (outcome,) = measure(tier_method(engine, "lexical", k=9, pooled=pooled), [query])
         assert len(outcome.answer.ids) == returned
@@ -76,7 +78,7 @@ def test_another_tier_than_asked_is_told(catalog: Catalog, overlap_engine: Any) 
 
 
 def test_a_refused_query_is_a_failure_and_no_abstention(engine: Any) -> None:
-    queries = (Query("refuse me", ()), Query("refuse me", ("disk/read_file",)))
+    queries = (LabelledQuery("refuse me", ()), LabelledQuery("refuse me", ("disk/read_file",)))
     outcomes = measure(tier_method(engine, "lexical", k=3), queries)
     assert [(one.failed, one.abstained) for one in outcomes] == [(True, False)] * 2
     values = summarise(outcomes).values

@@ -15,7 +15,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from shortlist.gateway.fleet import Fleet
 from shortlist.gateway.http import serve_http
+from shortlist.gateway.logs import log_opener
 from shortlist.gateway.manifests import Manifests
+from shortlist.gateway.orphans import RunningProcesses
 from shortlist.gateway.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.server_spec import ServerSpec
@@ -53,7 +55,8 @@ def made_gateway(tmp_path, specs, profile=None, profiles=None) -> Gateway:
         specs,
         engine_settings={"tiers": ["lexical"]},
         manifests=Manifests(tmp_path / "manifests"),
-        open_log=lambda name: (tmp_path / f"{name}.log").open("a"),
+        open_log=log_opener(tmp_path / "logs"),
+        processes=RunningProcesses(tmp_path / "running"),
     )
     return Gateway(fleet, profile or Profile(pass_through=0.0), profiles)
 

@@ -227,7 +227,7 @@ def test_one_bad_server_never_takes_the_others_down(write):
         "mcpServers.gone.env.A: the variable GONE is not set; set it, or write ${GONE:-default}",
         "mcpServers.nested.args.0: a reference inside a reference; use one variable for it",
         "mcpServers.other.args.0: no reference of the kind 'vault:'; there are: ${NAME}, "
-        "${NAME:-default}, ${env:NAME}, ${keyring:SERVICE/USER}, ${file:PATH}",
+        "${NAME:-default}, ${env:NAME}, ${keyring:NAME}, ${file:PATH}",
     )
     assert len(config.skipped) == len(config.problems)
 

@@ -224,8 +224,8 @@ def test_it_never_moves_itself(tmp_path):
 
 
 def test_wrong_arguments(tmp_path):
-    shown = run("install", "--client", "cursr", "--home", tmp_path, code=1).output
-    assert "use one of: claude-desktop, claude-code, cursor" in shown
+    shown = run("install", "--client", "cursr", "--home", tmp_path, code=2).output
+    assert "use one of: claude-desktop, claude-code, cursor" in " ".join(shown.split())
     cursor = put(tmp_path, CLIENTS["cursor"])
     arguments = ("install", "--client", "cursor", "--home", tmp_path)
     shown = run(*arguments, "--config", cursor, code=1).output

@@ -29,8 +29,16 @@ def test_a_password_from_the_keyring(keyring):
 def test_a_password_that_the_keyring_does_not_have(keyring):
     with pytest.raises(ReferenceProblem, match="no password for s/u; store it: keyring set s u"):
         References({}, HOME).expand("${keyring:s/u}")
-    with pytest.raises(ReferenceProblem, match="is written"):
+    with pytest.raises(ReferenceProblem, match="no password for s; store it: shortlist secret set"):
         References({}, HOME).expand("${keyring:s}")
+    for wrong in ("${keyring:}", "${keyring:s/}", "${keyring:/u}"):
+        with pytest.raises(ReferenceProblem, match="is written"):
+            References({}, HOME).expand(wrong)
+
+
+def test_a_secret_that_shortlist_stored_needs_a_name_only(keyring):
+    keyring.get_password = lambda service, user: f"{service}-{user}-VALUE"
+    assert References({}, HOME).expand("${keyring:GITHUB_TOKEN}") == "shortlist-GITHUB_TOKEN-VALUE"
 
 
 def test_a_keyring_that_fails_is_named_without_its_message(keyring):

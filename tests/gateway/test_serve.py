@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
+import httpx2
+import psutil
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 SERVER = str(Path(__file__).parent / "everything_server.py")
-pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -21,17 +25,13 @@ def anyio_backend():
     return "asyncio"
 
 
+@pytest.mark.anyio
 async def test_a_client_starts_it_and_calls_through(tmp_path):
-    config = tmp_path / "mcp.json"
     entry = {"command": sys.executable, "args": [SERVER, "sums"]}
-    own = {"pass_through": 0, "engine": {"tiers": ["lexical"]}}
-    config.write_text(json.dumps({"mcpServers": {"sums": entry}, "shortlist": own}))
-    home = {"XDG_CACHE_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": str(tmp_path / "s")}
-    parameters = StdioServerParameters(
-        command=sys.executable,
-        args=["-c", "from shortlist.cli import main; main()", "serve", "--config", str(config)],
-        env={**os.environ, **home},
+    command, environment = serving(
+        tmp_path, own={"engine": {"tiers": ["lexical"]}, "events": "events.jsonl"}, sums=entry
     )
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment)
     async with Client(stdio_client(parameters)) as client:
         with anyio.fail_after(60):
             found = {"tools": []}
@@ -44,3 +44,143 @@ async def test_a_client_starts_it_and_calls_through(tmp_path):
         assert (await client.call_tool("call_tool", given)).structured_content == {"result": 42}
     assert list((tmp_path / "c" / "shortlist" / "manifests").glob("*.json"))
     assert (tmp_path / "s" / "shortlist" / "logs" / "sums.log").exists()
+    rows = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [one["ok"] for one in rows if one["kind"] == "call"] == [True]
+
+
+@pytest.mark.anyio
+async def test_over_http_it_serves_metrics_to_who_has_their_token(tmp_path):
+    config = tmp_path / "mcp.json"
+    entry = {"command": sys.executable, "args": [SERVER, "sums"]}
+    own = {"engine": {"tiers": ["lexical"]}, "metrics_token": "${OF_METRICS}"}
+    config.write_text(json.dumps({"mcpServers": {"sums": entry}, "shortlist": own}))
+    command = [sys.executable, "-c", "from shortlist.cli import main; main()", "serve"]
+    home = {"XDG_CACHE_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": str(tmp_path / "s")}
+    async with await anyio.open_process(
+        [*command, "--config", str(config), "--http", "127.0.0.1:0"],
+        env={**os.environ, **home, "OF_METRICS": "token-4711"},
+        stdout=None,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            with anyio.fail_after(60):
+                url = (await process.stderr.receive()).decode().split()[-1].removesuffix("/mcp")
+                async with httpx2.AsyncClient() as http:
+                    refused = await http.get(f"{url}/metrics")
+                    token = {"Authorization": "Bearer token-4711"}
+                    metrics = await http.get(f"{url}/metrics", headers=token)
+        finally:
+            process.kill()
+    assert refused.status_code == 401
+    assert "shortlist_servers{" in metrics.text
+    assert "process_resident_memory_bytes" in metrics.text
+
+
+@pytest.mark.parametrize("over_http", [False, True])
+def test_it_stops_its_servers_when_it_is_asked_to_stop(tmp_path, over_http):
+    with started(tmp_path, over_http=over_http) as (gateway, server):
+        gateway.terminate()
+        gateway.wait(20)
+        assert not _runs(server)
+
+
+def test_what_a_killed_gateway_left_is_ended_by_the_next(tmp_path):
+    with started(tmp_path) as (gateway, server):
+        gateway.kill()
+        gateway.wait(20)
+        assert _runs(server)
+        # The manifest is known now, so that the next one starts no server of its own.
+        with started(tmp_path) as (_, same):
+            assert same == server
+            _wait(lambda: not _runs(server))
+
+
+def test_tools_are_listed_soon_after_the_start_and_no_server_starts(tmp_path):
+    """Twenty servers that ran before. The limit is of processor time: tests share machines."""
+    names = [f"server{number}" for number in range(20)]
+    servers = {}
+    for name in names:
+        (tmp_path / name).mkdir()
+        args = [str(Path(SERVER).parent / "rough_server.py"), "plain", str(tmp_path / name)]
+        servers[name] = {"command": sys.executable, "args": args}
+    command, environment = serving(tmp_path, **servers)
+    pipe = subprocess.PIPE
+    manifests = tmp_path / "c" / "shortlist" / "manifests"
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as first:
+        _wait(lambda: len(list(manifests.glob("*.json"))) == 20)
+        _wait(lambda: list(manifests.glob("index/*/CURRENT")))
+        first.stdin.close()
+        first.wait(30)
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as second:
+        _ask(second, 1, "initialize", **_HELLO)
+        listed = _ask(second, 2, "tools/list")
+        times = psutil.Process(second.pid).cpu_times()
+        second.stdin.close()
+        second.wait(30)
+    assert [tool["name"] for tool in listed["tools"]][:2] == ["search_tools", "get_tool_details"]
+    assert "server0 (12)" in listed["tools"][0]["description"]
+    assert all((tmp_path / name / "starts").read_text() == "x" for name in names)
+    sdk = subprocess.Popen([sys.executable, "-c", "import mcp.types"])
+    _, _, used = os.wait4(sdk.pid, 0)
+    sdk.returncode = 0
+    # On a machine where the SDK alone takes long, this may take twice as long.
+    limit = max(1.5, 2.2 * (used.ru_utime + used.ru_stime))
+    assert times.user + times.system < limit
+
+
+_HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+
+
+def _ask(gateway, number, method, **params):
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    gateway.stdin.write(json.dumps(message).encode() + b"\n")
+    gateway.stdin.flush()
+    return json.loads(gateway.stdout.readline())["result"]
+
+
+def _wait(true):
+    for _ in range(1_200):
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it takes too long")
+
+
+def serving(tmp_path, *more, own=None, **servers):
+    """Command and environment of a gateway over these servers, with settings of its own."""
+    config = tmp_path / "mcp.json"
+    settings = {"pass_through": 0, **(own or {})}
+    config.write_text(json.dumps({"mcpServers": servers, "shortlist": settings}))
+    home = {"XDG_CACHE_HOME": str(tmp_path / "c"), "XDG_STATE_HOME": str(tmp_path / "s")}
+    program = "from shortlist.cli import main; main()"
+    command = [sys.executable, "-c", program, "serve", "--config", str(config), *more]
+    return command, {**os.environ, **home}
+
+
+@contextmanager
+def started(tmp_path, *, over_http=False):
+    """A gateway with one server, which stays when its input ends, and the server's process id."""
+    notes = tmp_path / "notes"
+    notes.mkdir(exist_ok=True)
+    args = [str(Path(SERVER).parent / "rough_server.py"), "stays", str(notes)]
+    more = ("--http", "127.0.0.1:0") if over_http else ()
+    command, environment = serving(tmp_path, *more, one={"command": sys.executable, "args": args})
+    pipe = subprocess.PIPE
+    manifests = tmp_path / "c" / "shortlist" / "manifests"
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe) as gateway:
+        try:
+            _wait(lambda: list(manifests.glob("*.json")) and (notes / "pid").exists())
+            yield gateway, int((notes / "pid").read_text())
+        finally:
+            gateway.kill()
+
+
+def _runs(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Catalog, Tool
-from shortlist.evals.bench.decision import mixed_rules
+from shortlist.evals.lab.bench.decision import mixed_rules
 from shortlist.gating import (
     Gate,
     Provides,

@@ -187,7 +187,7 @@ class TestDeclared:
     @pytest.mark.parametrize(
         ("gate", "message"),
         [
-            (3, "^gate: Input should be"),
+            (3, "^gate: a table, not int"),
             ({"rule": []}, "^gate: rule: unknown setting; there are: scopes, rules"),
             ({"scopes": "a"}, "^gate: scopes: "),
             ({"rules": [3]}, r"^gate: rules\.0: "),

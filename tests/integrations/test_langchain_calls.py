@@ -30,6 +30,9 @@ def test_a_tool_that_was_not_offered_is_promoted_with_its_schema(tools, engine, 
     assert first.status == "error"
     assert told["error"] == "tool_not_available"
     assert told["status"] == "promoted"
+    assert told["tool"] == "create_backup"
+    assert told["message"].startswith("create_backup was not among the tools offered.")
+    assert "database/" not in told["message"]
     assert told["input_schema"] == engine.catalog.get("database/create_backup").input_schema
     assert model.offered[1][: len(model.offered[0])] == model.offered[0]
     assert "create_backup" in model.offered[1]
@@ -66,7 +69,7 @@ def test_a_tool_held_back_is_refused_with_its_reason_and_never_told_of(tools, ca
 
 
 def test_a_precondition_is_met_by_a_call_of_this_conversation(tools):
-    gate = Gate([Rule(after("create_backup"), tools=["apply_migrations"])])
+    gate = Gate([Rule(after("database/create_backup"), tools=["apply_migrations"])])
     engine = Engine.from_tools(catalog_of(tools), tiers=["lexical"], gate=gate)
     middleware = ShortlistMiddleware(tools, engine=engine)
     migrate = ("apply_migrations", {"connection": "shop"})
@@ -83,6 +86,8 @@ def test_a_precondition_is_met_by_a_call_of_this_conversation(tools):
     messages = ask(agent, "apply the migrations")
     refused = json.loads(answers(messages)[0].content)
     assert refused["unlocked_by"] == ["create_backup"]
+    # Every name in the answer is one that the model can call.
+    assert "database/" not in answers(messages)[0].content
     messages = ask(agent, "apply the migrations now")
     assert answers(messages)[-1].status == "success"
 

@@ -4,12 +4,12 @@ import pytest
 
 from shortlist.errors import RequestError
 from shortlist.loaders.detail import Detail
-from shortlist.loaders.entry import Entry
+from shortlist.loaders.entry import PoolEntry
 from shortlist.loaders.layout import Layout
 
 
-def entry(tool_id: str, tokens: int = 5) -> Entry:
-    return Entry(tool_id, Detail.FULL, f"{{{tool_id}}}", None, tokens)
+def entry(tool_id: str, tokens: int = 5) -> PoolEntry:
+    return PoolEntry(tool_id, Detail.FULL, f"{{{tool_id}}}", None, tokens)
 
 
 def test_promotions_are_appended_in_order():

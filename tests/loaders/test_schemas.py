@@ -250,7 +250,13 @@ class Client:
         assert self.loop in (None, asyncio.get_running_loop())
         await asyncio.sleep(self.delay)
         start = int(cursor or 0)
-        more = "0" if self.endless else str(start + 2) if start + 2 < len(TOOLS) else None
+        more = (
+            f"{' ' * self.calls}0"
+            if self.endless
+            else str(start + 2)
+            if start + 2 < len(TOOLS)
+            else None
+        )
         rows = [tool.to_mcp() for tool in TOOLS[start : start + 2]]
         return Page(tools=[*rows, {"name": ""}], nextCursor=more)
 

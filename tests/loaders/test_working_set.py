@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shortlist import Engine
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
-from shortlist.evals.attention.example_arguments import example_arguments
+from shortlist.evals.lab.attention.example_arguments import example_arguments
 from shortlist.loaders import Detail, PoolWriter, Prompt, WorkingSet
 from shortlist.loaders.pool_levels import PoolLevel
 from shortlist.loaders.render import FORMATS

@@ -65,10 +65,10 @@ def test_the_bare_name_is_bundled_and_the_hub_name_is_the_hub(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(hub, "_on_hub", lambda name: asked.append(name))
-    assert locate("all-MiniLM-L6-v2").folder == WEIGHTS / "all-MiniLM-L6-v2"
-    assert "all-MiniLM-L6-v2" in bundled_names()
-    locate("sentence-transformers/all-MiniLM-L6-v2")
-    assert asked == ["sentence-transformers/all-MiniLM-L6-v2"]
+    assert locate("shortlist-embed").folder == WEIGHTS / "shortlist-embed"
+    assert bundled_names() == ("shortlist-embed",)
+    locate("someone/shortlist-embed")
+    assert asked == ["someone/shortlist-embed"]
 
 
 class FakeHub:
@@ -146,7 +146,7 @@ def test_the_hub_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_unknown_name_lists_what_is_bundled() -> None:
-    with pytest.raises(ModelError, match=r"no model 'minilm'.*all-MiniLM-L6-v2"):
+    with pytest.raises(ModelError, match=r"no model 'minilm'.*shortlist-embed"):
         load_encoder("minilm")
 
 
@@ -156,6 +156,6 @@ def test_a_folder_without_onnx_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_tokenizer_is_an_error(tmp_path: Path) -> None:
-    shutil.copy(WEIGHTS / "all-MiniLM-L6-v2" / "model.onnx", tmp_path)
+    shutil.copy(WEIGHTS / "shortlist-embed" / "model.onnx", tmp_path)
     with pytest.raises(ModelError, match=r"no tokenizer\.json"):
         load_encoder(str(tmp_path))

@@ -88,4 +88,4 @@ def test_fingerprint_follows_the_weights(tmp_path: Path) -> None:
 
 def test_an_encoder_is_not_a_reranker() -> None:
     with pytest.raises(ModelError, match="expected logits"):
-        load_reranker("all-MiniLM-L6-v2")
+        load_reranker("shortlist-embed")

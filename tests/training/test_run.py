@@ -15,7 +15,7 @@ transformers = pytest.importorskip("transformers")
 
 
 from shortlist.errors import EvaluationError  # noqa: E402
-from shortlist.evals.record import read_record  # noqa: E402
+from shortlist.evals.lab.record import read_record  # noqa: E402
 from shortlist.models.training import ablation  # noqa: E402
 from shortlist.models.training.batches import Mixture  # noqa: E402
 from shortlist.models.training.data import read_training_data  # noqa: E402

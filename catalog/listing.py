@@ -1,0 +1,71 @@
+"""Tools as the MCP SDK gives them: its objects made plain, and all pages of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeGuard
+
+_PAGES = 200
+"""Pages of `tools/list` that are read; a server whose pages never end is cut off there."""
+_DEPTH = 2
+"""Levels of lists and tables around a definition: {server: [tool]}."""
+
+
+class ListsTools(Protocol):
+    """What is needed of an MCP client: `Client` and `ClientSession` of the MCP SDK have it."""
+
+    async def list_tools(self, *, cursor: str | None = None) -> Any:
+        """A page of `tools/list`: `tools` and, if more follow, `nextCursor` or `next_cursor`."""
+        ...
+
+
+class Model(Protocol):
+    """An object such as `ListToolsResult` or `Tool` of the MCP SDK."""
+
+    def model_dump(self, *args: Any, **kwargs: Any) -> Any:
+        """Its JSON form."""
+        ...
+
+
+def is_model(value: object) -> TypeGuard[Model]:
+    """Whether a value is such an object."""
+    return callable(getattr(value, "model_dump", None)) and not isinstance(value, type)
+
+
+def plain(value: Any, depth: int = _DEPTH) -> Any:
+    """A value with the objects of the MCP SDK in it as JSON, in the spelling of the protocol.
+
+    Args:
+        value: an object, a list or table of objects, or JSON.
+        depth: levels of lists and tables that are looked into.
+    """
+    if is_model(value):
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if depth and isinstance(value, Mapping):
+        return {key: plain(item, depth - 1) for key, item in value.items()}
+    if depth and isinstance(value, list | tuple):
+        return [plain(item, depth - 1) for item in value]
+    return value
+
+
+async def list_definitions(client: ListsTools) -> list[Any]:
+    """The definitions of all pages of a client, as JSON.
+
+    Args:
+        client: an open client; awaited on the event loop that it was opened on.
+    """
+    rows: list[Any] = []
+    seen: set[str] = set()
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        rows += [plain(row) for row in _field(page, "tools") or ()]
+        cursor = _field(page, "nextCursor") or _field(page, "next_cursor")
+        if not cursor or cursor in seen:
+            break
+        seen.add(cursor)
+    return rows
+
+
+def _field(page: Any, name: str) -> Any:
+    return page.get(name) if isinstance(page, Mapping) else getattr(page, name, None)

@@ -1,0 +1,241 @@
+"""`shortlist doctor --config`: starts every server of a file and says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from .configured import fleet_of, logs_silenced, read_configured
+from .console import counted, note, plain_table, show
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..gateway.client_config import ClientConfig
+    from ..gateway.inspection import ServerReport
+    from ..gateway.log_tail import LogTail
+    from ..trust import Flag
+
+Status = Literal["ok", "warn", "fail", "off"]
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "off": "dim"}
+_SHOWN = 5
+"""Flagged tools shown of each kind; the JSON holds all."""
+_NAME = 30
+"""Columns of a server's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCheck:
+    """One server of the file.
+
+    Args:
+        name: of the server.
+        status: `fail`, it is not served; `warn`, something of it is not; `off`, disabled.
+        tools: how many it lists.
+        tokens: of their definitions.
+        ms: milliseconds of its start, None where it did not start.
+        problems: one line each.
+    """
+
+    name: str
+    status: Status
+    tools: int = 0
+    tokens: int = 0
+    ms: float | None = None
+    problems: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "name": self.name,
+            "status": self.status,
+            "tools": self.tools,
+            "tokens": self.tokens,
+            "ms": None if self.ms is None else round(self.ms, 1),
+            "problems": list(self.problems),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ServersReport:
+    """All servers of a file.
+
+    Args:
+        file: the file.
+        pins: file of accepted definitions, None where the settings name none.
+        servers: in the order of the file.
+        problems: of the file itself.
+        flags: tool id to what trust found.
+    """
+
+    file: Path
+    pins: Path | None
+    servers: tuple[ServerCheck, ...]
+    problems: tuple[str, ...]
+    flags: Mapping[str, Flag]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every server and every tool that they list is served."""
+        quarantined = any(flag.level == "quarantine" for flag in self.flags.values())
+        wrong = any(one.status == "fail" or one.problems for one in self.servers)
+        return not (quarantined or wrong or self.problems)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "ok": self.ok,
+            "servers": [one.to_dict() for one in self.servers],
+            "problems": list(self.problems),
+            "flagged": [
+                {
+                    "id": tool_id,
+                    "level": flag.level,
+                    "reasons": list(flag.reasons),
+                    "to_do": self.to_do(tool_id),
+                }
+                for tool_id, flag in self.flags.items()
+            ],
+        }
+
+    def to_do(self, tool_id: str) -> str:
+        """The command that approves a tool's definition."""
+        pins = self.pins or "pins.json"
+        return f"shortlist trust approve {tool_id} --tools {self.file} --pins {pins}"
+
+
+def check_servers(config: Path, settings: Path | None) -> ServersReport:
+    """Start every server of a file.
+
+    Raises:
+        MissingExtraError: the extra `gateway` is not installed.
+        ConfigError: a file cannot be read, or a setting is wrong.
+        PinsError: the file of pins cannot be read.
+    """
+    found, chosen = read_configured(config, settings)
+    import anyio
+
+    from ..gateway.inspection import inspect_servers
+    from ..gateway.log_tail import LogTail
+
+    # Nothing is searched here: no vectors are needed.
+    trust = chosen.engine_config().trust
+    engine = {"tiers": ["lexical"], "default_tier": "lexical", "trust": trust.model_dump()}
+    with logs_silenced():
+        fleet = fleet_of(found, engine)
+        running = [spec for spec in found.servers if not spec.disabled]
+        if running:
+            longest = max(spec.start_timeout_s for spec in running)
+            note(f"starting {counted(len(running), 'server')}, for at most {longest:g} s")
+        tails = {spec.name: LogTail(spec) for spec in running}
+        reports = anyio.run(inspect_servers, fleet)
+    flags = fleet.engine.flags
+    others = [one for one in found.problems if not any(_about(one, name) for name in found.skipped)]
+    servers = tuple(_checks(found, reports, flags, tails))
+    return ServersReport(config, trust.pins, servers, tuple(others), flags)
+
+
+def _checks(
+    found: ClientConfig,
+    reports: list[ServerReport],
+    flags: Mapping[str, Flag],
+    tails: Mapping[str, LogTail],
+) -> Iterator[ServerCheck]:
+    by_name = {report.name: report for report in reports}
+    for spec in found.servers:
+        report = by_name.get(spec.name)
+        if report is None:
+            yield ServerCheck(spec.name, "off")
+            continue
+        flagged = any(tool_id in flags for tool_id in report.tokens)
+        status: Status = "warn" if report.problems or flagged else "ok"
+        problems = report.problems
+        if not report.available and (reason := tails[spec.name].reason()):
+            problems += (f"stderr: {reason}",)
+        yield ServerCheck(
+            spec.name,
+            status if report.available else "fail",
+            len(report.tokens),
+            sum(report.tokens.values()),
+            report.ms,
+            problems,
+        )
+    for name in found.skipped:
+        own = tuple(what for one in found.problems if (what := _about(one, name)))
+        yield ServerCheck(name, "fail", problems=own)
+
+
+def _about(problem: str, server: str) -> str:
+    """What a problem of the file says of a server, "" where it is about something else."""
+    _, named, rest = problem.partition(f".{server}")
+    return rest.lstrip(".: ") if named and rest.startswith((".", ":")) else ""
+
+
+def show_servers(report: ServersReport) -> None:
+    """Print the report."""
+    from rich.text import Text
+
+    parts: list[Any] = [_table(report)]
+    parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
+    parts += _flagged(report, "quarantine", "quarantined: neither found nor called until approved")
+    parts += _flagged(report, "warn", "worded strongly: offered; approve them to end the warning")
+    if report.flags and report.pins is None:
+        setting = '"shortlist": {"engine": {"trust": {"pins": "pins.json"}}}'
+        parts += ["", Text(f"Approvals count once {report.file} holds {setting}.", style="dim")]
+    if any(one.status == "fail" for one in report.servers):
+        parts += ["", Text("What a server wrote to stderr: shortlist logs NAME", style="dim")]
+    show(*parts)
+
+
+def _table(report: ServersReport) -> Table:
+    from rich.text import Text
+
+    numbers = {"tools", "tokens", "ms"}
+    table = plain_table("", "server", "tools", "tokens", "ms", "problems", right=numbers)
+    for column in table.columns:
+        column.no_wrap = column.header != "problems"
+    table.columns[1].max_width, table.columns[1].overflow = _NAME, "ellipsis"
+    table.columns[5].overflow = "fold"
+    for one in report.servers:
+        counts = (f"{one.tools:,}", f"{one.tokens:,}") if one.tools or one.ms else ("–", "–")
+        table.add_row(
+            Text(one.status, style=_STYLES[one.status]),
+            one.name,
+            *counts,
+            "–" if one.ms is None else f"{one.ms:,.0f}",
+            Text("\n".join((*one.problems, *_counts(one, report)))),
+        )
+    tools = sum(one.tools for one in report.servers)
+    tokens = sum(one.tokens for one in report.servers)
+    table.add_section()
+    table.add_row("", "all", f"{tools:,}", f"{tokens:,}", "", "", style="bold")
+    return table
+
+
+def _counts(one: ServerCheck, report: ServersReport) -> Iterator[str]:
+    """How many of a server's tools are flagged, and what a disabled one is."""
+    if one.status == "off":
+        yield "disabled"
+    own = [flag for tool_id, flag in report.flags.items() if tool_id.startswith(f"{one.name}/")]
+    for level, words in (("quarantine", "quarantined"), ("warn", "worded strongly")):
+        if count := sum(flag.level == level for flag in own):
+            yield f"{counted(count, 'tool')} {words}"
+
+
+def _flagged(report: ServersReport, level: str, title: str) -> Iterator[Any]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    found = {tool_id: flag for tool_id, flag in report.flags.items() if flag.level == level}
+    if not found:
+        return
+    yield ""
+    yield Text(title, style="bold")
+    for tool_id, flag in list(found.items())[:_SHOWN]:
+        yield Padding(Text(tool_id), (0, 0, 0, 2))
+        yield from (Padding(Text(line, style="dim"), (0, 0, 0, 4)) for line in flag.reasons)
+        yield Padding(Text(report.to_do(tool_id)), (0, 0, 0, 4))
+    if len(found) > _SHOWN:
+        yield Text(f"  and {len(found) - _SHOWN:,} more: --json", style="dim")

@@ -1,0 +1,198 @@
+"""What a file of events says in numbers: searches, misses, calls, tokens, tools, servers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class ServerStats:
+    """What was seen of one server.
+
+    Args:
+        run_ms: milliseconds of each call that reached it.
+        failed_calls: calls that it did not answer or refused.
+        start_ms: milliseconds of each start.
+        failures: how often it did not start or ended by itself.
+    """
+
+    run_ms: list[float] = field(default_factory=list)
+    failed_calls: int = 0
+    start_ms: list[float] = field(default_factory=list)
+    failures: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "calls": len(self.run_ms),
+            "failed_calls": self.failed_calls,
+            "p50_ms": percentile(self.run_ms, 50),
+            "p95_ms": percentile(self.run_ms, 95),
+            "starts": len(self.start_ms),
+            "start_p50_ms": percentile(self.start_ms, 50),
+            "failures": self.failures,
+        }
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """Searches of one conversation of which no tool was called yet: the ids each found."""
+
+    waiting: list[frozenset[str]] = field(default_factory=list)
+
+
+class EventStats:
+    """Counts events. Takes those of the gateway, and those of sessions of the library.
+
+    A search is a miss if it offered no tool, or if no tool that it offered was called afterwards
+    in the same conversation.
+
+    Args:
+        rows: events in the order they were written, in JSON form.
+
+    Raises:
+        KeyError, TypeError, ValueError: an event lacks a field, or has one of another type.
+    """
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.first: str | None = None
+        self.last: str | None = None
+        self.searches: Counter[str] = Counter()
+        self.search_ms: list[float] = []
+        self.calls: Counter[str] = Counter()
+        self.servers: defaultdict[str, ServerStats] = defaultdict(ServerStats)
+        #: Tokens of the definitions that clients would have read.
+        self.defined = 0
+        #: Tokens that they were given instead, by what for: list, search, details.
+        self.sent: Counter[str] = Counter()
+        self._conversations: defaultdict[str, _Conversation] = defaultdict(_Conversation)
+        self._tools: frozenset[str] = frozenset()
+        self._seen: set[str] = set()
+        for row in rows:
+            self._take(row)
+
+    @property
+    def conversations(self) -> int:
+        """How many conversations there were."""
+        return len(self._conversations)
+
+    @property
+    def unused(self) -> int:
+        """Searches that offered tools of which none was called afterwards."""
+        return sum(len(one.waiting) for one in self._conversations.values())
+
+    @property
+    def misses(self) -> int:
+        """Searches that offered nothing, or nothing that was called afterwards."""
+        return self.searches.total() - self.searches["found"] + self.unused
+
+    @property
+    def saved(self) -> int:
+        """Tokens that clients did not have to read."""
+        return self.defined - self.sent.total()
+
+    @property
+    def never_found(self) -> list[str]:
+        """Ids of the present tools that no search offered and nobody called."""
+        return sorted(self._tools - self._seen)
+
+    @property
+    def tools(self) -> int:
+        """How many tools there are."""
+        return len(self._tools)
+
+    def slowest(self) -> list[tuple[str, ServerStats]]:
+        """Servers, the one whose calls take longest first."""
+        return sorted(
+            self.servers.items(),
+            key=lambda item: (-(percentile(item[1].run_ms, 95) or 0.0), item[0]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "from": self.first,
+            "to": self.last,
+            "conversations": self.conversations,
+            "tokens": {
+                "definitions": self.defined,
+                **{f"sent_{kind}": self.sent[kind] for kind in ("list", "search", "details")},
+                "saved": self.saved,
+            },
+            "searches": {
+                "total": self.searches.total(),
+                **dict(self.searches),
+                "misses": self.misses,
+                "not_called_afterwards": self.unused,
+                "p50_ms": percentile(self.search_ms, 50),
+                "p95_ms": percentile(self.search_ms, 95),
+            },
+            "calls": {"total": self.calls.total(), **dict(self.calls)},
+            "servers": {name: one.to_dict() for name, one in self.slowest()},
+            "tools": self.tools,
+            "never_found": self.never_found,
+        }
+
+    def _take(self, row: Row) -> None:
+        self.first = self.first or str(row["at"])
+        self.last = str(row["at"])
+        match row["kind"]:
+            case "search":
+                self._search(row, row["outcome"], [one["id"] for one in row["found"]])
+                self.search_ms.append(float(row["ms"]))
+                self.sent["search"] += int(row["tokens"])
+            case "turn" if row["called"] is None:
+                outcome = "abstained" if row["abstained"] else "found"
+                self._search(row, outcome, row["offered"])
+                self.search_ms.append(float(row["timings"]["search"]))
+            case "details":
+                self.sent["details"] += int(row["tokens"])
+            case "list":
+                self._conversations[row["session"]]
+                self.defined += int(row["permitted_tokens"])
+                self.sent["list"] += int(row["tokens"])
+            case "catalog":
+                self._tools = frozenset(row["tools"])
+            case "call":
+                self._call(row)
+            case "server":
+                server = self.servers[row["server"]]
+                if row["problem"] is not None:
+                    server.failures += 1
+                elif row["ms"] is not None:
+                    server.start_ms.append(float(row["ms"]))
+
+    def _search(self, row: Row, outcome: str, found: Iterable[str]) -> None:
+        ids = frozenset(found)
+        self.searches[outcome] += 1
+        self._seen |= ids
+        conversation = self._conversations[row["session"]]
+        if outcome == "found":
+            conversation.waiting.append(ids)
+
+    def _call(self, row: Row) -> None:
+        outcome = row.get("outcome", row["status"])
+        self.calls[outcome] += 1
+        conversation = self._conversations[row["session"]]
+        if row["status"] != "passed":
+            return
+        tool = row["tool"]
+        self._seen.add(tool)
+        conversation.waiting = [ids for ids in conversation.waiting if tool not in ids]
+        if row.get("run_ms") is not None:
+            server = self.servers[row["server"]]
+            server.run_ms.append(float(row["run_ms"]))
+            server.failed_calls += outcome == "server_error"
+
+
+def percentile(values: list[float], percent: int) -> float | None:
+    """The smallest value that so many percent of all do not exceed; None for no values."""
+    if not values:
+        return None
+    return round(sorted(values)[math.ceil(len(values) * percent / 100) - 1], 1)

@@ -1,0 +1,94 @@
+"""`shortlist lab bench`: how fast and how large, on this machine, with the bars it is held to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..console import note, write_json
+from ..evaluated import show_table
+from ..options import JsonOption, ToolsOption
+from . import tool_attention
+from .output import steps, tell_origin
+
+BARS_FAILED = 3
+"""Exit code when a bar is short."""
+
+_QUICK_SIZE = 5_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application, with the benchmarks it has under it."""
+    benches = typer.Typer(invoke_without_command=True)
+    benches.callback()(bench)
+    tool_attention.register(benches)
+    app.add_typer(benches, name="bench")
+
+
+def bench(
+    context: typer.Context,
+    tools: ToolsOption = None,
+    queries: Annotated[
+        list[Path] | None,
+        typer.Option("--queries", metavar="FILE", help="JSON lines with a query; repeatable."),
+    ] = None,
+    size: Annotated[
+        list[int] | None,
+        typer.Option("--size", help="Catalog size; repeatable. 120 to 50,000 by default."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="5,000 tools only.")] = False,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Perturb vectors beyond 5,000 tools, encode none.")
+    ] = False,
+    sample: Annotated[int, typer.Option("--n", min=1, help="Queries used at most.")] = 200,
+    seed: Annotated[int, typer.Option(help="Of the draws and the synthetic tools.")] = 0,
+    bars: Annotated[
+        bool, typer.Option("--bars", help="Print the bars only; exit 3 where one is short.")
+    ] = False,
+    as_json: JsonOption = False,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE.json", help="Also write a record of the figures."),
+    ] = None,
+) -> None:
+    """Measure time and memory of every tier, against the bare encoder and sentence-transformers."""
+    if context.invoked_subcommand is not None:
+        return
+    from ...evals.lab.bench import report
+    from ...evals.lab.bench.bars import short
+    from ...evals.lab.bench.material import read_material
+    from ...evals.lab.bench.run import SIZES, Plan, measure
+    from ...evals.lab.record import Record, provenance, running_command, write_record
+
+    if quick and size:
+        raise typer.BadParameter("--quick is --size 5000: give one of them")
+    sizes = (_QUICK_SIZE,) if quick else tuple(dict.fromkeys(size or SIZES))
+    material = read_material(tools or [], queries or [], sample=sample, seed=seed)
+    plan = Plan(sizes=sizes, fast=fast)
+    origin = provenance(running_command())
+    with steps() as step:
+        found = measure(material, plan, step=step)
+    held = report.to_json(found)
+    if record is not None:
+        table = report.bars_table(found)
+        write_record(Record(record.stem, "Speed and size", table, held, origin), record.parent)
+    if as_json:
+        write_json(held | {"origin": origin})
+    else:
+        tell_origin(origin, f"{len(material.queries)} queries")
+        if not bars:
+            show_table("Requests: p50 / p95 ms", report.latency_table(found))
+            show_table("Stages, one caller: p50 ms", report.stage_table(found))
+            show_table("Compared, call by call in turn", report.comparison_table(found))
+            show_table("Gate, session and decision", report.decided_table(found))
+            show_table("Under a budget of 50 ms", report.budget_table(found))
+            show_table("Tools stuffed with requests", report.stuffing_table(found))
+            show_table("Indexes", report.build_table(found))
+            show_table("Start and memory", report.process_table(found))
+        show_table("Bars", report.bars_table(found))
+        for line in held["notes"]:
+            note(f"note: {line}")
+    if bars and short(report.bars(found)):
+        raise typer.Exit(BARS_FAILED)

@@ -1,0 +1,74 @@
+"""`shortlist lab peers`: other tool retrievers on the same queries, in the same process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..console import write_json
+from ..eval import TierOption
+from ..evaluated import show_table, steps
+from ..options import JsonOption
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("peers")(compare_peers)
+
+
+def compare_peers(
+    data: Annotated[Path, typer.Option(help="Folder that holds the evaluation sets.")],
+    on: Annotated[
+        list[str] | None, typer.Option("--set", help="Set to compare on; repeatable. All of them.")
+    ] = None,
+    peer: Annotated[
+        list[str] | None, typer.Option("--peer", help="Peer to run; repeatable. All of them.")
+    ] = None,
+    tier: TierOption = None,
+    as_json: JsonOption = False,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE.json", help="Also write a record of the figures."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="Title of the record; its file's name if absent.")
+    ] = None,
+) -> None:
+    """Measure tiers and other tool retrievers side by side (extra `peers`)."""
+    from ...config import Config
+    from ...evals.lab.peers.compare import compare, table
+    from ...evals.lab.peers.registry import NOT_OFFLINE, PEERS
+    from ...evals.lab.peers.sets import SETS
+    from ...evals.lab.record import Record, provenance, running_command, write_record
+    from ...evals.table import Table
+
+    known = {"--set": (on, SETS), "--peer": (peer, (*PEERS, *NOT_OFFLINE))}
+    for option, (names, there) in known.items():
+        for name in names or ():
+            if name not in there:
+                raise typer.BadParameter(f"{option} {name!r}: there are {', '.join(there)}")
+    sets = [SETS[name](data) for name in on or SETS]
+    with steps("asking", 0) as advance:
+        rows = list(
+            compare(
+                sets,
+                peers=peer or [*PEERS, *NOT_OFFLINE],
+                tiers=tier or list(Config().tiers),
+                progress=advance,
+            )
+        )
+    tables = {one.name: table([row for row in rows if row.set_name == one.name]) for one in sets}
+    held = {"rows": [row.to_dict() for row in rows]}
+    if record is not None:
+        columns = ("set", *next(iter(tables.values())).columns)
+        cells = tuple((name, *row) for name, shown in tables.items() for row in shown.rows)
+        origin = provenance(running_command())
+        made = Record(record.stem, title or record.stem, Table(columns, cells), held, origin)
+        write_record(made, record.parent)
+    if as_json:
+        write_json(held)
+        return
+    for name, shown in tables.items():
+        show_table(name, shown)

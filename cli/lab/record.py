@@ -1,0 +1,68 @@
+"""`shortlist lab record`: an evaluation, run and kept with commit, machine and command."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...errors import EvaluationError
+from .. import eval as evaluation
+from ..console import note
+
+_PASSED_ON = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("record", context_settings=_PASSED_ON)(record_evaluation)
+
+
+def record_evaluation(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Written as a record.")],
+    title: Annotated[
+        str | None, typer.Option("--title", help="Title of the record; its file's name if absent.")
+    ] = None,
+) -> None:
+    """Run an evaluation and record it: lab record --title T FILE.json eval [xlam] OPTIONS.
+
+    Raises:
+        EvaluationError: a tier did not run as asked, and the record would say otherwise.
+    """
+    from ...evals.lab.record import Record, provenance, running_command, write_record
+    from ...evals.lab.recorded_table import table_of
+    from ...models.training.stock import export_stock, names_stock
+
+    if context.args[:1] != ["eval"]:
+        raise typer.BadParameter("after FILE.json comes the command to record: eval OPTIONS")
+    for option, value in pairwise(context.args):
+        if option == "--config" and names_stock(Path(value)):
+            export_stock()
+    origin = provenance(running_command())
+    printed = io.StringIO()
+    app = typer.Typer()
+    evaluation.register(app)
+    with contextlib.redirect_stdout(printed):
+        code = typer.main.get_command(app)(
+            [*context.args, "--json"], prog_name="shortlist", standalone_mode=False
+        )
+    if code:
+        raise typer.Exit(code)
+    held = json.loads(printed.getvalue())
+    if another := held.get("ran_as"):
+        told = "; ".join(f"{tier}: {', '.join(instead)}" for tier, instead in another.items())
+        raise EvaluationError(f"{file}: not recorded, not every tier ran as asked: {told}")
+    path = write_record(
+        Record(file.stem, title or file.stem, table_of(held), held, origin), file.parent
+    )
+    note(f"{path}: written")

@@ -1,0 +1,58 @@
+"""`shortlist secret`: secrets in the system keyring, for `${keyring:NAME}` in a configuration."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Annotated
+
+import typer
+
+from ..errors import ConfigError
+from .console import note
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the secret, as in ${keyring:NAME}.")
+]
+
+secret = typer.Typer(
+    no_args_is_help=True,
+    help="Keep secrets in the system keyring; a configuration names them as ${keyring:NAME}.",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    app.add_typer(secret, name="secret")
+
+
+@secret.command("set")
+def set_secret(name: _NameArgument) -> None:
+    """Store a secret. It is asked for without an echo, or read from stdin if that is a pipe."""
+    from ..gateway.system_keyring import SERVICE, store_password
+
+    _check(name)
+    if sys.stdin.isatty():
+        value = typer.prompt(f"{name}", hide_input=True, err=True)
+    else:
+        value = sys.stdin.read().rstrip("\r\n")
+    if not value:
+        raise ConfigError(f"secret {name}: the value is empty")
+    store_password(SERVICE, name, value)
+    note(f"stored; write ${{keyring:{name}}} where the configuration needs it")
+
+
+@secret.command("delete")
+def delete_secret(name: _NameArgument) -> None:
+    """Delete a secret."""
+    from ..gateway.system_keyring import SERVICE, delete_password
+
+    _check(name)
+    delete_password(SERVICE, name)
+    note("deleted")
+
+
+def _check(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise typer.BadParameter(f"NAME: letters, digits, '.', '_' and '-', not {name!r:.80}")

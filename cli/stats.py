@@ -1,0 +1,152 @@
+"""`shortlist stats`: what a file of events says in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import EventError
+from .console import counted, note, plain_table, show, write_json
+from .options import JsonOption
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from .event_stats import EventStats
+
+_SHOWN = 10
+"""Servers and tools shown; the JSON holds all."""
+_NAME = 24
+"""Columns of a server's name."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to an application."""
+    app.command("stats")(stats)
+
+
+def stats(
+    events: Annotated[
+        Path, typer.Argument(metavar="EVENTS", help="File of events, one JSON object per line.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Sum up events: tokens saved, searches, misses, calls, slow servers, tools never found."""
+    from .event_stats import EventStats
+
+    rows = Counter[str]()
+    try:
+        found = EventStats(_rows(events, rows))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise EventError(f"{events}: event {rows['read']} is damaged: {error!r}") from error
+    if not rows["read"]:
+        raise EventError(f"{events}: holds no event")
+    if as_json:
+        write_json(found.to_dict())
+    else:
+        show(*_parts(found))
+
+
+def _rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
+    from ..session.event_log import read_events
+
+    for row in read_events(events):
+        if isinstance(row, EventError):
+            note(f"passed over: {row}")
+        else:
+            counts["read"] += 1
+            yield row
+
+
+def _parts(found: EventStats) -> Iterator[Any]:
+    from rich.text import Text
+
+    first, last = (_minute(found.first), _minute(found.last))
+    yield Text(f"{first} to {last}, {counted(found.conversations, 'conversation')}", style="bold")
+    if found.defined:
+        yield ""
+        yield _tokens(found)
+    if found.searches:
+        yield ""
+        yield _searches(found)
+    if found.calls:
+        yield ""
+        yield _counts("calls", found.calls)
+    if found.servers:
+        yield ""
+        yield _servers(found)
+    if found.tools:
+        yield ""
+        never = found.never_found
+        text = Text(f"tools never found: {len(never):,} of {found.tools:,}", style="bold")
+        for tool_id in never[:_SHOWN]:
+            text.append(f"\n  {tool_id}", style="not bold")
+        if len(never) > _SHOWN:
+            text.append(f"\n  and {len(never) - _SHOWN:,} more: --json", style="not bold dim")
+        yield text
+
+
+def _tokens(found: EventStats) -> Table:
+    table = plain_table("tokens, each conversation counted once", "", "", right={""})
+    table.columns[1].justify = "right"
+    table.columns[2].justify = "left"
+    table.add_row("definitions of all tools", f"{found.defined:,}", "")
+    for kind, words in (
+        ("list", "definitions shown"),
+        ("search", "answers of searches"),
+        ("details", "definitions asked for"),
+    ):
+        table.add_row(words, f"{-found.sent[kind]:,}", "")
+    share = f"{found.saved / found.defined:.0%}"
+    table.add_row("saved", f"{found.saved:,}", share, style="bold")
+    return table
+
+
+def _searches(found: EventStats) -> Table:
+    table = _counts("searches", found.searches)
+    total = found.searches.total()
+    table.add_row("found, and none of the tools called", f"{found.unused:,}", "")
+    table.add_row("misses", f"{found.misses:,}", f"{found.misses / total:.0%}", style="bold")
+    return table
+
+
+def _counts(title: str, counts: Counter[str]) -> Table:
+    table = plain_table(title, f"{counts.total():,}", "")
+    table.columns[1].justify = "right"
+    for name, count in counts.most_common():
+        table.add_row(name.replace("_", " "), f"{count:,}", f"{count / counts.total():.0%}")
+    return table
+
+
+def _servers(found: EventStats) -> Table:
+    numbers = ("calls", "failed", "p50 ms", "p95 ms", "starts", "failures")
+    table = plain_table("slowest servers", *numbers, right=set(numbers))
+    first = table.columns[0]
+    first.no_wrap, first.max_width, first.overflow = True, _NAME, "ellipsis"
+    for name, one in found.slowest()[:_SHOWN]:
+        told = one.to_dict()
+        table.add_row(
+            name,
+            f"{told['calls']:,}",
+            f"{one.failed_calls:,}",
+            _ms(told["p50_ms"]),
+            _ms(told["p95_ms"]),
+            f"{told['starts']:,}",
+            f"{one.failures:,}",
+        )
+    return table
+
+
+def _ms(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
+
+
+def _minute(at: str | None) -> str:
+    """A time as it is recorded, without its seconds."""
+    return (at or "")[:16].replace("T", " ")

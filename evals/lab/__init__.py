@@ -1,0 +1,1 @@
+"""The laboratory: what reproduces the figures that this project publishes. In the checkout only."""

@@ -1,0 +1,165 @@
+"""Arms without a session: full schemas, static pruning, simple retrieval, and discovery."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from ....catalog import Catalog, Tool
+from ....loaders.detail import definition_text
+from .arm import Running, Shown, Stateless, text_of
+from .tasks import Script, Turn
+
+STATIC_TOOLS = 30
+RETRIEVED_TOOLS = 10
+
+
+def definition(tool: Tool) -> str:
+    """A tool as every arm writes it in full: compact JSON of id, description and input schema."""
+    return definition_text(tool.id, tool.description, tool.input_schema)
+
+
+class Standing(Stateless):
+    """The same full schemas in every turn.
+
+    Args:
+        tools: those shown.
+    """
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        shown = tuple(tools)
+        ids = frozenset(tool.id for tool in shown)
+        self._shown = Shown((text_of([definition(tool) for tool in shown]),), (), (), ids, ids, ids)
+
+    def begin(self, script: Script) -> Running:  # noqa: ARG002 - nothing depends on it
+        """It is the same in every conversation."""
+        return self
+
+    def show(self, turn: Turn) -> Shown:  # noqa: ARG002 - nothing depends on it
+        """The same."""
+        return self._shown
+
+
+def curated(catalog: Catalog, scripts: Sequence[Script], count: int = STATIC_TOOLS) -> list[Tool]:
+    """The tools that every second task needs most often, ties in catalog order.
+
+    It is then measured on all tasks, so it has seen half of what it is asked for.
+    """
+    uses = Counter(
+        tool_id for script in scripts[::2] for turn in script.turns for tool_id in turn.needed
+    )
+    return sorted(catalog, key=lambda tool: (-uses[tool.id], catalog.ordinal(tool.id)))[:count]
+
+
+class Retrieval(Stateless):
+    """The best full schemas for what the user says last, after a pool that stays, or without one.
+
+    The schemas stand right before the user's words, where a change moves least.
+
+    Args:
+        catalog: searched.
+        search: ids for a request, best first.
+        pool: text of phase 1.
+    """
+
+    def __init__(
+        self, catalog: Catalog, search: Callable[[str], Sequence[str]], pool: str = ""
+    ) -> None:
+        self._catalog = catalog
+        self._search = search
+        self._pool = (pool,) if pool else ()
+        self._visible = frozenset(tool.id for tool in catalog) if pool else frozenset()
+
+    def begin(self, script: Script) -> Running:  # noqa: ARG002 - nothing depends on it
+        """It keeps nothing of a conversation."""
+        return self
+
+    def show(self, turn: Turn) -> Shown:
+        """The schemas found for the user's words."""
+        tools = [self._catalog.get(tool_id) for tool_id in self._search(turn.user)]
+        ids = frozenset(tool.id for tool in tools)
+        tail = (text_of([definition(tool) for tool in tools]),) if tools else ()
+        return Shown(self._pool, (), tail, ids, ids, ids | self._visible)
+
+
+_COMMAND = definition_text(
+    "cli",
+    "Run a command: `SERVER --list` names a server's tools, `SERVER TOOL --help` tells one's "
+    "arguments, `SERVER TOOL --json ARGUMENTS` calls it.",
+    {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
+)
+
+
+class Discovery:
+    """Tools as commands that a model lists and asks about when it needs them.
+
+    An oracle: the model is assumed to list exactly the servers that it needs and to ask about
+    exactly the tools that it needs, once each. What it was told stays in the conversation. So its
+    cost is a floor and what it finds an assumption, not a measurement.
+
+    Args:
+        catalog: what there is.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._servers: dict[str, list[Tool]] = {}
+        for tool in catalog:
+            self._servers.setdefault(tool.server or "", []).append(tool)
+        counts = ", ".join(f"{name} ({len(tools)})" for name, tools in self._servers.items())
+        self.head = text_of([_COMMAND, f"Servers: {counts}"])
+
+    def begin(self, script: Script) -> Running:  # noqa: ARG002 - nothing depends on it
+        """Start with nothing asked."""
+        return _Discovering(self)
+
+    def listing(self, server: str) -> str:
+        """What `--list` answers."""
+        names = ", ".join(tool.name for tool in self._servers[server])
+        return text_of([f"{server} --list", names])
+
+    def help(self, server: str, tool_id: str) -> str:
+        """What `--help` answers."""
+        tool = next(tool for tool in self._servers[server] if tool.id == tool_id)
+        return text_of([f"{server} {tool.name} --help", definition(tool)])
+
+    def server_of(self, tool_id: str) -> str:
+        """Where a tool is."""
+        return next(
+            name
+            for name, tools in self._servers.items()
+            if any(tool.id == tool_id for tool in tools)
+        )
+
+    def names(self, server: str) -> frozenset[str]:
+        """Ids of a server's tools."""
+        return frozenset(tool.id for tool in self._servers[server])
+
+
+class _Discovering(Stateless):
+    def __init__(self, arm: Discovery) -> None:
+        self._arm = arm
+        self._listed: dict[str, str] = {}
+        self._told: dict[str, str] = {}
+        self._batches: list[str] = []
+
+    def show(self, turn: Turn) -> Shown:
+        """What has been asked by now, what this turn needs included."""
+        servers = {tool_id: self._arm.server_of(tool_id) for tool_id in turn.needed}
+        listed = [name for name in dict.fromkeys(servers.values()) if name not in self._listed]
+        asked = [tool_id for tool_id in turn.needed if tool_id not in self._told]
+        for name in listed:
+            self._listed[name] = self._arm.listing(name)
+            self._batches.append(self._listed[name])
+        for tool_id in asked:
+            self._told[tool_id] = self._arm.help(servers[tool_id], tool_id)
+            self._batches.append(self._told[tool_id])
+        visible = frozenset().union(*map(self._arm.names, self._listed))
+        return Shown(
+            (self._arm.head,),
+            tuple(self._batches),
+            (),
+            frozenset(self._told),
+            frozenset(self._told),
+            visible,
+            extra_calls=bool(listed) + bool(asked),
+        )

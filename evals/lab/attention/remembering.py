@@ -1,0 +1,182 @@
+"""What the variants of the benchmark share: vectors, and answers found before.
+
+Both depend on nothing but what they are looked up by, so that the figures are those of engines that
+encode and search anew. Times are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....builder import Builder
+from ....catalog import Catalog, Tool
+from ....config import Config
+from ....decision.policy import DecisionPolicy
+from ....engine import Engine
+from ....gating import Admission, State, Votes
+from ....models import Encoder, TokenVectors, encoded, gives_tokens, load_encoder
+from ....retrieval import Selection, Strategy
+from ....retrieval.searcher import Searcher
+from ....stage_models import StageModels
+from ....view import View
+
+
+class RememberingEncoder:
+    """An encoder that encodes every text once.
+
+    Args:
+        encoder: encodes what was not encoded before.
+    """
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.name = encoder.name
+        self.dim = encoder.dim
+        self.fingerprint = encoder.fingerprint
+        self.token_dim = encoder.token_dim if gives_tokens(encoder) else 0
+        self._vectors: dict[tuple[bool, str], NDArray[np.float32]] = {}
+        self._tokens: dict[tuple[bool, str], TokenVectors] = {}
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> NDArray[np.float32]:
+        """Embed texts; see `Encoder.encode`."""
+        self._remember(texts, query, progress)
+        found = [self._vectors[query, text] for text in texts]
+        return np.array(found, np.float32).reshape(len(texts), self.dim)
+
+    def encode_with_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[NDArray[np.float32], TokenVectors]:
+        """Embed texts and their tokens; see `TokenEncoder.encode_with_tokens`."""
+        vectors = self.encode(texts, query=query, progress=progress)
+        parts = [self._tokens[query, text] for text in texts]
+        return vectors, TokenVectors.joined(parts or [TokenVectors.of([], self.token_dim)])
+
+    def _remember(
+        self, texts: Sequence[str], query: bool, progress: Callable[[int], None] | None
+    ) -> None:
+        fresh = [text for text in dict.fromkeys(texts) if (query, text) not in self._vectors]
+        fresh.sort(key=len)  # models that pad a batch to its longest text pad less
+        if not fresh:
+            return
+        vectors, tokens = encoded(self._encoder, fresh, query=query, progress=progress)
+        for row, text in enumerate(fresh):
+            self._vectors[query, text] = vectors[row]
+            if tokens is not None:
+                self._tokens[query, text] = tokens.take([row])
+
+
+class Encoders:
+    """Encoders by name, each loaded once, when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[tuple[str, int | None, str], RememberingEncoder] = {}
+
+    def load(
+        self, spec: str = "bundled", threads: int | None = None, **settings: Any
+    ) -> RememberingEncoder:
+        """The encoder of a name, see `load_encoder`.
+
+        Args:
+            spec: its name.
+            threads: CPU threads for one call.
+            settings: further settings of the encoder.
+
+        Raises:
+            ModelError: there is no such model, or it cannot be run.
+            MissingExtraError: it needs an optional dependency that is not installed.
+        """
+        key = spec, threads, repr(sorted(settings.items()))
+        if key not in self._loaded:
+            self._loaded[key] = RememberingEncoder(load_encoder(spec, threads=threads, **settings))
+        return self._loaded[key]
+
+
+class _SharedModels(StageModels):
+    """Models of which other engines use the encoder as well."""
+
+    def __init__(self, config: Config, encoders: Encoders) -> None:
+        self._encoders = encoders
+        super().__init__(config)
+
+    def encoder(self) -> Encoder:
+        spec, arguments = self._config.encoder_arguments()
+        return self._encoders.load(spec, **arguments)
+
+
+class RememberingEngine(Engine):
+    """The same answers, each found once: variants of the benchmark share their searches.
+
+    An answer depends on the catalog version, the queries, the tier, `k` and what is admitted.
+    """
+
+    @classmethod
+    def over(cls, tools: Iterable[Tool], encoders: Encoders, **settings: Any) -> Self:
+        """Index tools.
+
+        Args:
+            tools: a catalog.
+            encoders: shared with other engines.
+            settings: of a Config.
+
+        Raises:
+            ConfigError: a setting is wrong.
+        """
+        config = Config.make(**settings)
+        builder = Builder(config, _SharedModels(config, encoders))
+        return cls(builder, builder.build(Catalog(tools)))
+
+    def view(
+        self,
+        state: State | None = None,
+        *,
+        allowed: Iterable[str] | None = None,
+        votes: Votes | None = None,
+    ) -> View:
+        """As of an engine; its answers are remembered."""
+        made = super().view(state, allowed=allowed, votes=votes)
+        memory = self.__dict__.setdefault("_memory", {})
+        return _RememberingView(made.admission, self._searcher, made.policy, memory)
+
+
+class _RememberingView(View):
+    """A view that finds each answer once."""
+
+    def __init__(
+        self,
+        admission: Admission,
+        searcher: Searcher,
+        policy: DecisionPolicy,
+        memory: dict[Any, Selection],
+    ) -> None:
+        super().__init__(admission, searcher, policy)
+        self._memory = memory
+
+    def search_many(
+        self,
+        queries: Sequence[str],
+        *,
+        tier: str | Strategy | None = None,
+        k: int | None = None,
+    ) -> list[Selection]:
+        """As of a view."""
+        mask = None if self.admission.mask is None else self.admission.mask.tobytes()
+        asked_for = self.catalog.fingerprint, tier, k, mask
+        fresh = [one for one in dict.fromkeys(queries) if (one, asked_for) not in self._memory]
+        if fresh:
+            found = super().search_many(fresh, tier=tier, k=k)
+            self._memory.update(zip(((one, asked_for) for one in fresh), found, strict=True))
+        return [self._memory[one, asked_for] for one in queries]

@@ -1,0 +1,149 @@
+"""What the arms share: engines, writers, a counter and the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from ....catalog import Catalog
+from ....gating import Gate
+from ....models import Encoder, TokenCounter
+from ....trust import Trust
+from .arm import Arm, text_of
+from .plain_arms import RETRIEVED_TOOLS, Discovery, Retrieval, Standing, curated, definition
+from .remembering import Encoders, RememberingEngine
+from .replay import Outcome, figures, replay
+from .settings import Settings
+from .stock import STOCK_THREADS, THRESHOLD, Requests, StockRouter, published_summary, stock_spec
+from .tasks import Script
+from .transcript import Prices, TextTokens
+from .two_phase import TwoPhase
+
+TRUSTING = {"scan": False}
+"""Trust of the engines, which hold back nothing by themselves; the arm `trusted` does."""
+
+
+class Shared:
+    """What all workbenches of a run have in common, so that nothing is encoded or written twice.
+
+    None of it knows a catalog.
+    """
+
+    def __init__(self) -> None:
+        self.encoders = Encoders()
+        self.counter = TokenCounter()
+        self.count = TextTokens(self.counter)
+
+    def engine(self, catalog: Catalog, **settings: Any) -> RememberingEngine:
+        """An engine over a catalog that trusts every definition.
+
+        Args:
+            catalog: the tools.
+            settings: of a Config.
+        """
+        return RememberingEngine.over(catalog, self.encoders, trust=TRUSTING, **settings)
+
+
+class Workbench:
+    """Arms over one catalog, and their figures.
+
+    Args:
+        catalog: the tools.
+        scripts: the tasks.
+        shared: with the other workbenches of a run.
+        engine: over the catalog; made when absent.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        scripts: Sequence[Script],
+        shared: Shared,
+        *,
+        engine: RememberingEngine | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.scripts = scripts
+        self.shared = shared
+        self.prices = Prices()
+        self.engine = engine or shared.engine(catalog)
+
+    def outcomes(self, arm: Arm, scripts: Sequence[Script] | None = None) -> list[Outcome]:
+        """Every turn of the tasks under an arm."""
+        return replay(
+            arm, self.scripts if scripts is None else scripts, self.shared.count, self.prices
+        )
+
+    def figures(self, arm: Arm, scripts: Sequence[Script] | None = None) -> dict[str, Any]:
+        """What the tasks come to under an arm."""
+        return figures(self.outcomes(arm, scripts))
+
+    def full(self) -> Arm:
+        """Every full schema in every turn."""
+        return Standing(self.catalog)
+
+    def static(self) -> Arm:
+        """Thirty full schemas that stay."""
+        return Standing(curated(self.catalog, self.scripts))
+
+    def discovery(self) -> Arm:
+        """Tools as commands, asked about by an oracle."""
+        return Discovery(self.catalog)
+
+    def retrieval(self, *, tier: str = "embed", k: int = RETRIEVED_TOOLS) -> Arm:
+        """Ten full schemas for what was said last, by the engine."""
+
+        def search(request: str) -> list[str]:
+            [found] = self.engine.view().search_many([request], tier=tier, k=k)
+            return [hit.id for hit in found.hits]
+
+        return Retrieval(self.catalog, search)
+
+    def stock_retrieval(self, *, k: int = RETRIEVED_TOOLS) -> Arm:
+        """The same by the stock encoder over full definitions."""
+        return Retrieval(self.catalog, lambda request: self._over_definitions.search(request, k))
+
+    def as_published(self, *, k: int = RETRIEVED_TOOLS, threshold: float = THRESHOLD) -> Arm:
+        """Its own two phases: a pool of cut descriptions, ten schemas above a cosine."""
+        return Retrieval(
+            self.catalog,
+            lambda request: self._over_summaries.search(request, k, threshold),
+            text_of(self._summaries),
+        )
+
+    def two_phase(self, settings: Settings) -> TwoPhase:
+        """Sessions, as an agent's loop drives them."""
+        return TwoPhase(self.engine, settings)
+
+    def trusted(self, settings: Settings) -> TwoPhase:
+        """The same with what the scan quarantines left out."""
+        self.engine.quarantine(Trust().quarantined(self.catalog))
+        return self.two_phase(settings)
+
+    def gated(self, gate: Gate) -> Workbench:
+        """The same under rules, over the same vectors."""
+        engine = self.shared.engine(self.catalog, gate=gate)
+        return Workbench(self.catalog, self.scripts, self.shared, engine=engine)
+
+    @cached_property
+    def _stock(self) -> Encoder:
+        return self.shared.encoders.load(stock_spec(), STOCK_THREADS)
+
+    @cached_property
+    def _requests(self) -> Requests:
+        users = sorted({turn.user for script in self.scripts for turn in script.turns})
+        return dict(zip(users, self._stock.encode(users, query=True), strict=True))
+
+    @cached_property
+    def _summaries(self) -> list[str]:
+        return [published_summary(tool, self.shared.counter) for tool in self.catalog]
+
+    @cached_property
+    def _over_summaries(self) -> StockRouter:
+        return StockRouter(self.catalog, self._stock.encode(self._summaries), self._requests)
+
+    @cached_property
+    def _over_definitions(self) -> StockRouter:
+        texts = [definition(tool) for tool in self.catalog]
+        return StockRouter(self.catalog, self._stock.encode(texts), self._requests)

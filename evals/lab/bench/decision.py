@@ -1,0 +1,149 @@
+"""What gate, session and decision add to a request, over the same tools in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from ....builder import Builder
+from ....catalog import Catalog
+from ....config import Config
+from ....engine import Engine
+from ....gating import (
+    Condition,
+    Gate,
+    Rule,
+    State,
+    after,
+    all_of,
+    annotation,
+    any_of,
+    fact,
+    milestone,
+    not_,
+    requires_scope,
+)
+from ....retrieval.store import read
+from ....session.intents import clauses
+from .timing import Times, in_turn, warm_up
+
+RULES = 50
+_SEARCH, _TURN = "search", "turn"
+_TIER = "hybrid"
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a turn takes beyond a search for the same request, the two in turn.
+
+    Args:
+        tools: in the catalog.
+        admitted: of them in the state that is asked in.
+        threads: CPU threads of the encoder.
+        search_ms: median of searches without rules, state, session or decision.
+        wall_ms: median of the differences, request by request.
+        cpu_ms: the same in CPU time of the whole process.
+        requests: pairs timed, by each clock.
+    """
+
+    tools: int
+    admitted: int
+    threads: int
+    search_ms: float
+    wall_ms: float
+    cpu_ms: float
+    requests: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "tools": self.tools,
+            "admitted": self.admitted,
+            "rules": RULES,
+            "threads": self.threads,
+            "search_ms": round(self.search_ms, 4),
+            "added_wall_ms": round(self.wall_ms, 4),
+            "added_cpu_ms": round(self.cpu_ms, 4),
+            "requests": self.requests,
+        }
+
+
+def added(folder: Path, queries: Sequence[str], *, threads: int, rounds: int) -> Added:
+    """Single requests as turns of new sessions beside plain searches, over a saved index.
+
+    The plain engine holds nothing back. The other has `RULES` rules and what trust says, and its
+    sessions hold a state and abstain by the bundled decider. A request of its own is encoded once
+    either way.
+
+    Args:
+        folder: of the index.
+        queries: texts to search for, see `undivided`.
+        threads: CPU threads of the encoder.
+        rounds: how often each is asked, by each clock.
+    """
+    gate, state = mixed_rules(read(folder).catalog)
+    gated = Engine.open(folder, threads=threads, gate=gate)
+    # One index with one encoder for both, as a process has it.
+    trusting = Config.make(threads=threads, trust={"scan": False})
+    plain = Engine(Builder(trusting), gated.view().admission.index)
+    calls = {
+        _SEARCH: lambda position: plain.search(queries[position], tier=_TIER),
+        _TURN: lambda position: gated.session(state=state, tier=_TIER).turn(queries[position]),
+    }
+    for call in calls.values():
+        warm_up(call, len(queries))
+    wall = in_turn(calls, len(queries), rounds=rounds)
+    cpu = in_turn(calls, len(queries), rounds=rounds, clock=process_time)
+    return Added(
+        tools=len(plain.catalog),
+        admitted=len(plain.catalog) - len(gated.view(state).admission.refusals),
+        threads=threads,
+        search_ms=float(np.median(wall[_SEARCH])),
+        wall_ms=_between(wall),
+        cpu_ms=_between(cpu),
+        requests=len(queries) * rounds,
+    )
+
+
+def undivided(queries: Sequence[str]) -> list[str]:
+    """The queries that a session searches for once: others are encoded for each of their parts."""
+    return [query for query in queries if len(clauses(query)) < 2]
+
+
+def _between(times: Mapping[str, Times]) -> float:
+    return float(np.median(times[_TURN] - times[_SEARCH]))
+
+
+def mixed_rules(catalog: Catalog) -> tuple[Gate, State]:
+    """Rules of every kind over a catalog's servers and names, and a state that meets about half."""
+    servers = [server for server in catalog.servers if server] or ["*"]
+    rules = [_rule(number, servers[number % len(servers)]) for number in range(RULES)]
+    state = State(
+        scopes=frozenset(f"scope {number}" for number in range(0, RULES, 2)),
+        called=tuple(tool.id for tool in catalog[:20]),
+        milestones=frozenset(f"milestone {number}" for number in range(0, RULES, 3)),
+        facts={f"fact {number}": number for number in range(0, RULES, 2)},
+    )
+    return Gate(rules), state
+
+
+def _rule(number: int, server: str) -> Rule:
+    scope, known = requires_scope(f"scope {number}"), fact(f"fact {number}")
+    kinds: tuple[Condition, ...] = (
+        scope,
+        after("*search*"),
+        milestone(f"milestone {number}"),
+        known,
+        any_of(scope, milestone(f"milestone {number}")),
+        all_of(scope, not_(known)),
+        any_of(annotation("readOnlyHint", True), known),
+    )
+    needs = kinds[number % len(kinds)]
+    if number % 2:
+        return Rule(needs, tools=f"*{'abcdefghijklmnopqrstuvwxyz'[number // 2]}*_*y*")
+    return Rule(needs, server=server)

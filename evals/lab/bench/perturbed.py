@@ -1,0 +1,76 @@
+"""Vectors for synthetic tools without encoding them, for a bench that is in a hurry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....models import TokenTable, TokenVectors
+
+NOISE = 0.5
+"""Length of what is added to a unit vector; the cosine to the original is then about 0.9."""
+_AT_ONCE = 1024
+
+
+class PerturbedEncoder:
+    """Stands in for an encoder: every text gets a real vector with noise, L2-normalised.
+
+    Args:
+        vectors: of real tools, shape (n, dim).
+        fingerprint: of the encoder they came from.
+        tokens: of the same tools, which every text gets as they are; or None.
+        seed: of the draw and of the noise.
+    """
+
+    name = "perturbed"
+
+    def __init__(
+        self,
+        vectors: NDArray[np.float32],
+        fingerprint: str,
+        tokens: TokenVectors | TokenTable | None = None,
+        *,
+        seed: int = 0,
+    ) -> None:
+        self._vectors = vectors
+        self._tokens = None if tokens is None else TokenTable.of(tokens).whole()
+        self.token_dim = 0 if self._tokens is None else self._tokens.dim
+        self._generator = np.random.default_rng(seed)
+        self.fingerprint = fingerprint
+        self.dim: int = vectors.shape[1]
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,  # noqa: ARG002 - the protocol's
+        progress: Callable[[int], None] | None = None,
+    ) -> NDArray[np.float32]:
+        """A vector for each text; what the text says does not matter."""
+        vectors = np.empty((len(texts), self.dim), np.float32)
+        # Some at a time, so that nothing stands beside the result that a real encoder would not
+        # have there either.
+        for start in range(0, len(texts), _AT_ONCE):
+            part = vectors[start : start + _AT_ONCE]
+            noise = self._generator.standard_normal(part.shape, np.float32)
+            rows = self._generator.integers(0, len(self._vectors), len(part))
+            np.add(self._vectors[rows], noise * np.float32(NOISE / np.sqrt(self.dim)), out=part)
+            part /= np.linalg.norm(part, axis=1, keepdims=True)
+        if progress is not None:
+            progress(len(texts))
+        return vectors
+
+    def encode_with_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        query: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[NDArray[np.float32], TokenVectors]:
+        """Vectors as `encode` gives them, and tokens for each text."""
+        tokens = TokenVectors.of([], 0) if self._tokens is None else self._tokens
+        rows = self._generator.integers(0, max(len(tokens), 1), len(texts))
+        drawn = TokenVectors.joined([tokens], rows)
+        return self.encode(texts, query=query, progress=progress), drawn

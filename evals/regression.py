@@ -1,0 +1,135 @@
+"""Whether a change may pass, by its figures: floors, and the difference from a recorded run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import EvaluationError, RequestError
+from .metrics import QUALITY
+
+COMPARED = (*QUALITY, "abstain_precision", "abstain_recall")
+"""Metrics that floors and baselines may name: identical inputs reproduce them, so no times."""
+
+Figures = Mapping[str, Mapping[str, float | None]]
+"""tier -> metric -> value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The least value a metric may have, in every tier that ran."""
+
+    metric: str
+    least: float
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A metric of a tier, before and now; None where that side has no value."""
+
+    tier: str
+    metric: str
+    before: float | None
+    now: float | None
+
+    @property
+    def difference(self) -> float | None:
+        """Now less before, or None when one side has no value."""
+        return None if self.before is None or self.now is None else self.now - self.before
+
+
+def parse_floor(text: str) -> Floor:
+    """Read `METRIC=VALUE`, such as `recall@10=0.9`.
+
+    Raises:
+        RequestError: not of that form, no such metric, or a value outside 0..1.
+    """
+    metric, separator, value = text.partition("=")
+    if not separator:
+        raise RequestError(f"--min {text!r}: write METRIC=VALUE, such as recall@10=0.9")
+    if metric not in COMPARED:
+        raise RequestError(f"--min {text!r}: no such metric; there are {', '.join(COMPARED)}")
+    try:
+        least = float(value)
+    except ValueError as error:
+        raise RequestError(f"--min {text!r}: {value!r} is not a number") from error
+    if not 0.0 <= least <= 1.0:
+        raise RequestError(f"--min {text!r}: metrics are fractions from 0 to 1")
+    return Floor(metric, least)
+
+
+def below_floors(figures: Figures, floors: Sequence[Floor]) -> list[str]:
+    """What falls short, one sentence each; a metric without a value falls short too."""
+    failures = []
+    for tier, values in figures.items():
+        for floor in floors:
+            value = values.get(floor.metric)
+            if value is None:
+                failures.append(f"{tier}: {floor.metric} has no value, {floor.least:g} asked")
+            elif value < floor.least:
+                failures.append(f"{tier}: {floor.metric} is {value:.4f}, {floor.least:g} asked")
+    return failures
+
+
+def read_figures(path: Path) -> dict[str, Any]:
+    """Read a result that `shortlist eval --json` or `shortlist lab record` wrote.
+
+    Raises:
+        EvaluationError: it cannot be read, or is no such result.
+    """
+    try:
+        held = json.loads(path.read_bytes())
+    except OSError as error:
+        raise EvaluationError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise EvaluationError(f"{path}: not JSON: {error}") from error
+    if isinstance(held, dict) and isinstance(held.get("result"), dict):
+        held = held["result"]
+    tiers = held.get("tiers") if isinstance(held, dict) else None
+    if not isinstance(tiers, dict) or not all(isinstance(one, dict) for one in tiers.values()):
+        raise EvaluationError(f"{path}: no result of an evaluation: it has no 'tiers'")
+    return dict(held)
+
+
+def compare(before: Figures, now: Figures) -> list[Change]:
+    """Every compared metric of every tier on either side.
+
+    Raises:
+        EvaluationError: the two have no tier in common, so nothing would be compared.
+    """
+    if not set(before) & set(now):
+        raise EvaluationError(
+            f"the baseline has the tiers {', '.join(before)}, this run {', '.join(now)}: "
+            "nothing to compare"
+        )
+    nothing: Mapping[str, float | None] = {}
+    return [
+        Change(
+            tier, metric, before.get(tier, nothing).get(metric), now.get(tier, nothing).get(metric)
+        )
+        for tier in dict.fromkeys((*now, *before))
+        for metric in COMPARED
+    ]
+
+
+def regressions(changes: Sequence[Change], *, tolerance: float = 0.0) -> list[str]:
+    """What got worse by more than the tolerance, or lost its value, in tiers that ran now.
+
+    Args:
+        changes: from `compare`.
+        tolerance: fraction a metric may fall by; runs are deterministic, so 0 is no noise.
+    """
+    ran = {change.tier for change in changes if change.now is not None}
+    failures = []
+    for change in changes:
+        if change.tier not in ran or change.before is None:
+            continue
+        name = f"{change.tier}: {change.metric}"
+        if change.now is None:
+            failures.append(f"{name} was {change.before:.4f} and has no value now")
+        elif change.before - change.now > tolerance + 1e-9:
+            failures.append(f"{name} fell from {change.before:.4f} to {change.now:.4f}")
+    return failures

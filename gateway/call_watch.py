@@ -1,0 +1,57 @@
+"""What happens to one call, noted while it goes through the gateway."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import mcp.types as types
+
+from ..gating.verdict import Verdict
+from .events import Outcome
+
+
+class CallWatch:
+    """Notes of one call. Made when the call comes in; `end` when it was answered.
+
+    Attributes:
+        verdict: whether the call could go ahead; None before the check, and for what is no call.
+        result: what the server answered.
+        check_ms: milliseconds that the check took.
+        run_ms: milliseconds that the server took; None where it was not asked.
+        outcome: what the call came to.
+    """
+
+    def __init__(self) -> None:
+        self.verdict: Verdict | None = None
+        self.result: types.CallToolResult | None = None
+        self.check_ms = 0.0
+        self.run_ms: float | None = None
+        self.outcome: Outcome = "cancelled"
+        self._at = perf_counter()
+
+    def checked(self, verdict: Verdict) -> None:
+        """The check has answered."""
+        now = perf_counter()
+        self.check_ms, self._at = (now - self._at) * 1e3, now
+        self.verdict = verdict
+        if verdict.status != "passed":
+            self.outcome = verdict.status
+
+    def answered(self, result: types.CallToolResult) -> None:
+        """The server has answered."""
+        self.run_ms = (perf_counter() - self._at) * 1e3
+        self.result = result
+        self.outcome = "tool_error" if result.is_error else "ok"
+
+    def asked(self) -> None:
+        """The server asks the client first: the call is the one that comes with the answers."""
+        self.verdict = None
+
+    def failed(self) -> None:
+        """The server did not answer, or refused."""
+        self.outcome = "server_error"
+
+    def end(self) -> None:
+        """The call is over, whatever it came to."""
+        if self.verdict is not None and self.verdict.passed and self.run_ms is None:
+            self.run_ms = (perf_counter() - self._at) * 1e3

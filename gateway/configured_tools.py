@@ -1,0 +1,74 @@
+"""The tools of all servers that an MCP client's configuration file names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import anyio
+
+from ..catalog import Tool
+from ..errors import CatalogError
+from .client_config import read_client_config
+from .fleet import Fleet
+from .manifests import Manifests
+from .server_spec import ServerSpec
+
+_LOOK_S = 0.05
+"""Seconds between two looks at whether all servers have listed their tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredTools:
+    """What the servers of a configuration list.
+
+    Args:
+        tools: by server, in the order of the file.
+        problems: what cannot be used of the file, a server or a tool, one line each.
+    """
+
+    tools: tuple[Tool, ...]
+    problems: tuple[str, ...]
+
+
+def read_configured_tools(path: Path) -> ConfiguredTools:
+    """Start every server of a configuration, list its tools, and stop it.
+
+    Args:
+        path: `mcp.json` or the file of another known client; see `read_client_config`.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        CatalogError: no server lists a tool; says what is wrong with each.
+    """
+    config = read_client_config(path)
+    fleet = anyio.run(_listed, [spec for spec in config.servers if not spec.disabled])
+    problems = list(config.problems)
+    for name, upstream in fleet.upstreams.items():
+        if upstream.problem is not None:
+            problems.append(f"server {name!r}: {upstream.problem}")
+        problems += [f"server {name!r}: tool {one}" for one in fleet.bad_tools.get(name, ())]
+    order = {name: place for place, name in enumerate(fleet.upstreams)}
+    tools = sorted(fleet.engine.catalog, key=lambda tool: order[tool.server or ""])
+    if not tools:
+        reasons = "; ".join(problems) or "every server is disabled or lists none"
+        raise CatalogError(f"{path}: no tools: {reasons}")
+    return ConfiguredTools(tuple(tools), tuple(problems))
+
+
+async def _listed(specs: Iterable[ServerSpec]) -> Fleet:
+    # What servers listed earlier does not count here, so that the list is the present one.
+    with TemporaryDirectory() as folder:
+        fleet = Fleet(
+            specs,
+            engine_settings={"tiers": ["lexical"], "trust": {"scan": False}},
+            manifests=Manifests(Path(folder)),
+        )
+        async with anyio.create_task_group() as group:
+            await group.start(fleet.run)
+            while fleet.starting:
+                await anyio.sleep(_LOOK_S)
+            group.cancel_scope.cancel()
+    return fleet

@@ -1,0 +1,124 @@
+"""Servers' processes that outlived a gateway that was killed: found and ended by the next one."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .logs import state_folder
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Seconds by which two readings of one process's start time may differ.
+_CLOCK = 2.0
+_MARK = "SHORTLIST_GATEWAY"
+
+
+class RunningProcesses:
+    """The processes that this gateway started, on disk, so that the next one can end them.
+
+    A process is known by its id and its start time, because ids are used again.
+
+    Args:
+        folder: one file for each process; made when the first one starts.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def default(cls) -> RunningProcesses:
+        """In the user's state folder."""
+        return cls(state_folder() / "running")
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """Variables that the processes inherit, by which their children are known as ours."""
+        return {_MARK: _mark(os.getpid(), _start_time(os.getpid()))}
+
+    def started(self, pid: int) -> None:
+        """Note a process that leads a group of its own.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        noted = {
+            "pid": pid,
+            "started": _start_time(pid),
+            "owner": os.getpid(),
+            "owner_started": _start_time(os.getpid()),
+        }
+        self._path(pid).write_text(json.dumps(noted), encoding="utf-8")
+
+    def stopped(self, pid: int) -> None:
+        """Forget a process."""
+        self._path(pid).unlink(missing_ok=True)
+
+    def sweep(self) -> list[int]:
+        """End what gateways left behind that are gone themselves.
+
+        Returns:
+            Ids of the processes that were ended.
+        """
+        ended: list[int] = []
+        for path in sorted(self._folder.glob("*.json")):
+            try:
+                noted = json.loads(path.read_text(encoding="utf-8"))
+                if _is_alive(noted["owner"], noted["owner_started"]):
+                    continue
+                ended += _end(noted)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                _LOG.warning("%s is no note of a process and is removed: %s", path, error)
+            path.unlink(missing_ok=True)
+        return ended
+
+    def _path(self, pid: int) -> Path:
+        return self._folder / f"{pid}.json"
+
+
+def _end(noted: Mapping[str, Any]) -> list[int]:
+    """Kill a process, and the members of its group that carry its gateway's mark."""
+    import psutil
+
+    mark = _mark(noted["owner"], noted["owner_started"])
+    ended = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid == noted["pid"]:
+                ours = _is_alive(process.pid, noted["started"])
+            else:
+                ours = _group(process.pid) == noted["pid"]
+                ours = ours and process.environ().get(_MARK) == mark
+            if ours:
+                os.kill(process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+                ended.append(process.pid)
+        except (OSError, psutil.Error):
+            continue  # gone by now, or of another user and so not ours
+    return ended
+
+
+def _group(pid: int) -> int | None:
+    return os.getpgid(pid) if hasattr(os, "getpgid") else None
+
+
+def _start_time(pid: int) -> float:
+    """Seconds since the epoch; 0 where the process is gone."""
+    import psutil
+
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return 0.0
+
+
+def _is_alive(pid: int, started: float) -> bool:
+    return abs(_start_time(pid) - started) < _CLOCK
+
+
+def _mark(owner: int, started: float) -> str:
+    return f"{owner}-{started:.0f}"

@@ -1,0 +1,238 @@
+"""Events as spans and metrics of OpenTelemetry, after its conventions for generative AI.
+
+A turn is a `retrieval` span, a call that may not go ahead an `execute_tool` span that ended in an
+error, with `error.type` `promoted`, `invalid`, `denied` or `unknown`. What the conventions have
+no attribute for is under `shortlist.*`. Conventions as of their repository in November 2026, all
+of them in development: https://github.com/open-telemetry/semantic-conventions-genai
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from importlib.metadata import version
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MissingExtraError
+from ..session.event import CallEvent, Event, PromptEvent, TurnEvent
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+    Attributes = dict[str, str | bool | int | float | list[str]]
+
+_SCOPE = "shortlist"
+#: Boundaries in seconds that the conventions recommend for durations.
+_SECONDS = tuple(0.01 * 2**step for step in range(14))
+#: Boundaries for the duration of a turn, which is milliseconds.
+_TURN_SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_TOOLS = (0, 1, 2, 3, 5, 8, 12, 20, 30, 50, 100)
+_TOKENS = (0, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
+
+
+class OpenTelemetry:
+    """A sink that makes spans and metrics with the OpenTelemetry API.
+
+    Without an SDK set up, the API drops them. Spans are children of the span that is current when
+    the decision is made. Texts are in them only where events carry content.
+
+    Args:
+        source: `gen_ai.data_source.id`, the name of the catalog searched.
+        tracers: makes the tracer, the global one when absent.
+        meters: makes the meter, the global one when absent.
+
+    Raises:
+        MissingExtraError: the API is not installed.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: str = "tools",
+        tracers: TracerProvider | None = None,
+        meters: MeterProvider | None = None,
+    ) -> None:
+        try:
+            from opentelemetry import metrics, trace
+        except ImportError as error:
+            raise MissingExtraError("events for OpenTelemetry", "otel") from error
+        self._trace = trace
+        self._source = source
+        self._tracer = trace.get_tracer(_SCOPE, version("shortlist"), tracers)
+        meter = metrics.get_meter(_SCOPE, version("shortlist"), meters)
+        self._turn_seconds = meter.create_histogram(
+            "gen_ai.client.operation.duration",
+            "s",
+            "Duration of an operation; here, of deciding which tools a turn offers",
+            explicit_bucket_boundaries_advisory=_TURN_SECONDS,
+        )
+        self._active = meter.create_histogram(
+            "shortlist.turn.active_tools",
+            "{tool}",
+            "Tools active in a turn",
+            explicit_bucket_boundaries_advisory=_TOOLS,
+        )
+        self._tokens = meter.create_histogram(
+            "shortlist.prompt.tokens",
+            "{token}",
+            "Tokens that tools take in the prompt of a turn",
+            explicit_bucket_boundaries_advisory=_TOKENS,
+        )
+        self._calls = meter.create_counter(
+            "shortlist.calls", "{call}", "Calls of a model, by what was decided"
+        )
+        self._tool_seconds = meter.create_histogram(
+            "gen_ai.execute_tool.duration",
+            "s",
+            "Duration of a tool's execution",
+            explicit_bucket_boundaries_advisory=_SECONDS,
+        )
+
+    def __call__(self, event: Event) -> None:
+        """Make the spans and metrics of an event."""
+        match event:
+            case TurnEvent():
+                self._turn(event)
+            case CallEvent():
+                self._call(event)
+            case PromptEvent():
+                self._tokens.record(event.phase1_tokens, {"shortlist.prompt.phase": 1})
+                self._tokens.record(event.phase2_tokens, {"shortlist.prompt.phase": 2})
+
+    @contextmanager
+    def execute_tool(self, tool_id: str, *, call_id: str | None = None) -> Iterator[None]:
+        """The `execute_tool` span around the execution of a tool, current while it lasts.
+
+        Args:
+            tool_id: the tool.
+            call_id: of the call, as the model gave it.
+        """
+        attributes = self._execution(tool_id)
+        if call_id is not None:
+            attributes["gen_ai.tool.call.id"] = call_id
+        measured: Attributes = {
+            name: attributes[name]
+            for name in ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.tool.type")
+        }
+        start = perf_counter()
+        with self._tracer.start_as_current_span(
+            f"execute_tool {tool_id}",
+            attributes=attributes,
+            # The text of an exception may quote arguments: its type is told, below.
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield
+            except BaseException as error:
+                kind = type(error).__qualname__
+                measured["error.type"] = kind
+                span.set_attribute("error.type", kind)
+                span.set_status(self._trace.StatusCode.ERROR, kind)
+                raise
+            finally:
+                self._tool_seconds.record(perf_counter() - start, measured)
+
+    def _turn(self, event: TurnEvent) -> None:
+        seconds = (event.timings.get("search", 0.0) + event.timings.get("session", 0.0)) / 1e3
+        attributes: Attributes = {
+            "gen_ai.operation.name": "retrieval",
+            "gen_ai.provider.name": _SCOPE,
+            "gen_ai.data_source.id": self._source,
+            "gen_ai.conversation.id": event.place.session,
+            "shortlist.turn": event.place.turn,
+            "shortlist.query.hash": event.query,
+            "shortlist.searches": event.searches,
+            "shortlist.intents": event.intents,
+            "shortlist.context": event.context,
+            "shortlist.offered": list(event.offered),
+            "shortlist.added": list(event.added),
+            "shortlist.active": list(event.active),
+            "shortlist.left": [denied.tool for denied in event.left],
+            "shortlist.denied.count": event.denied,
+            "shortlist.denied.nearest": [
+                f"{denied.tool}: {denied.kind}" for denied in event.refusals
+            ],
+            "shortlist.abstained": event.abstained,
+        }
+        known = {
+            "shortlist.tier": event.tier,
+            "shortlist.tier.asked": event.tier_asked,
+            "shortlist.tier.reason": event.tier_reason,
+            "shortlist.catalog": event.catalog,
+            "shortlist.called": event.called,
+            "shortlist.ok": event.ok,
+            "shortlist.reason": event.reason,
+            "shortlist.fits": event.fits,
+            "shortlist.cut": event.cut,
+            "shortlist.tokens": event.tokens,
+        }
+        attributes |= {name: value for name, value in known.items() if value is not None}
+        attributes |= {f"shortlist.ms.{stage}": ms for stage, ms in event.timings.items()}
+        if event.content is not None:
+            attributes |= _content(event, event.content)
+        end = _nanoseconds(event.place.at)
+        self._tracer.start_span(
+            f"retrieval {self._source}",
+            kind=self._trace.SpanKind.CLIENT,
+            attributes=attributes,
+            start_time=end - int(seconds * 1e9),
+        ).end(end)
+        measured: Attributes = {"shortlist.abstained": event.abstained}
+        if event.tier is not None:
+            measured["shortlist.tier"] = event.tier
+        self._active.record(len(event.active), measured)
+        measured |= {"gen_ai.operation.name": "retrieval", "gen_ai.provider.name": _SCOPE}
+        self._turn_seconds.record(seconds, measured)
+
+    def _call(self, event: CallEvent) -> None:
+        self._calls.add(1, {"shortlist.call.status": event.status})
+        if event.status == "passed":
+            # Executing it is whose span it is: see `execute_tool`.
+            return
+        attributes = self._execution(event.tool)
+        attributes |= {
+            "gen_ai.conversation.id": event.place.session,
+            "shortlist.turn": event.place.turn,
+            "error.type": event.status,
+        }
+        if event.denied is not None:
+            attributes["shortlist.denied.kind"] = event.denied.kind
+            attributes["shortlist.denied.reason"] = event.denied.reason
+            attributes["shortlist.denied.unlocked_by"] = list(event.denied.unlocked_by)
+        if event.nearest:
+            attributes["shortlist.nearest"] = list(event.nearest)
+        if event.problems:
+            attributes["shortlist.problems"] = [path for path, _ in event.problems]
+        end = _nanoseconds(event.place.at)
+        span = self._tracer.start_span(
+            f"execute_tool {event.tool}",
+            attributes=attributes,
+            start_time=end - int(event.ms * 1e6),
+        )
+        span.set_status(self._trace.StatusCode.ERROR, event.status)
+        span.end(end)
+
+    def _execution(self, tool_id: str) -> Attributes:
+        return {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool_id,
+            "gen_ai.tool.type": "function",
+        }
+
+
+def _content(event: TurnEvent, content: Any) -> Attributes:
+    """What the conventions leave to an explicit wish."""
+    documents = [{"id": tool_id, "score": score} for tool_id, score in event.candidates]
+    return {
+        "gen_ai.retrieval.query.text": content["queries"][0],
+        "gen_ai.retrieval.documents": json.dumps(documents),
+    }
+
+
+def _nanoseconds(at: datetime) -> int:
+    return int(at.timestamp() * 1e9)

@@ -1,0 +1,99 @@
+"""A file of summaries brought up to date with a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ..catalog import Catalog, Tool
+from ..language_model import LanguageModel
+from .summaries import SummaryRow, read_rows
+from .summarizer import write_summaries
+from .summary import summarize
+
+
+def update_summaries(
+    out: Path,
+    catalog: Catalog,
+    model: LanguageModel | None = None,
+    *,
+    by_hand: Iterable[SummaryRow] = (),
+    workers: int = 4,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, str]:
+    """Write a summary of every tool; lines of a model for unchanged definitions are kept.
+
+    Each answer is on disk as soon as it is there, so that an interrupted run goes on later.
+
+    Args:
+        out: the file, JSON lines; made where there is none.
+        catalog: the tools.
+        model: asked for each tool that it has written no summary for; offline lines when absent.
+        by_hand: rows that are put last, and so count first.
+        workers: questions to the model at the same time.
+        progress: called with (tools asked about, tools to ask about).
+
+    Returns:
+        Tool id to why the model gave no summary of it; such a tool gets its offline line.
+
+    Raises:
+        SummaryError: the file that is there is none of summaries.
+        OSError: the disk refuses.
+    """
+    kept = _still_true(catalog, read_rows(out) if out.exists() else ())
+    failures: dict[str, str] = {}
+    if model is not None:
+        failures = _ask(catalog, kept, model, out, workers, progress)
+    rows = sorted(_row(tool, kept) for tool in catalog)
+    last = [SummaryRow(row.id, row.fingerprint, row.summary, "hand") for row in by_hand]
+    _replace(out, [*rows, *last])
+    return failures
+
+
+def _still_true(catalog: Catalog, rows: Iterable[SummaryRow]) -> dict[str, SummaryRow]:
+    """Rows that a model wrote for a definition the catalog holds, by fingerprint."""
+    current = {tool.fingerprint for tool in catalog}
+    return {
+        row.fingerprint: row
+        for row in rows
+        if row.fingerprint in current and row.source == "model" and row.fingerprint is not None
+    }
+
+
+def _row(tool: Tool, kept: dict[str, SummaryRow]) -> SummaryRow:
+    if row := kept.get(tool.fingerprint):
+        return row._replace(id=tool.id)
+    return SummaryRow(tool.id, tool.fingerprint, summarize(tool), "offline")
+
+
+def _ask(
+    catalog: Catalog,
+    kept: dict[str, SummaryRow],
+    model: LanguageModel,
+    out: Path,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> dict[str, str]:
+    """Add the rows that are missing; gives why a tool has none."""
+    missing = {tool.fingerprint: tool for tool in catalog if tool.fingerprint not in kept}
+    failures: dict[str, str] = {}
+    _replace(out, kept.values())
+    with out.open("a", encoding="utf-8") as file:
+        outcomes = write_summaries(missing.values(), model, workers=workers)
+        for done, outcome in enumerate(outcomes, 1):
+            if progress is not None:
+                progress(done, len(missing))
+            if isinstance(outcome, SummaryRow):
+                file.write(outcome.to_json() + "\n")
+                file.flush()
+                kept[str(outcome.fingerprint)] = outcome
+            else:
+                failures[outcome[0].id] = outcome[1]
+    return failures
+
+
+def _replace(out: Path, rows: Iterable[SummaryRow]) -> None:
+    """Write the rows in one step, so that an interruption leaves the old file or the new one."""
+    partial = out.with_name(f"{out.name}.partial")
+    partial.write_text("".join(row.to_json() + "\n" for row in rows), encoding="utf-8")
+    partial.replace(out)

@@ -1,0 +1,35 @@
+"""The page on sources: its code runs as written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import shortlist
+
+PAGE = Path(shortlist.__file__).parent / "docs" / "sources.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.mark.anyio
+async def test_its_code_runs(capsys):
+    names: dict[str, object] = {}
+    for block in BLOCKS:
+        exec(block, names)
+    assert capsys.readouterr().out == "billing/list_invoices\n"
+    engine = await names["load"]()
+    assert [tool.id for tool in engine.catalog] == ["git/show_log"]
+
+
+def test_it_lists_every_format():
+    from shortlist.catalog.readers import READERS
+
+    named = re.findall(r"^\| `(\w+)` \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert sorted(named) == sorted(reader.name for reader in READERS)

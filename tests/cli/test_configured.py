@@ -1,0 +1,171 @@
+"""Commands that look at the servers of a configuration: real servers, each a process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+SERVERS = Path(__file__).parent.parent / "gateway"
+SECRET = "token-VALUE-4711"
+
+
+def python(*arguments: object, **more: object) -> dict:
+    return {"command": sys.executable, "args": [str(one) for one in arguments], **more}
+
+
+SUMS = python(SERVERS / "everything_server.py", "sums", env={"SUMS_KEY": SECRET})
+NOTES = python(SERVERS / "poisoned_server.py")
+BROKEN = python(
+    "-c",
+    "import sys; sys.exit(f'error: \x1b[31mno database\x1b[0m for {sys.argv[1]}')",
+    SECRET,
+)
+HANGING = python("-c", "import time; time.sleep(60)", start_timeout_s=1.5)
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def mcp_json(tmp_path):
+    def write(servers: dict, **shortlist: object) -> Path:
+        path = tmp_path / "mcp.json"
+        own = {"engine": {"tiers": ["lexical"]}, **shortlist}
+        path.write_text(json.dumps({"mcpServers": servers, "shortlist": own}))
+        return path
+
+    return write
+
+
+def test_the_doctor_of_sound_servers_reports_tools_tokens_and_milliseconds(run_json, mcp_json):
+    found = run_json(
+        "doctor", "--config", mcp_json({"sums": SUMS, "off": {**SUMS, "disabled": True}})
+    )
+    sums, off = found["servers"]
+    assert found["ok"] is True
+    assert (sums["status"], sums["tools"], sums["problems"]) == ("ok", 4, [])
+    assert sums["tokens"] > 100
+    assert sums["ms"] > 10
+    assert (off["name"], off["status"], off["ms"]) == ("off", "off", None)
+
+
+def test_the_doctor_names_every_problem_and_waits_for_no_server(run, run_json, mcp_json):
+    servers = {
+        "sums": SUMS,
+        "broken": BROKEN,
+        "hanging": HANGING,
+        "gone": {"url": f"http://127.0.0.1:1/{SECRET}/mcp"},
+        "wrong": {"args": ["x"]},
+        "unset": {"command": "x", "env": {"KEY": "${NOT_SET_HERE}"}},
+    }
+    path = mcp_json(servers)
+    start = monotonic()
+    found = run_json("doctor", "--config", path, code=1)
+    assert monotonic() - start < 30
+    assert found["ok"] is False
+    by_name = {one["name"]: one for one in found["servers"]}
+    assert {name: one["status"] for name, one in by_name.items()} == {
+        "sums": "ok",
+        "broken": "fail",
+        "hanging": "fail",
+        "gone": "fail",
+        "wrong": "fail",
+        "unset": "fail",
+    }
+    assert all(by_name[name]["problems"] for name in ("broken", "hanging", "gone", "wrong"))
+    assert by_name["unset"]["problems"][0].startswith("env.KEY: the variable NOT_SET_HERE")
+    assert found["problems"] == []
+    assert by_name["broken"]["problems"][-1] == "stderr: error: no database for ***"
+    text = run("doctor", "--config", path, code=1).output
+    assert "shortlist logs NAME" in text
+    assert SECRET not in json.dumps(found) + text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_doctor_names_flagged_tools_and_what_to_do(run, mcp_json, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    path = mcp_json({"sums": SUMS, "notes": NOTES, "a-server-with-a-longer-name": BROKEN})
+    text = run("doctor", "--config", path, code=1).stdout
+    assert max(map(len, text.splitlines())) <= width
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert any(line.startswith("ok sums 4 ") for line in lines)
+    assert any(line.startswith("warn notes 2 ") for line in lines)
+    assert any(line.startswith("fail a-server-with-a-longer-name – – – ") for line in lines)
+    whole = " ".join(text.split())
+    assert "neither found nor called until approved notes/read_note " in whole
+    for tool in ("notes/read_note", "notes/add_note"):
+        assert f"shortlist trust approve {tool} --tools" in whole
+
+
+def test_a_quarantined_tool_alone_makes_the_doctor_fail(run_json, mcp_json):
+    found = run_json("doctor", "--config", mcp_json({"notes": NOTES}), code=1)
+    assert found["servers"][0]["status"] == "warn"
+    assert {one["id"]: one["level"] for one in found["flagged"]} == {
+        "notes/read_note": "quarantine",
+        "notes/add_note": "warn",
+    }
+    assert found["flagged"][0]["to_do"].startswith("shortlist trust approve notes/")
+
+
+def test_the_doctor_takes_one_thing_at_a_time(run, mcp_json, servers):
+    path = mcp_json({})
+    assert "not several" in run("doctor", "--config", path, "--tools", servers, code=2).output
+    assert "--config" in run("doctor", "--settings", path, code=2).output
+
+
+def test_the_tax_of_a_set_up_counts_its_servers_and_what_a_client_of_shortlist_reads(
+    run, run_json, mcp_json
+):
+    path = mcp_json({"sums": SUMS, "notes": NOTES, "broken": BROKEN}, pass_through=0)
+    found = run_json("tax", "--config", path)
+    assert found["tools"] == 6
+    assert found["tokens_now"] == sum(one["tokens"] for one in found["heaviest"])
+    assert {name: one["tools"] for name, one in found["servers"].items()} == {
+        "sums": 4,
+        "notes": 2,
+    }
+    assert sum(one["tokens"] for one in found["servers"].values()) == found["tokens_now"]
+    assert set(found["not_counted"]) == {"broken"}
+    cost = found["with_shortlist"]
+    assert (cost["tools"], cost["passed_through"]) == (5, False)
+    assert 200 < cost["tokens"] < 900
+    assert cost["searches_measured"] == 5  # the quarantined tool is not searched for
+    assert cost["search_answer"] > 10
+    assert cost["definition"] > 20
+    parts = cost["tokens"] + cost["search_answer"] + cost["definition"]
+    assert cost["tokens_with_a_search"] == pytest.approx(parts, abs=1)
+    shown = run("tax", "--config", path)
+    assert "not counted: broken" in shown.stderr
+    text = " ".join(shown.stdout.split())
+    assert f"all 6 definitions, as now {found['tokens_now']:,}" in text
+    assert f"with shortlist: 5 tools {cost['tokens']:,}" in text
+    # Both servers that work are known from the first command.
+    assert "starting 1 server whose tools are not known yet" in shown.stderr
+
+
+def test_few_definitions_are_passed_through_and_cost_what_they_cost(run, run_json, mcp_json):
+    path = mcp_json({"sums": SUMS})
+    cost = run_json("tax", "--config", path)["with_shortlist"]
+    assert (cost["passed_through"], cost["tools"], cost["searches_measured"]) == (True, 4, 0)
+    assert "nothing to save" in run("tax", "--config", path).stdout
+
+
+def test_a_set_up_without_any_tool_is_an_error_that_says_why(run, mcp_json):
+    text = run("tax", "--config", mcp_json({"broken": BROKEN}), code=1).stderr
+    assert "no server lists a tool: broken: " in text
+
+
+def test_the_tax_is_of_a_file_of_tools_or_of_a_configuration(run, mcp_json, servers):
+    assert "TOOLS_OR_INDEX" in run("tax", code=2).output
+    assert "TOOLS_OR_INDEX" in run("tax", servers, "--config", mcp_json({}), code=2).output
+    assert "--config" in run("tax", servers, "--settings", servers, code=2).output
+    for option in (("-k", 3), ("--encoding", "o200k_base")):
+        text = run("tax", "--config", mcp_json({}), *option, code=2).output
+        assert "does not go with --config" in text

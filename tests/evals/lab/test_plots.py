@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shortlist.errors import EvaluationError, MissingExtraError
+from shortlist.evals.lab.plots import PLOTS, draw_plots
+from shortlist.evals.lab.record import Record, write_record
+from shortlist.evals.table import Table
+
+ROWS = [
+    {"method": "shortlist hybrid", "set": "dev", "hit@1": 0.6, "p50_ms": 2.0},
+    {"method": "other", "set": "dev", "hit@1": 0.4, "p50_ms": 40.0},
+    {"method": "offline", "set": "dev", "hit@1": None, "p50_ms": None},
+    {"method": "other", "set": "bench", "hit@1": 0.5, "p50_ms": 41.0},
+]
+POOLS = {
+    "2-5": {"tiers": {"hybrid": {"hit@1": 1.0, "hit@3": 1.0}}},
+    "50": {"tiers": {"hybrid": {"hit@1": 0.9, "hit@3": 0.95}}},
+    "all": {"tiers": {"hybrid": {"hit@1": 0.7, "hit@3": 0.8}}},
+}
+RESULTS: dict[str, dict[str, Any]] = {
+    "peers": {"rows": ROWS},
+    "xlam": {"tools": 900, "pools": POOLS},
+    "bench": {
+        "latencies": [
+            {"tier": "embed", "tools": n, "p50_ms": n / 100, "threads": 1, "callers": callers}
+            for n in (5000, 120)
+            for callers in (1, 8)
+        ]
+    },
+    "tool-attention": {
+        "arms": {
+            name: {"coverage": 0.9, "long_tokens": 4000.0, "long_cached": 900.0}
+            for name in ("full", "discovery", "two-phase")
+        },
+        "sizes": {
+            "rows": [
+                {
+                    "tools": tools,
+                    "same_work": False,
+                    "pool_tokens": 1900,
+                    "two-phase": {"coverage": 0.9},
+                    "retrieval, our encoder": {"coverage": 0.7},
+                }
+                for tools in (120, 1000)
+            ]
+        },
+    },
+}
+
+
+def held(folder: Path, name: str, result: dict[str, Any]) -> None:
+    write_record(Record(name, name, Table(("a",), ()), result, {}), folder)
+
+
+def test_every_plot_is_drawn_from_its_record(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for name, result in RESULTS.items():
+        held(tmp_path, name, result)
+    drawn = draw_plots(tmp_path / "plots", tmp_path)
+    assert drawn.keys() == PLOTS.keys()
+    assert all(path is not None and b"<svg" in path.read_bytes() for path in drawn.values())
+
+
+def test_one_record_makes_one_plot_and_the_same_each_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    held(tmp_path, "bench", RESULTS["bench"])
+    drawn = draw_plots(tmp_path, tmp_path)
+    assert [plot for plot, path in drawn.items() if path is not None] == ["time-by-size"]
+    first = (tmp_path / "time-by-size.svg").read_bytes()
+    draw_plots(tmp_path, tmp_path)
+    assert (tmp_path / "time-by-size.svg").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("name", "result"), [("peers", {"rows": []}), ("xlam", {}), ("bench", {"latencies": []})]
+)
+def test_a_record_of_another_form_is_an_error(
+    tmp_path: Path, name: str, result: dict[str, Any]
+) -> None:
+    pytest.importorskip("matplotlib")
+    held(tmp_path, name, result)
+    with pytest.raises(EvaluationError, match=f"record '{name}'"):
+        draw_plots(tmp_path, tmp_path)
+
+
+def test_without_matplotlib_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"shortlist\[plots\]"):
+        draw_plots(tmp_path, tmp_path)

@@ -1,0 +1,127 @@
+"""`shortlist serve` as a user starts it: a configuration file and a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A configuration and the folders that the gateway writes to.
+
+    Args:
+        config: the file with the servers.
+        home: its folders of cache and state.
+    """
+
+    config: Path
+    home: Path
+
+    @classmethod
+    def write(cls, home: Path, entries: Mapping[str, Any], own: Mapping[str, Any]) -> Setup:
+        """A configuration with these servers.
+
+        Args:
+            home: an empty folder.
+            entries: servers by name.
+            own: the gateway's settings.
+        """
+        home.mkdir(parents=True, exist_ok=True)
+        config = home / "mcp.json"
+        config.write_text(json.dumps({"mcpServers": dict(entries), "shortlist": dict(own)}))
+        return cls(config, home)
+
+    @property
+    def command(self) -> list[str]:
+        """Serves it over stdin and stdout."""
+        start = "from shortlist.cli import main; main()"
+        return [sys.executable, "-c", start, "serve", "--config", str(self.config)]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of the process."""
+        own = {"XDG_CACHE_HOME": str(self.home / "c"), "XDG_STATE_HOME": str(self.home / "s")}
+        return {**os.environ, **own}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A gateway that serves over HTTP.
+
+    Args:
+        address: where, with its path.
+        pid: of its process.
+    """
+
+    address: str
+    pid: int
+
+    def states(self) -> dict[str, str]:
+        """The servers' states by name, as `/healthz` has them."""
+        with urllib.request.urlopen(self.address.replace("/mcp", "/healthz"), timeout=30) as page:
+            return json.load(page)["servers"]
+
+    def settle(self, seconds: float) -> dict[str, str]:
+        """Wait until no server is at its first start any more; the states then."""
+        end = time.monotonic() + seconds
+        while "configured" in (states := self.states()).values():
+            assert time.monotonic() < end, f"not ready after {seconds} s: {states}"
+            time.sleep(0.5)
+        return states
+
+
+@contextmanager
+def over_http(setup: Setup, seconds: float = 60) -> Iterator[Served]:
+    """Serve over HTTP on a free port of the loopback; stop at the end.
+
+    Args:
+        setup: the configuration.
+        seconds: that the process may take until it takes requests.
+    """
+    process = subprocess.Popen(
+        [*setup.command, "--http", "127.0.0.1:0"],
+        env=setup.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    lines: list[str] = []
+    ready = threading.Event()
+
+    def read() -> None:
+        assert process.stderr
+        for line in process.stderr:
+            lines.append(line.strip())
+            if "/mcp" in line:
+                ready.set()
+        ready.set()
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        assert ready.wait(seconds), lines
+        addresses = [line for line in lines if line.startswith("http://")]
+        assert addresses, lines
+        yield Served(addresses[0], process.pid)
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        reader.join(timeout=10)
+        if process.stderr:
+            process.stderr.close()

@@ -1,0 +1,153 @@
+"""What the wheel holds: everything that users use, nothing that only measures the project."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from shortlist.evals.lab.shipped import ROOT, shipped_files
+
+from .test_layers import GRAPH, MODULES
+from .test_shape import code_lines
+
+#: Folders with Python code that only a checkout has.
+CHECKOUT_ONLY = {"cli/lab", "evals/lab", "models/training", "tests"}
+#: Parts that stand on top of the library and are not counted with it.
+ON_TOP = {"gateway", "integrations"}
+DATA = {
+    "decision/bundled.json",
+    "demo/catalog/database.json",
+    "demo/catalog/filesystem.json",
+    "demo/catalog/github.json",
+    "demo/catalog/jira.json",
+    "demo/catalog/slack.json",
+    "demo/catalog/web.json",
+    "demo/requests.json",
+    "models/weights/cl100k_base.tiktoken",
+    "models/weights/shortlist-embed/MODEL_CARD.md",
+    "models/weights/shortlist-embed/model.onnx",
+    "models/weights/shortlist-embed/quantization_loss.json",
+    "models/weights/shortlist-embed/shortlist.json",
+    "models/weights/shortlist-embed/tokenizer.json",
+    "models/weights/shortlist-embed/training_record.json",
+    "py.typed",
+}
+MOST_BYTES = 20_500_000
+MOST_LINES = 20_000
+
+
+def _checkout_only(path: str) -> bool:
+    return any(path.startswith(f"{folder}/") for folder in CHECKOUT_ONLY)
+
+
+def _module_path(module: str) -> str:
+    return MODULES[module].relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from a copy of the checkout."""
+    pytest.importorskip("setuptools")
+    folder = tmp_path_factory.mktemp("wheel")
+    left_out = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info", "__pycache__", "docs")
+    shutil.copytree(ROOT, folder / "checkout", ignore=left_out, symlinks=True)
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    done = subprocess.run(
+        [*build, "--wheel-dir", str(folder), str(folder / "checkout")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    [made] = folder.glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the import path, with what the wheel installs."""
+    folder = tmp_path_factory.mktemp("installed")
+    with zipfile.ZipFile(wheel) as held:
+        held.extractall(folder)
+    return folder
+
+
+def _run(installed: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=installed,
+        env={"PYTHONPATH": str(installed), "COLUMNS": "200"},
+    )
+
+
+def test_the_wheel_holds_the_files_that_the_configuration_names(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as held:
+        names = {name for name in held.namelist() if ".dist-info/" not in name}
+    assert names == {f"shortlist/{path.as_posix()}" for path in shipped_files()}
+
+
+def test_the_wheel_is_small(wheel: Path) -> None:
+    assert wheel.stat().st_size <= MOST_BYTES
+
+
+def test_data_is_named_file_by_file() -> None:
+    data = {path.as_posix() for path in shipped_files() if path.suffix != ".py"}
+    assert data == DATA
+
+
+def test_every_module_is_shipped_or_known_to_stay_in_the_checkout() -> None:
+    shipped = {path.as_posix() for path in shipped_files()}
+    forgotten = {
+        path for module in MODULES if not _checkout_only(path := _module_path(module))
+    } - shipped
+    assert forgotten == set()
+    assert not any(map(_checkout_only, shipped))
+
+
+def test_what_is_shipped_imports_nothing_that_is_not() -> None:
+    wrong = [
+        f"{module} imports {imported}"
+        for module in MODULES
+        if not _checkout_only(_module_path(module))
+        for imported in GRAPH[module]
+        if imported in MODULES and _checkout_only(_module_path(imported))
+    ]
+    assert wrong == []
+
+
+def test_the_lab_says_that_it_needs_a_checkout(installed: Path) -> None:
+    program = "from shortlist.cli import main; main()"
+    found = _run(installed, "-c", program, "lab", "bench", "--quick")
+    assert found.returncode == 1
+    assert "shortlist lab needs a checkout" in found.stderr
+    assert "lab" in _run(installed, "-c", program, "--help").stdout
+
+
+def test_an_installed_package_evaluates(installed: Path) -> None:
+    demo = "shortlist/demo/catalog/github.json"
+    (installed / "queries.jsonl").write_text(
+        '{"query": "list the open issues", "relevant": ["list_issues"]}\n', encoding="utf-8"
+    )
+    (installed / "lexical.toml").write_text('tiers = ["lexical"]\n', encoding="utf-8")
+    program = "from shortlist.cli import main; main()"
+    options = ("--tools", demo, "--queries", "queries.jsonl", "--config", "lexical.toml")
+    found = _run(installed, "-c", program, "eval", *options, "--min", "recall@10=1")
+    assert found.returncode == 0, found.stderr
+
+
+def test_the_library_is_as_short_as_it_was() -> None:
+    """Lines of code without blanks, comments and docstrings; a change that adds some says why."""
+    counted = sum(
+        code_lines((ROOT / path).read_text(encoding="utf-8"))
+        for path in shipped_files()
+        if path.suffix == ".py" and path.parts[0] not in ON_TOP
+    )
+    assert counted <= MOST_LINES
