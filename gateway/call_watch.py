@@ -43,10 +43,6 @@ class CallWatch:
         self.result = result
         self.outcome = "tool_error" if result.is_error else "ok"
 
-    def asked(self) -> None:
-        """The server asks the client first: the call is the one that comes with the answers."""
-        self.verdict = None
-
     def failed(self) -> None:
         """The server did not answer, or refused."""
         self.outcome = "server_error"

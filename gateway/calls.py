@@ -3,80 +3,148 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 import mcp.types as types
 
 from ..catalog import Tool
+from ..gating.verdict import Verdict
 from .addresses import with_public_links
 from .call_watch import CallWatch
 from .caller import Caller, Context, forwarded_meta
 from .fleet import Fleet
+from .meta_tools import CALLS, RESERVED, kind_of
 from .relay import relay
 from .sessions import ClientSession
+from .shown_tools import is_shown_as
+from .tool_meta import result_chars
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call as a client asks for it.
+
+    Args:
+        name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
+        arguments: of the tool.
+        given: parameters of the request that carries it, for its `_meta` and the client's answers.
+        through: the meta-tool that carries the call; None for a call by the tool's own name.
+    """
+
+    name: str
+    arguments: Any
+    given: types.CallToolRequestParams
+    through: str | None = None
 
 
 async def call_through(
+    fleet: Fleet, context: Context, client: ClientSession, asked: Asked, watch: CallWatch
+) -> types.CallToolResult | types.InputRequiredResult:
+    """A call through to the server that has the tool, if it is permitted and fits."""
+    if asked.through is not None and asked.name in RESERVED:
+        return error_result(f"{asked.name} is called by its own name, not through {asked.through}.")
+    view = client.view()
+    name = client.views.names(view.catalog).meant(asked.name, view)
+    if asked.through is None and fleet.listed.app_only:
+        own = _of_an_app(client, asked.name)
+        if own is not None:
+            verdict = client.app_view().check(own.id, asked.arguments)
+            return await _passed(fleet, context, client, verdict, asked, watch)
+    found = view.details([name])[0]
+    if isinstance(found, Tool) and (wrong := _wrong_way(client, asked, found)):
+        return error_result(wrong)
+    check = client.session.check
+    verdict = await anyio.to_thread.run_sync(
+        lambda: check(name, asked.arguments, votes=client.votes)
+    )
+    if verdict.tool is None or not verdict.passed:
+        watch.checked(verdict)
+        return error_result(refused(verdict, asked.name))
+    tool, ok = verdict.tool, False
+    try:
+        result = await _passed(fleet, context, client, verdict, asked, watch)
+        ok = isinstance(result, types.CallToolResult) and not result.is_error
+    finally:
+        with anyio.CancelScope(shield=True):
+            record = client.session.result
+            await anyio.to_thread.run_sync(lambda: record(tool.id, "", ok=ok))
+    return result
+
+
+async def _passed(
     fleet: Fleet,
     context: Context,
     client: ClientSession,
-    name: str,
-    arguments: Any,
-    given: types.CallToolRequestParams,
+    verdict: Verdict,
+    asked: Asked,
     watch: CallWatch,
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """A call through to the server that has the tool, if it is permitted and fits."""
-    asked = _meant(fleet, client, name)
-    verdict = await anyio.to_thread.run_sync(client.session.check, asked, arguments)
+    """The server's answer to a call that may go ahead, or the refusal of one that may not."""
     watch.checked(verdict)
-    if not verdict.passed or verdict.tool is None:
-        return error_result(verdict.text)
-    tool = verdict.tool
+    tool, profile = verdict.tool, client.profile
+    if tool is None or not verdict.passed:
+        return error_result(refused(verdict, asked.name))
 
-    caller = Caller(context, client)
-    meta = forwarded_meta(given.meta, caller)
+    caller, arguments = Caller(context, client), verdict.arguments
+    meta = forwarded_meta(asked.given.meta, caller)
 
     async def send(
         answers: types.InputResponses | None, state: str | None
     ) -> types.CallToolResult | types.InputRequiredResult:
         return await fleet.call(
-            tool, verdict.arguments, meta=meta, caller=caller, answers=answers, state=state
+            tool, arguments, meta=meta, caller=caller, answers=answers, state=state
         )
 
-    ok = False
-    try:
-        server = tool.server or ""
-        subject = f"{tool.id} {json.dumps(verdict.arguments, sort_keys=True)}"
-        result = await relay(fleet, caller, given, server=server, subject=subject, send=send)
-        if isinstance(result, types.InputRequiredResult):
-            watch.asked()
-        else:
-            ok = not result.is_error
-            watch.answered(result)
-    finally:
-        with anyio.CancelScope(shield=True):
-            record = client.session.result
-            await anyio.to_thread.run_sync(lambda: record(tool.id, "", ok=ok))
+    server = tool.server or ""
+    subject = f"{tool.id} {json.dumps(arguments, sort_keys=True)}"
+    result = await relay(fleet, caller, asked.given, server=server, subject=subject, send=send)
     if isinstance(result, types.InputRequiredResult):
         return result
+    watch.answered(result)
     result = result.model_copy(update={"content": with_public_links(server, result.content)})
-    return client.results.shown(result, _own_limit(tool))
+    chars = result_chars(fleet.listed.meta(tool.id))
+    return client.results.shown(result, tool.id, profile, tokens=profile.result_tokens, chars=chars)
 
 
-def _meant(fleet: Fleet, client: ClientSession, name: str) -> str:
-    """The id that a client means by the name of a tool shown directly, or by `server__tool`."""
-    if name in client.direct:
-        return client.direct[name]
-    catalog = fleet.engine.catalog
-    spelt = name.replace("__", "/", 1)
-    return spelt if name not in catalog and spelt in catalog else name
+def _of_an_app(client: ClientSession, name: str) -> Tool | None:
+    """The tool for user interfaces alone that is meant; None for every other tool."""
+    view = client.app_view()
+    found = view.details([client.views.names(view.catalog).meant(name, view)])[0]
+    if not isinstance(found, Tool) or client.view().permits(found.id):
+        return None
+    return found
 
 
-def _own_limit(tool: Tool) -> int | None:
-    """Tokens that a tool's own annotation allows its results, None where it says nothing."""
-    said = (tool.annotations or {}).get("anthropic/maxResultSizeChars")
-    return said // 4 if isinstance(said, int) and not isinstance(said, bool) and said > 0 else None
+def _wrong_way(client: ClientSession, asked: Asked, tool: Tool) -> str:
+    """Why this meta-tool may not call this permitted tool; empty if it may."""
+    kind = kind_of(tool.annotations)
+    if asked.through in CALLS.values() and asked.through != CALLS[kind]:
+        return f"{tool.id} is a {kind} tool by its annotations: call it with {CALLS[kind]}."
+    if asked.through is not None and not is_shown_as(client, tool):
+        return (
+            f"{tool.id} is a {kind} tool, and {asked.through} is annotated as more harmless than "
+            "that: call the tool by its own name if it is listed, or list the tools again."
+        )
+    return ""
+
+
+def refused(verdict: Verdict, name: str) -> str:
+    """What a client is answered in place of a result.
+
+    A refusal names the tool as the client did and never repeats the rules, which may name others.
+
+    Args:
+        verdict: on the call.
+        name: by which the client called.
+    """
+    if verdict.refusal is None:
+        return verdict.text
+    held = replace(verdict, refusal=replace(verdict.refusal, tool_id=name)).to_dict()
+    code = held.pop("detail").get("code", verdict.refusal.kind)
+    text = json.dumps({**held, "tool": name, "code": code}, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
 
 
 def error_result(text: str) -> types.CallToolResult:

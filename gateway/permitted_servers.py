@@ -15,11 +15,5 @@ def permitted_servers(fleet: Fleet, client: ClientSession) -> list[str]:
         fleet: the servers.
         client: whose permission counts.
     """
-    view = client.session.view()
-    with_tools = {tool.server for tool in view.catalog}
-    usable = {tool.server for tool in view.tools()}
-    return [
-        name
-        for name in fleet.upstreams
-        if client.profile.opens(name) and (name in usable or name not in with_tools)
-    ]
+    view = client.view()
+    return [name for name in fleet.upstreams if client.views.permits_server(name, view)]

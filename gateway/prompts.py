@@ -122,6 +122,6 @@ class Prompts:
 
     def _prompts(self, client: ClientSession) -> Iterator[tuple[str, str, types.Prompt]]:
         for server in permitted_servers(self._fleet, client):
-            offers = self._fleet.offers.get(server)
+            offers = self._fleet.listed.offers.get(server)
             for prompt in offers.prompts if offers else ():
                 yield public_name(server, prompt.name), server, prompt

@@ -55,8 +55,8 @@ class Resources:
             resources=[
                 one.model_copy(update={"uri": public_uri(name, one.uri)})
                 for name in names
-                if name in self._fleet.offers
-                for one in self._fleet.offers[name].resources
+                if name in self._fleet.listed.offers
+                for one in self._fleet.listed.offers[name].resources
             ]
         )
 
@@ -70,8 +70,8 @@ class Resources:
             resource_templates=[
                 one.model_copy(update={"uri_template": public_uri(name, one.uri_template)})
                 for name in names
-                if name in self._fleet.offers
-                for one in self._fleet.offers[name].templates
+                if name in self._fleet.listed.offers
+                for one in self._fleet.listed.offers[name].templates
             ]
         )
 
@@ -131,7 +131,7 @@ class Resources:
         raise RequestError(f"uri: no resource {uri!r:.200}; resources/list says which there are")
 
     def _has(self, server: str, uri: str) -> bool:
-        offers = self._fleet.offers.get(server)
+        offers = self._fleet.listed.offers.get(server)
         return offers is not None and (
             any(one.uri == uri for one in offers.resources) or _fits(offers.templates, uri)
         )

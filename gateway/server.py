@@ -15,18 +15,17 @@ from mcp.server.stdio import stdio_server
 from .. import __version__
 from ..catalog.arguments import argument_problems
 from ..errors import ShortlistError
-from ..gating import State
 from ..session import Session
 from . import answers
 from .call_watch import CallWatch
 from .caller import Caller, Context
-from .calls import call_through, error_result
+from .calls import Asked, call_through, error_result
 from .completions import Completions
 from .fleet import Fleet
 from .log_levels import LogLevels
-from .meta_tools import CALL, DETAILS, META_TOOLS, READ, SEARCH, meta_tools
+from .meta_tools import CALL, CALLS, DETAILS, READ, RESERVED, SEARCH, SERVERS, meta_tools
 from .observer import Asker, Observer
-from .profile import Profile
+from .profile import Profile, ProfileViews
 from .prompts import Prompts
 from .resources import Resources
 from .sessions import ClientSession, ClientSessions
@@ -34,6 +33,7 @@ from .shown_tools import shown_tools
 from .subscriptions import Subscriptions
 from .upstream import State as UpstreamState
 from .upstream import Upstream, UpstreamError
+from .voting import collect_votes
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -58,7 +58,7 @@ class Gateway:
         self.fleet = fleet
         self.observer = observer or Observer()
         fleet.on_state = self._state_changed
-        self.sessions = ClientSessions(self._begun, profile or Profile(), profiles)
+        self.sessions = ClientSessions(fleet, self._begun, profile or Profile(), profiles)
         self.server: Server[Any] = Server(
             "shortlist",
             version=__version__,
@@ -72,6 +72,7 @@ class Gateway:
             fleet, self._client, self.resources, self.prompts, self.server
         )
         self.subscriptions = Subscriptions(fleet, self._client, self.resources, self.server)
+        self.sessions.on_end = self.subscriptions.drop
         self.log_levels = LogLevels(fleet, self._client, self.sessions, self.server)
 
     async def serve_stdio(self) -> None:
@@ -82,21 +83,18 @@ class Gateway:
                 await self.server.run(read, write, self.server.create_initialization_options())
             group.cancel_scope.cancel()
 
-    def _begun(self, profile: Profile) -> Session:
+    def _begun(self, views: ProfileViews) -> Session:
         """A session under a profile's permission."""
-        return self.fleet.engine.session(state=State(scopes=profile.scopes), must_offer=False)
+        settings = views.config.session.changed({"must_offer": False})
+        return Session(views, settings)
 
     def _client(self, context: Context) -> ClientSession:
-        """The session of a request, limited to what its profile allows of the present catalog."""
+        """The session of a request."""
         client = self.sessions.of(context.request)
         if context.request is None:
             # On stdin and stdout there is one client, which is asked whatever belongs to no call.
             caller = Caller(context, client)
             self.fleet.front.only_client = None if caller.is_modern else caller
-        catalog = self.fleet.engine.catalog
-        if client.limited_to is not catalog:
-            client.session.allowed = client.profile.allowed(catalog)
-            client.limited_to = catalog
         return client
 
     async def _list_tools(
@@ -105,12 +103,11 @@ class Gateway:
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
         client = self._client(context)
-        if client.listed is None:
-            client.listed = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
+        await self.fleet.follow_pins()
+        tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
         asker = Asker.of(context.request, client.session.id)
-        view, quarantined = client.session.view(), self.fleet.engine.quarantined
-        self.observer.listed(asker, view, client.listed, quarantined)
-        return types.ListToolsResult(tools=client.listed)
+        self.observer.listed(asker, client.view(), tools, self.fleet.engine.quarantined)
+        return types.ListToolsResult(tools=tools)
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
@@ -119,8 +116,7 @@ class Gateway:
         asker = Asker.of(context.request, client.session.id)
         with self.observer.request(asker, params, watch) as request:
             answer = await self._safely(context, client, params, watch)
-            if isinstance(answer, types.CallToolResult):
-                request.answer = answer
+            request.answer = answer if isinstance(answer, types.CallToolResult) else None
         return answer
 
     async def _safely(
@@ -133,7 +129,8 @@ class Gateway:
         """The answer; what goes wrong becomes an answer, too."""
         arguments = dict(params.arguments or {})
         try:
-            return await self._answered(context, client, params.name, arguments, params, watch)
+            await self.fleet.follow_pins()
+            return await self._answered(context, client, params, arguments, watch)
         except (ShortlistError, UpstreamError) as error:
             watch.failed()
             cause = error.__cause__
@@ -151,29 +148,57 @@ class Gateway:
         self,
         context: Context,
         client: ClientSession,
-        name: str,
-        arguments: dict[str, Any],
         params: types.CallToolRequestParams,
+        arguments: dict[str, Any],
         watch: CallWatch,
     ) -> types.CallToolResult | types.InputRequiredResult:
-        if name in client.direct or name not in META_TOOLS:
-            return await call_through(self.fleet, context, client, name, arguments, params, watch)
+        name = params.name
+        if name not in RESERVED:
+            asked = Asked(name, arguments, params)
+            return await call_through(self.fleet, context, client, asked, watch)
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
-        if name == CALL:
-            given = arguments.get("arguments")
-            asked = arguments["name"]
-            return await call_through(self.fleet, context, client, asked, given, params, watch)
+        calls = tuple(CALLS.values()) if client.profile.split else (CALL,)
+        if name in calls:
+            asked = Asked(arguments["name"], arguments.get("arguments"), params, through=name)
+            return await call_through(self.fleet, context, client, asked, watch)
         if name == READ:
-            first, last = arguments.get("range", (None, None))
-            text = client.results.read(arguments["id"], first, last)
+            first, last = (*arguments.get("range", ()), None, None)[:2]
+            text = client.results.read(arguments["id"], first, last, readable=client.may_read)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-        view = client.session.view()
         if name == SEARCH:
-            return await anyio.to_thread.run_sync(answers.search, self.fleet, view, arguments)
+            return await self._found(context, client, params, arguments)
         if name == DETAILS:
-            return await anyio.to_thread.run_sync(answers.details, view, arguments)
-        return await anyio.to_thread.run_sync(answers.servers, self.fleet, view)
+            return await anyio.to_thread.run_sync(answers.details, client, arguments)
+        if name == SERVERS:
+            return await anyio.to_thread.run_sync(answers.servers, self.fleet, client)
+        return error_result(f"There is no tool {name!r} here; use one of: {', '.join(calls)}.")
+
+    async def _found(
+        self,
+        context: Context,
+        client: ClientSession,
+        params: types.CallToolRequestParams,
+        arguments: dict[str, Any],
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The answer of a search; behind it the result of a claimed tool, where one is called."""
+        query, catalog = arguments["query"], self.fleet.engine.catalog
+        caller = Caller(context, client)
+        said = await collect_votes(self.fleet, client.profile, query, catalog, caller)
+        client.votes = said.votes
+        found = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
+        if (claimed := said.claimed(client.view())) is None:
+            return found
+        tool, given = claimed
+        asked = Asked(tool.id, given, params)
+        result = await call_through(self.fleet, context, client, asked, CallWatch())
+        if isinstance(result, types.InputRequiredResult):
+            return result
+        note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")
+        return types.CallToolResult(
+            content=[*found.content, note, *result.content],
+            structured_content=found.structured_content,
+        )
 
     def _state_changed(self, upstream: Upstream) -> None:
         """A server started, stopped or failed."""
@@ -188,5 +213,7 @@ class Gateway:
 
 
 _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    tool.name: tool.input_schema for tool in meta_tools("", types.ToolAnnotations())
+    tool.name: tool.input_schema
+    for split in (False, True)
+    for tool in meta_tools("", types.ToolAnnotations(), split=split)
 }

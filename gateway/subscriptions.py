@@ -94,6 +94,16 @@ class Subscriptions:
         )
         fleet.front.updated = self._updated
 
+    def drop(self, client: ClientSession) -> None:
+        """End what a client of the older protocol follows.
+
+        Args:
+            client: whose session has ended.
+        """
+        for place, followers in list(self._followers.items()):
+            for one in [one for one in followers if one.client is client]:
+                self._leave(place, one)
+
     async def _subscribe(
         self, context: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
@@ -106,7 +116,7 @@ class Subscriptions:
             try:
                 await self._follow(place)
             except BaseException:
-                self._leave(place, follower)
+                self._forget(place, follower)
                 raise
         return types.EmptyResult()
 
@@ -118,7 +128,6 @@ class Subscriptions:
         for one in self._followers.get(place, ()):
             if one.client is client:
                 self._leave(place, one)
-                self._unfollow(place)
                 break
         return types.EmptyResult()
 
@@ -166,13 +175,21 @@ class Subscriptions:
             )
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._leave(place, follower)
-            self._unfollow(place)
 
     def _leave(self, place: tuple[str, str], follower: _Follower) -> None:
-        followers = self._followers[place]
+        """A client follows no more; nothing happens if it had left already."""
+        if self._forget(place, follower):
+            self._unfollow(place)
+
+    def _forget(self, place: tuple[str, str], follower: _Follower) -> bool:
+        """Strike a follower off; whether it was there."""
+        followers = self._followers.get(place, [])
+        if follower not in followers:
+            return False
         followers.remove(follower)
         if not followers:
             del self._followers[place]
+        return True
 
     async def _follow(self, place: tuple[str, str]) -> None:
         """Count one more that follows a resource; the first one subscribes at the server.

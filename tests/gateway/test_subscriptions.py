@@ -87,6 +87,17 @@ async def test_older_clients_hear_what_they_follow_and_no_other_client_does(tmp_
                     await anyio.sleep(0.05)
 
 
+async def test_what_a_session_follows_ends_with_it(tmp_path):
+    made = made_gateway(tmp_path, [talking("one")])
+    async with over_http(made) as url, http_client(url) as other:
+        async with http_client(url, mode="legacy") as client:
+            await subscribe(client, NOTE)
+            assert "note/1" in text_of(await call(other, "one/who_follows"))
+        with anyio.fail_after(20):
+            while text_of(await call(other, "one/who_follows")) != "[]":
+                await anyio.sleep(0.05)
+
+
 @ERAS
 async def test_newer_clients_listen(tmp_path, era):
     made = made_gateway(tmp_path, [talking("one", era), talking("two", era)])
