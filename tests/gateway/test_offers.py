@@ -9,9 +9,12 @@ import mcp.types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged
 
 from shortlist.gateway import offers as offers_module
 from shortlist.gateway.offers import Offers, read_offers
+
+from .fake_servers import FakeServer, fleet_of, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -51,6 +54,30 @@ async def test_a_list_that_fails_hangs_or_never_ends_costs_only_itself(monkeypat
         "its list of resource templates is not read to its end: no templates today",
         "its list of prompts is not read to its end: it takes too long",
     ]
+
+
+async def test_a_list_that_changes_is_read_again(tmp_path):
+    names, bus = ["first"], InMemorySubscriptionBus()
+
+    async def prompts(context, params):
+        return types.ListPromptsResult(prompts=[types.Prompt(name=name) for name in names])
+
+    one = FakeServer("one", [tool("echo")])
+    one.server.add_request_handler("prompts/list", types.PaginatedRequestParams, prompts)
+    one.server.add_request_handler(
+        "subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus)
+    )
+
+    def known():
+        return [prompt.name for prompt in fleet.listed.offers["one"].prompts]
+
+    async with fleet_of(tmp_path, one) as fleet:
+        assert known() == ["first"]
+        names.append("second")
+        with anyio.fail_after(10):
+            while known() != names:
+                await bus.publish(PromptsListChanged())
+                await anyio.sleep(0.05)
 
 
 async def test_what_is_saved_is_read_again():

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import anyio
 import mcp.types as types
@@ -14,8 +15,12 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from shortlist.gateway.observer import Observer
 from shortlist.gateway.profile import Profile
+from shortlist.gateway.results import Results, ResultStore
+from shortlist.session import JsonLines, read_events
 
+from .fake_servers import FakeServer, found_by, gateway_of, tool
 from .talking import (
     SERVER,
     Heard,
@@ -33,6 +38,8 @@ from .talking_server import PICTURE
 pytestmark = pytest.mark.anyio
 MODES = pytest.mark.parametrize("mode", ["auto", "legacy"])
 ERAS = pytest.mark.parametrize("era", ["older", "newer"])
+#: A client and a server of different eras, between which the gateway translates.
+CROSSED = pytest.mark.parametrize(("mode", "era"), [("auto", "older"), ("legacy", "newer")])
 
 
 @pytest.fixture
@@ -60,19 +67,28 @@ async def test_questions_go_to_the_client_and_answers_back(tmp_path, mode, era):
 
 
 @MODES
+async def test_a_call_whose_client_is_asked_first_is_recorded_once(tmp_path, mode):
+    made, heard = made_gateway(tmp_path, [talking("one")]), Heard()
+    made.observer = Observer(JsonLines(tmp_path / "events"))
+    async with running(made), Client(made.server, mode=mode, **heard.callbacks()) as client:
+        await call(client, "one/ask_user", who="me")
+    calls = [one for one in read_events(tmp_path / "events") if one["kind"] == "call"]
+    assert [(one["tool"], one["outcome"]) for one in calls] == [("one/ask_user", "ok")]
+
+
+@MODES
 async def test_a_user_may_think_for_longer_than_a_call_may_take(tmp_path, mode):
-    heard = Heard(thinks_s=2.5)
-    made = made_gateway(tmp_path, [talking("one", timeout_s=1.5)])
+    heard = Heard(thinks_s=1.5)
+    made = made_gateway(tmp_path, [talking("one", timeout_s=1.0)])
     async with running(made), Client(made.server, mode=mode, **heard.callbacks()) as client:
         answer = await call(client, "one/ask_user", who="me")
         assert text_of(answer) == "accept answer of me"
         late = await call(client, "one/wait_long", who="me")
         assert late.is_error
-        assert "did not answer within 1.5 s" in text_of(late)
+        assert "did not answer within 1 s" in text_of(late)
 
 
-@MODES
-@ERAS
+@CROSSED
 async def test_a_client_that_cannot_be_asked_is_told_so(tmp_path, mode, era):
     made = made_gateway(tmp_path, [talking("one", era)])
     async with running(made), Client(made.server, mode=mode) as client:
@@ -123,8 +139,7 @@ async def set_level(client, level):
     await client.session.send_request(types.SetLevelRequest(params=params), types.EmptyResult)
 
 
-@MODES
-@ERAS
+@CROSSED
 async def test_cancelling_a_call_reaches_the_server(tmp_path, mode, era):
     made = made_gateway(tmp_path, [talking("one", era)])
     async with over_http(made) as url, http_client(url, mode=mode) as client:
@@ -139,8 +154,15 @@ async def test_cancelling_a_call_reaches_the_server(tmp_path, mode, era):
                 await anyio.sleep(0.05)
 
 
-@pytest.mark.parametrize("modes", [("auto", "auto"), ("legacy", "legacy"), ("auto", "legacy")])
-@ERAS
+@pytest.mark.parametrize(
+    ("modes", "era"),
+    [
+        (("auto", "auto"), "older"),
+        (("legacy", "legacy"), "older"),
+        (("auto", "legacy"), "older"),
+        (("auto", "legacy"), "newer"),
+    ],
+)
 async def test_clients_over_http_hear_only_their_own(tmp_path, modes, era):
     made = made_gateway(tmp_path, [talking("one", era)])
     async with over_http(made) as url, anyio.create_task_group() as group:
@@ -192,6 +214,32 @@ async def test_a_log_message_without_a_call_reaches_clients_that_set_a_level(tmp
                 await anyio.sleep(0.05)
         await anyio.sleep(0.2)
         assert (setter.logs, silent.logs, foreign.logs) == (["news"], [], [])
+
+
+async def test_what_a_server_says_while_it_votes_reaches_no_other_client(tmp_path):
+    class Talkative(FakeServer):
+        async def _call(self, context, params):
+            said = types.LoggingMessageNotificationParams(level="error", data=params.arguments)
+            await context.session.send_notification(
+                types.LoggingMessageNotification(params=said), related_request_id=context.request_id
+            )
+            return await super()._call(context, params)
+
+    async def told(notification):
+        overheard.append(notification)
+
+    overheard = []
+    voting = Talkative("one", [tool("echo"), tool("_tool_gating")])
+    profile = Profile(pass_through=0.0, asked=("one",))
+    async with gateway_of(tmp_path, voting, profile=profile) as (client, made):
+        stranger = made.sessions._begun(None, Results(ResultStore()))
+        stranger.log_level = "debug"
+        stranger.log_listener = SimpleNamespace(send_notification=told)
+        made.sessions._held[None, "stranger"] = stranger
+        await found_by(client, "private words")
+        assert [name for name, _ in voting.calls] == ["_tool_gating"]
+        await anyio.sleep(0.05)
+        assert overheard == []
 
 
 async def test_an_answer_to_a_question_of_another_client_is_refused(tmp_path):
@@ -274,8 +322,7 @@ async def test_the_envelope_of_the_client_is_not_the_servers(tmp_path):
         assert text_of(shown) == "['example.org/mine', 'progress_token']"
 
 
-@MODES
-@ERAS
+@CROSSED
 async def test_servers_over_http(tmp_path, mode, era):
     heard = Heard()
     async with talking_over_http("one", era) as one:

@@ -11,6 +11,7 @@ from mcp.server.subscriptions import ResourceUpdated
 from shortlist.gateway import subscriptions
 from shortlist.gateway.profile import Profile
 
+from .fake_servers import FakeServer, fleet_of, tool
 from .talking import (
     SERVER,
     Heard,
@@ -132,6 +133,44 @@ async def test_a_subscription_outlives_the_servers_process(tmp_path, monkeypatch
                 await anyio.sleep(0.1)
         await call(client, "one/change", uri="memo://note/1")
         await until(lambda: updates(heard) == [NOTE])
+
+
+@ERAS
+async def test_a_subscription_ends_with_its_server_and_begins_again_with_it(
+    tmp_path, monkeypatch, era
+):
+    monkeypatch.setattr(subscriptions, "_LOOK", 0.1)
+    made, heard = made_gateway(tmp_path, [talking("one", era)]), Heard()
+    async with (
+        running(made),
+        Client(made.server, mode="legacy", **heard.callbacks()) as client,
+    ):
+        await subscribe(client, NOTE)
+        removed = made.fleet.upstreams["one"]
+        await made.fleet.reload([])
+        await until(lambda: removed._calls == 0)
+        await made.fleet.reload([talking("one", era)])
+        with anyio.fail_after(30):
+            while updates(heard) != [NOTE]:
+                await call(client, "one/change", uri="memo://note/1")
+                await anyio.sleep(0.1)
+
+
+async def test_a_subscription_lets_calls_of_a_failing_server_through(tmp_path):
+    async def forever(client, patience):
+        with patience.paused():
+            await anyio.sleep_forever()
+
+    async with fleet_of(tmp_path, FakeServer("one", [tool("echo")])) as fleet:
+        upstream = fleet.upstreams["one"]
+        # As after three failures in a row.
+        upstream._failures = 3
+        async with anyio.create_task_group() as group:
+            group.start_soon(lambda: upstream.request(forever, lasting=True))
+            await until(lambda: upstream._calls == 1)
+            with anyio.fail_after(5):
+                await upstream.call("echo", {})
+            group.cancel_scope.cancel()
 
 
 async def test_what_may_not_be_read_cannot_be_followed(tmp_path):

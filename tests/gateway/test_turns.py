@@ -5,10 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import anyio
+import anyio.lowlevel
+import mcp.types as types
 import pytest
 from mcp import MCPError
 
 from shortlist.gateway import turns as turns_module
+from shortlist.gateway.patience import Patience
+from shortlist.gateway.server_requests import Front, ServerRequests
 from shortlist.gateway.turns import Turns
 
 pytestmark = pytest.mark.anyio
@@ -129,6 +133,23 @@ async def test_a_request_that_its_server_refused_is_over():
     assert turns.is_idle
     async with turns.turn(bob, "b"):
         assert turns.speaker() is bob
+
+
+async def test_waiting_for_a_turn_takes_no_time_of_the_request(monkeypatch):
+    monkeypatch.setattr(turns_module, "_SHORT_WAIT", 0.4)
+
+    async def answered(*args, **given):
+        return "answer"
+
+    client = SimpleNamespace(session=SimpleNamespace(send_request=answered))
+    ann = SimpleNamespace(
+        client=object(), wished_level=None, progress=None, settle=anyio.lowlevel.checkpoint
+    )
+    requests = ServerRequests("one", Front())
+    send = requests.sending(types.PingRequest(), None, ann, key="new")
+    async with requests.turns.turn(caller(), "takes long"):
+        with Patience(0.1) as patience:
+            assert await send(client, patience) == "answer"
 
 
 async def test_waiting_has_an_end(monkeypatch):
