@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import mcp.types as types
@@ -24,6 +25,8 @@ from .upstream import State
 
 #: Tokens of definitions in one answer, and of the digest of servers in a description.
 DETAIL_TOKENS, DIGEST_TOKENS = 8_000, 200
+#: Summaries of the tools found lately: making eight takes about as long as the search itself.
+_summary = lru_cache(maxsize=1_024)(summarize)
 
 
 def search(fleet: Fleet, view: View, arguments: Mapping[str, Any]) -> types.CallToolResult:
@@ -149,10 +152,10 @@ def described(tool: Tool, detail: str) -> str:
     if detail == "name":
         return ""
     if detail == "signature":
-        return f"{tool.id}{signature(tool)}: {summarize(tool)}"
+        return f"{tool.id}{signature(tool)}: {_summary(tool)}"
     if detail == "full":
         return definition_text(tool.id, tool.description, tool.input_schema)
-    return summarize(tool) or embedding_text(tool)[:200]
+    return _summary(tool) or embedding_text(tool)[:200]
 
 
 def _listed(found: Selection, detail: str, held: Mapping[str, Any]) -> str:
