@@ -13,7 +13,7 @@ from .catalog import Catalog, Tools
 from .config import Config
 from .decision.policy import policy_for
 from .errors import RequestError
-from .gating import State, Votes
+from .gating import Gate, State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
 from .gating.quarantine import Quarantine
@@ -223,6 +223,7 @@ class Engine:
         *,
         allowed: Iterable[str] | None = None,
         votes: Votes | None = None,
+        rules: Gate | None = None,
     ) -> View:
         """What one caller may use now: a permission decision over the present catalog version.
 
@@ -231,6 +232,7 @@ class Engine:
             allowed: ids or globs such as `billing/*` that the caller is limited to; all tools when
                 absent. Globs match exactly, letter case included.
             votes: what servers say of their own tools for this turn.
+            rules: of this caller, beside those of the engine; all must hold.
 
         Raises:
             RequestError: an argument of the wrong type.
@@ -243,7 +245,8 @@ class Engine:
         """
         with self._offering:
             index, quarantine = self._index, self._quarantine
-        admission = self._gatekeeper.admission(index, quarantine, state, allowed, votes)
+        keeper = self._gatekeeper.joined(rules)
+        admission = keeper.admission(index, quarantine, state, allowed, votes)
         return View(admission, self._searcher, self._policy)
 
     def session(
@@ -324,9 +327,7 @@ class Engine:
         k: int | None = None,
         budget_ms: float | None = None,
     ) -> Selection:
-        """The tools that fit a request, best first: `engine.view().search(...)`.
-
-        Every rule applies, to an agent that holds nothing.
+        """The tools that fit a request of an agent that holds nothing: `engine.view().search(...)`.
 
         Args:
             query: the request in any words.
@@ -335,8 +336,7 @@ class Engine:
             budget_ms: milliseconds the answer may take.
 
         Raises:
-            RequestError: an argument is of the wrong type or out of range, or there is no such
-                tier.
+            RequestError: an argument is of the wrong type or out of range, or no such tier exists.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -348,9 +348,7 @@ class Engine:
         return self._searcher.search(seen, query, tier=tier, k=k, budget_ms=budget_ms, start=start)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
-        """Quarantine these tools, besides those that trust quarantines.
-
-        `save` keeps this with the index.
+        """Quarantine these tools, besides those that trust quarantines. `save` saves this as well.
 
         Args:
             reasons: tool id to the reason, in place of those given before, for operators only; an
@@ -372,16 +370,17 @@ class Engine:
         """Tool id to what trust found, warnings included. For operators: it quotes definitions."""
         return self._quarantine.flags
 
-    def after_call(self, state: State, tool_id: str) -> State:
+    def after_call(self, state: State, tool_id: str, *, rules: Gate | None = None) -> State:
         """The state once a call of this tool succeeded, with the milestones rules say it reaches.
 
         Scopes and facts that rules say it provides are for the caller to grant and to fill in.
+        `rules` are those of the caller, as for `view`.
         """
         if not isinstance(state, State):
             raise RequestError(f"state: a State, not {type(state).__name__}")
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
-        return self._gatekeeper.over(self._index).after_call(state, tool_id)
+        return self._gatekeeper.joined(rules).over(self._index).after_call(state, tool_id)
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -90,6 +90,22 @@ class View:
         self._guard.check()
         return self.admission.refusal(tool_id)
 
+    def limited(self, tool_ids: Iterable[str]) -> View:
+        """The same decision, limited to these tools as well.
+
+        Args:
+            tool_ids: ids; one that the catalog lacks counts for nothing.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("get_invoice", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view()
+            >>> [tool.id for tool in view.limited(["mail/send_mail"]).tools()]
+            ['mail/send_mail']
+        """
+        self._guard.check()
+        return View(self.admission.limited(tool_ids), self._searcher, self.policy)
+
     def search(
         self,
         query: str,

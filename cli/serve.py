@@ -48,6 +48,7 @@ def serve(
         import anyio
 
         from ..gateway.config_watch import reload_on_change
+        from ..gateway.first_use import FirstUse, default_pins
         from ..gateway.fleet import Fleet
         from ..gateway.metrics import Metrics
         from ..gateway.observer import Observer
@@ -56,31 +57,23 @@ def serve(
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
     from ..gateway.client_config import read_client_config
+    from ..gateway.client_profiles import ClientProfiles
     from ..gateway.gateway_settings import read_gateway_settings
-    from ..gateway.profile import Profile
     from ..session import EventSink, JsonLines
 
     found = read_client_config(config)
     for problem in found.problems:
         note(f"{config}: {problem}")
     chosen = read_gateway_settings(found, settings)
-    for name in ("code", "split_call_tool"):
-        if getattr(chosen, name):
-            raise typer.BadParameter(f"shortlist.{name}: not supported yet; leave it out")
+    if chosen.code:
+        raise typer.BadParameter("shortlist.code: not supported yet; leave it out")
     configured = {spec.name for spec in found.servers}
     if unknown := [name for name in chosen.catalog if name not in configured]:
         raise typer.BadParameter(
             f"shortlist.catalog: no server {unknown[0]!r:.80} in {config}; a server in the catalog "
             "has its command or address there, as every server has"
         )
-    profiles = {name: Profile.of(chosen, name, one) for name, one in chosen.profiles.items()}
-    tokens = {
-        name: one.token.get_secret_value()
-        for name, one in chosen.profiles.items()
-        if one.token is not None
-    }
-    # With tokens, a request over HTTP without one is refused before it has a profile.
-    unnamed = Profile(servers=()) if http and tokens else None
+    clients = ClientProfiles.of(chosen, profile, over_http=http is not None)
     sinks: list[EventSink] = [GatewaySpans()]
     if chosen.events is not None:
         sinks.append(JsonLines(config.parent / Path(chosen.events).expanduser()))
@@ -90,6 +83,7 @@ def serve(
         idle_s=chosen.idle_stop_s,
         described=chosen.catalog,
         timeouts=chosen.timeouts,
+        pins=FirstUse(chosen.pins or default_pins(config)),
     )
     # Without HTTP nobody can ask for metrics.
     metrics = Metrics(fleet, lambda: len(gateway.sessions)) if http else None
@@ -97,8 +91,8 @@ def serve(
         sinks.append(metrics)
     gateway = Gateway(
         fleet,
-        unnamed or Profile.of(chosen, profile, chosen.profile(profile)),
-        profiles,
+        clients.default,
+        clients.profiles,
         Observer(*sinks, content=chosen.event_content),
     )
     if http is None:
@@ -110,7 +104,7 @@ def serve(
         if not port.isdecimal():
             raise typer.BadParameter(f"--http {http!r}: HOST:PORT, such as 127.0.0.1:8765")
         address = host.strip("[]") or "127.0.0.1"
-        if address not in LOOPBACK and not tokens:
+        if address not in LOOPBACK and not clients.tokens:
             raise typer.BadParameter(
                 f"--http {http}: other machines reach this address; give each profile a token first"
             )
@@ -120,7 +114,7 @@ def serve(
             gateway,
             address,
             int(port),
-            tokens,
+            clients.tokens,
             metrics=metrics,
             metrics_token=None if secret is None else secret.get_secret_value(),
             started=lambda at: note(f"http://{address}:{at}/mcp"),

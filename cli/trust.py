@@ -24,6 +24,23 @@ _PinsOption = Annotated[
     Path, typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
 ]
 
+_OptionalPins = Annotated[
+    Path | None, typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
+]
+_GatewayOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="A gateway's file with the servers, in place of --tools: what they listed last, and "
+        "the gateway's own pins.",
+    ),
+]
+_SettingsOption = Annotated[
+    Path | None,
+    typer.Option("--settings", metavar="FILE", help="The gateway's settings, if not in --config."),
+]
+
 trust = typer.Typer(
     no_args_is_help=True, help="Accept tool definitions, and review those that changed."
 )
@@ -82,15 +99,21 @@ def _pin(catalog: Catalog, before: Pins, path: Path, as_json: bool) -> None:
 
 
 @trust.command()
-def diff(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
+def diff(
+    tools: SourcesOption = None,
+    pins: _OptionalPins = None,
+    config: _GatewayOption = None,
+    settings: _SettingsOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Show which tools are quarantined, and what changed.
 
     Exits with 3 if a tool is quarantined.
     """
     from ..trust import Pins, Trust
 
-    catalog = catalog_of(tools)
-    accepted = Pins.read(pins)
+    catalog, path = _subject(tools, pins, config, settings)
+    accepted = Pins.read(path)
     changes = accepted.changes(catalog)
     flags = _quarantined(Trust(pins=accepted).flags(catalog))
     if as_json:
@@ -109,25 +132,42 @@ def diff(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = 
 @trust.command()
 def approve(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="Ids of the tools to approve.")],
-    tools: RequiredSourcesOption,
-    pins: _PinsOption,
+    tools: SourcesOption = None,
+    pins: _OptionalPins = None,
+    config: _GatewayOption = None,
+    settings: _SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Approve the definitions of these tools as they are now.
 
-    They are pinned. The file is created if it does not exist.
+    They are pinned. The file is created if it does not exist. A running gateway follows at the
+    next request.
     """
-    from ..trust import Pins, Trust
+    from ..trust import Trust, change_pins
 
-    catalog = catalog_of(tools)
-    after = Pins.read(pins, missing_ok=True).approve([catalog.get(tool_id) for tool_id in ids])
-    after.save(pins)
+    catalog, path = _subject(tools, pins, config, settings)
+    approved = [catalog.get(tool_id) for tool_id in ids]
+    after = change_pins(path, lambda before: before.approve(approved))
     flags = _quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         write_json({"approved": ids, "quarantined": _reasons(flags)})
         return
-    typer.echo(f"{pins}: approved {', '.join(ids)}")
+    typer.echo(f"{path}: approved {', '.join(ids)}")
     _show_count(flags)
+
+
+def _subject(
+    tools: list[Path] | None, pins: Path | None, config: Path | None, settings: Path | None
+) -> tuple[Catalog, Path]:
+    """The tools that are judged, and the file of their pins."""
+    if config is not None and not tools:
+        from .gateway_catalog import gateway_catalog
+
+        catalog, own = gateway_catalog(config, settings)
+        return catalog, pins or own
+    if config is not None or not tools or pins is None:
+        raise typer.BadParameter("give --config FILE, or --tools FILE and --pins FILE")
+    return catalog_of(tools), pins
 
 
 def _show_change(change: Change) -> None:

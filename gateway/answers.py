@@ -20,33 +20,41 @@ from ..loaders.signature import signature
 from ..loaders.summary import summarize
 from ..retrieval import Selection
 from ..view import View
+from .finding import find
 from .fleet import Fleet
+from .instructions import first_sentence, safe_instructions
+from .meta_tools import CALLS, digest_tokens, kind_of
+from .sessions import ClientSession
 from .upstream import State
 
-#: Tokens of definitions in one answer, and of the digest of servers in a description.
-DETAIL_TOKENS, DIGEST_TOKENS = 8_000, 200
-#: Summaries of the tools found lately: making eight takes about as long as the search itself.
-_summary = lru_cache(maxsize=1_024)(summarize)
+#: Tokens of definitions in one answer.
+DETAIL_TOKENS = 8_000
 
 
-def search(fleet: Fleet, view: View, arguments: Mapping[str, Any]) -> types.CallToolResult:
+def search(
+    fleet: Fleet, client: ClientSession, arguments: Mapping[str, Any]
+) -> types.CallToolResult:
     """The answer of `search_tools`.
 
     Raises:
         RequestError: an argument is wrong.
     """
+    view = everything = client.view()
     server = arguments.get("server")
     if server is not None:
         ids = [tool.id for tool in view.tools() if tool.server == server]
         if not ids:
             known = ", ".join(sorted({tool.server or "" for tool in view.tools()}))
             raise RequestError(f"server: no {server!r:.80}; use one of: {known}")
-        view = fleet.engine.view(view.state, allowed=ids)
-    found = view.search(
-        arguments["query"], k=arguments.get("k", 8), tier=arguments.get("tier"), decide=True
+        view = view.limited(ids)
+    found = find(
+        view,
+        arguments["query"],
+        instructions(fleet, view),
+        k=arguments.get("k", 8),
+        tier=arguments.get("tier"),
     )
     detail = arguments.get("detail", "summary")
-    quarantined = sum(tool_id in view.catalog for tool_id in fleet.engine.quarantined)
     held: dict[str, Any] = {
         "tools": [
             {
@@ -60,23 +68,35 @@ def search(fleet: Fleet, view: View, arguments: Mapping[str, Any]) -> types.Call
         "abstained": found.abstained,
         "reason": found.reason if found.abstained else None,
         "tier": found.tier,
-        "starting": list(fleet.starting),
-        "quarantined": quarantined,
+        "starting": [
+            name for name in fleet.starting if client.views.permits_server(name, everything)
+        ],
+        "quarantined": client.views.waiting(everything),
     }
     return _answer(_listed(found, detail, held), held)
 
 
-def details(view: View, arguments: Mapping[str, Any]) -> types.CallToolResult:
+def details(client: ClientSession, arguments: Mapping[str, Any]) -> types.CallToolResult:
     """The answer of `get_tool_details`, within `DETAIL_TOKENS`."""
-    detail = arguments.get("detail", "full")
+    view, detail = client.view(), arguments.get("detail", "full")
+    names = client.views.names(view.catalog)
     left, tools = DETAIL_TOKENS, []
-    for asked, found in zip(arguments["names"], view.details(arguments["names"]), strict=True):
+    for asked in arguments["names"]:
+        found = view.details([names.meant(asked, view)])[0]
         if isinstance(found, Refusal):
-            one: dict[str, Any] = {"name": asked, "error": "denied", **found.to_dict()}
+            one: dict[str, Any] = {
+                "name": asked,
+                "error": "denied",
+                "code": found.detail.get("code", found.kind),
+                "reason": found.reason,
+                "unlocked_by": list(found.unlocked_by),
+            }
         elif isinstance(found, UnknownToolError):
             one = {"name": asked, "error": "unknown", "nearest": list(found.nearest)}
         else:
             one = {"name": found.id, **definition(found, detail)}
+            if client.profile.split:
+                one["call_with"] = CALLS[kind_of(found.annotations)]
             cost = bundled_counter().count(json.dumps(one, ensure_ascii=False))
             if cost > left:
                 one = {"name": found.id, "signature": f"{found.id}{signature(found)}"[:4_000]}
@@ -88,49 +108,78 @@ def details(view: View, arguments: Mapping[str, Any]) -> types.CallToolResult:
     return _answer(json.dumps(held, ensure_ascii=False, indent=1), held)
 
 
-def servers(fleet: Fleet, view: View) -> types.CallToolResult:
+def servers(fleet: Fleet, client: ClientSession) -> types.CallToolResult:
     """The answer of `list_servers`."""
-    rows = list(server_rows(fleet, view))
+    rows = list(server_rows(fleet, client, client.view()))
     lines = [
         f"{row['name']}: {row['state']}, {row['tools']} tools"
         + (f", about {row['topics']}" if row["topics"] else "")
         + (f" ({row['problem']})" if row["problem"] else "")
+        + (f"\n  {row['instructions']}" if row["instructions"] else "")
         for row in rows
     ]
-    return _answer("\n".join(lines) or "No server is configured.", {"servers": rows})
+    return _answer("\n".join(lines) or "No server may be used.", {"servers": rows})
 
 
-def server_rows(fleet: Fleet, view: View) -> Iterable[dict[str, Any]]:
-    """For each server that the client may know of: state, number of permitted tools, topics."""
+def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dict[str, Any]]:
+    """For each server that the client may know of: state, permitted tools, what it is about."""
     by_server: dict[str, list[Tool]] = {name: [] for name in fleet.upstreams}
     for tool in view.tools():
         by_server.setdefault(tool.server or "", []).append(tool)
+    said = instructions(fleet, view)
     for name, tools in by_server.items():
         upstream = fleet.upstreams.get(name)
         pending = upstream is not None and upstream.state in (State.CONFIGURED, State.FAILED)
-        if tools or pending:
+        if tools or (pending and client.views.permits_server(name, view)):
             yield {
                 "name": name,
                 "state": "known" if upstream is None else upstream.state.value,
                 "tools": len(tools),
-                "topics": ", ".join(topics(tools)[:6]) if tools else "",
+                "topics": _topics(tuple(tools)),
+                "instructions": said.get(name, ""),
                 "problem": None if upstream is None else upstream.problem,
             }
 
 
-def digest(fleet: Fleet, view: View, operator: str = "") -> str:
-    """The servers in a few lines, for the description of `search_tools`."""
-    lines = [operator.strip()] if operator.strip() else []
-    left = DIGEST_TOKENS - bundled_counter().count(operator)
-    rows = sorted(server_rows(fleet, view), key=lambda row: row["name"])
+@lru_cache(1_000)
+def _topics(tools: tuple[Tool, ...]) -> str:
+    return ", ".join(topics(tools)) if tools else ""
+
+
+def instructions(fleet: Fleet, view: View) -> dict[str, str]:
+    """Server to its instructions, as far as a model may read them; of servers in use only."""
+    servers = {tool.server for tool in view.tools()}
+    given = {
+        name: safe_instructions(name, text) for name, text in fleet.listed.instructions.items()
+    }
+    return {name: text for name, text in given.items() if text and name in servers}
+
+
+def digest(fleet: Fleet, client: ClientSession, view: View) -> str:
+    """The operator's text and the servers in a few lines, for the description of `search_tools`.
+
+    Servers come first; the tokens that are left go to the first sentences of their
+    instructions.
+    """
+    count = bundled_counter().count
+    operator = client.profile.operator.strip()
+    lines = [operator] if operator else []
+    left = digest_tokens(client.profile.split) - count(operator)
+    rows = sorted(server_rows(fleet, client, view), key=lambda row: row["name"])
     for at, row in enumerate(rows):
         line = f"{row['name']} ({row['tools']})" + (f": {row['topics']}" if row["topics"] else "")
-        cost = bundled_counter().count(line) + 1
+        cost = count(line) + 1
         if cost > left - 12:
             lines.append(f"and {len(rows) - at} more servers")
-            break
+            return "\n".join(lines)
         left -= cost
         lines.append(line)
+    for row in rows:
+        line = f"{row['name']} says: {first_sentence(row['instructions'])}"
+        cost = count(line) + 1
+        if row["instructions"] and cost <= left:
+            left -= cost
+            lines.append(line)
     return "\n".join(lines)
 
 
@@ -152,10 +201,15 @@ def described(tool: Tool, detail: str) -> str:
     if detail == "name":
         return ""
     if detail == "signature":
-        return f"{tool.id}{signature(tool)}: {_summary(tool)}"
+        return f"{tool.id}{signature(tool)}: {summarize(tool)}"
     if detail == "full":
         return definition_text(tool.id, tool.description, tool.input_schema)
-    return _summary(tool) or embedding_text(tool)[:200]
+    return _summary(tool)
+
+
+@lru_cache(20_000)
+def _summary(tool: Tool) -> str:
+    return summarize(tool) or embedding_text(tool)[:200]
 
 
 def _listed(found: Selection, detail: str, held: Mapping[str, Any]) -> str:
@@ -172,9 +226,9 @@ def _listed(found: Selection, detail: str, held: Mapping[str, Any]) -> str:
     if held["starting"]:
         parts.append(f"Still starting, search again soon: {', '.join(held['starting'])}.")
     if held["quarantined"]:
-        parts.append(
-            f"{held['quarantined']} tools wait for the operator's approval (shortlist doctor)."
-        )
+        waiting = held["quarantined"]
+        tools = "1 tool waits" if waiting == 1 else f"{waiting} tools wait"
+        parts.append(f"{tools} for the operator's approval (shortlist trust diff).")
     return "\n\n".join(parts)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -9,58 +11,128 @@ import mcp.types as types
 from mcp.server.context import ServerRequestContext
 
 from ..catalog import Tool
+from ..gating.verdict import Verdict
 from .call_watch import CallWatch
 from .fleet import Fleet
+from .meta_tools import CALLS, RESERVED, kind_of
 from .sessions import ClientSession
+from .shown_tools import is_shown_as
+from .tool_meta import result_chars
 
 Context = ServerRequestContext[Any, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call as a client asks for it.
+
+    Args:
+        name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
+        arguments: of the tool.
+        meta: `_meta` of the request.
+        through: the meta-tool that carries the call; None for a call by the tool's own name.
+    """
+
+    name: str
+    arguments: Any
+    meta: Any = None
+    through: str | None = None
+
+
 async def call_through(
-    fleet: Fleet,
-    context: Context,
-    client: ClientSession,
-    name: str,
-    arguments: Any,
-    meta: Any,
-    watch: CallWatch,
+    fleet: Fleet, context: Context, client: ClientSession, asked: Asked, watch: CallWatch
 ) -> types.CallToolResult:
     """A call through to the server that has the tool, if it is permitted and fits."""
-    asked = _meant(fleet, client, name)
-    verdict = await anyio.to_thread.run_sync(client.session.check, asked, arguments)
-    watch.checked(verdict)
-    if not verdict.passed or verdict.tool is None:
-        return error_result(verdict.text)
-    tool = verdict.tool
-
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        await context.session.report_progress(done, total, message)
-
-    ok = False
+    if asked.through is not None and asked.name in RESERVED:
+        return error_result(f"{asked.name} is called by its own name, not through {asked.through}.")
+    view = client.view()
+    name = client.views.names(view.catalog).meant(asked.name, view)
+    if asked.through is None and fleet.listed.app_only:
+        own = _of_an_app(client, asked.name)
+        if own is not None:
+            verdict = client.app_view().check(own.id, asked.arguments)
+            return await _passed(fleet, context, client, verdict, asked, watch)
+    found = view.details([name])[0]
+    if isinstance(found, Tool) and (wrong := _wrong_way(client, asked, found)):
+        return error_result(wrong)
+    check = client.session.check
+    verdict = await anyio.to_thread.run_sync(
+        lambda: check(name, asked.arguments, votes=client.votes)
+    )
+    if verdict.tool is None or not verdict.passed:
+        watch.checked(verdict)
+        return error_result(refused(verdict, asked.name))
+    tool, ok = verdict.tool, False
     try:
-        result = await fleet.call(tool, verdict.arguments, meta=meta, progress=progress)
+        result = await _passed(fleet, context, client, verdict, asked, watch)
         ok = not result.is_error
-        watch.answered(result)
     finally:
         with anyio.CancelScope(shield=True):
             record = client.session.result
             await anyio.to_thread.run_sync(lambda: record(tool.id, "", ok=ok))
-    return client.results.shown(result, _own_limit(tool))
+    return result
 
 
-def _meant(fleet: Fleet, client: ClientSession, name: str) -> str:
-    """The id that a client means by the name of a tool shown directly, or by `server__tool`."""
-    if name in client.direct:
-        return client.direct[name]
-    catalog = fleet.engine.catalog
-    spelt = name.replace("__", "/", 1)
-    return spelt if name not in catalog and spelt in catalog else name
+async def _passed(
+    fleet: Fleet,
+    context: Context,
+    client: ClientSession,
+    verdict: Verdict,
+    asked: Asked,
+    watch: CallWatch,
+) -> types.CallToolResult:
+    """The server's answer to a call that may go ahead, or the refusal of one that may not."""
+    watch.checked(verdict)
+    tool, profile = verdict.tool, client.profile
+    if tool is None or not verdict.passed:
+        return error_result(refused(verdict, asked.name))
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        await context.session.report_progress(done, total, message)
+
+    result = await fleet.call(tool, verdict.arguments, meta=asked.meta, progress=progress)
+    watch.answered(result)
+    chars = result_chars(fleet.listed.meta(tool.id))
+    return client.results.shown(result, tool.id, profile, tokens=profile.result_tokens, chars=chars)
 
 
-def _own_limit(tool: Tool) -> int | None:
-    """Tokens that a tool's own annotation allows its results, None where it says nothing."""
-    said = (tool.annotations or {}).get("anthropic/maxResultSizeChars")
-    return said // 4 if isinstance(said, int) and not isinstance(said, bool) and said > 0 else None
+def _of_an_app(client: ClientSession, name: str) -> Tool | None:
+    """The tool for user interfaces alone that is meant; None for every other tool."""
+    view = client.app_view()
+    found = view.details([client.views.names(view.catalog).meant(name, view)])[0]
+    if not isinstance(found, Tool) or client.view().permits(found.id):
+        return None
+    return found
+
+
+def _wrong_way(client: ClientSession, asked: Asked, tool: Tool) -> str:
+    """Why this meta-tool may not call this permitted tool; empty if it may."""
+    kind = kind_of(tool.annotations)
+    if asked.through in CALLS.values() and asked.through != CALLS[kind]:
+        return f"{tool.id} is a {kind} tool by its annotations: call it with {CALLS[kind]}."
+    if asked.through is not None and not is_shown_as(client, tool):
+        return (
+            f"{tool.id} is a {kind} tool, and {asked.through} is annotated as more harmless than "
+            "that: call the tool by its own name if it is listed, or list the tools again."
+        )
+    return ""
+
+
+def refused(verdict: Verdict, name: str) -> str:
+    """What a client is answered in place of a result.
+
+    A refusal names the tool as the client did and never repeats the rules, which may name others.
+
+    Args:
+        verdict: on the call.
+        name: by which the client called.
+    """
+    if verdict.refusal is None:
+        return verdict.text
+    held = replace(verdict, refusal=replace(verdict.refusal, tool_id=name)).to_dict()
+    code = held.pop("detail").get("code", verdict.refusal.kind)
+    text = json.dumps({**held, "tool": name, "code": code}, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode()
 
 
 def error_result(text: str) -> types.CallToolResult:

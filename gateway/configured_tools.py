@@ -49,7 +49,7 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
     for name, upstream in fleet.upstreams.items():
         if upstream.problem is not None:
             problems.append(f"server {name!r}: {upstream.problem}")
-        problems += [f"server {name!r}: tool {one}" for one in fleet.bad_tools.get(name, ())]
+        problems += [f"server {name!r}: tool {one}" for one in fleet.listed.problems.get(name, ())]
     order = {name: place for place, name in enumerate(fleet.upstreams)}
     tools = sorted(fleet.engine.catalog, key=lambda tool: order[tool.server or ""])
     if not tools:

@@ -11,9 +11,11 @@ import anyio
 import mcp.types as types
 from anyio.abc import TaskGroup
 
-from ..catalog import Tool
-from ..errors import CatalogError, ShortlistError
+from ..catalog import Catalog, Tool
+from ..errors import CatalogError, PinsError
 from .described import START, start_tool, started_result
+from .first_use import FirstUse
+from .listed_tools import ListedTools
 from .listing import Listing
 from .logs import ServerLog, log_opener
 from .manifests import Manifests
@@ -43,9 +45,11 @@ class Fleet:
             the first that matches counts, in place of the server's own limit.
         processes: the processes that run, for the next gateway to find if this one is killed.
         callbacks: what is offered to the servers, as arguments of `mcp.Client`.
+        pins: takes definitions that are seen for the first time; None to accept every change.
 
     Attributes:
         engine: over the tools of all servers.
+        listed: what the servers list, beside the tools themselves.
         upstreams: name to server.
         stopped: set when `run` has ended, and with it every server.
         on_state: called with a server whenever it started, stopped or failed.
@@ -65,7 +69,9 @@ class Fleet:
         timeouts: Mapping[str, float] | None = None,
         processes: RunningProcesses | None = None,
         callbacks: Mapping[str, Any] | None = None,
+        pins: FirstUse | None = None,
     ) -> None:
+        self._pins = pins
         self._callbacks = dict(callbacks or {})
         self._manifests = manifests or Manifests.default(self._callbacks)
         self._processes = processes or RunningProcesses.default()
@@ -80,15 +86,13 @@ class Fleet:
         self.on_state: Callable[[Upstream], None] | None = None
         self.on_change: Callable[[str], None] | None = None
         self.upstreams: dict[str, Upstream] = {}
-        self.instructions: dict[str, str] = {}
-        #: Server name to what is wrong with single tools that it lists.
-        self.bad_tools: dict[str, list[str]] = {}
-        #: Server and tool to the name by which the server calls the tool.
-        self._names: dict[tuple[str, str], str] = {}
+        self.listed = ListedTools()
         known = [tool for spec in specs if not spec.disabled for tool in self._added(spec)]
-        self._index = SavedIndex(
-            self._manifests.folder / "index", self.upstreams, engine_settings or {}
-        )
+        settings = dict(engine_settings or {})
+        if pins is not None:
+            pins.pin(Catalog(known))
+            settings["trust"] = {**settings.get("trust", {}), "pins": pins.path}
+        self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
         self.engine = self._index.engine(known)
         self._unsaved = anyio.Event()
         if self.engine.encoded:
@@ -153,7 +157,7 @@ class Fleet:
                     f"wrote {upstream.noises} lines to stdout that are no messages, such as "
                     f"{upstream.noise[-1]!r:.120}; they were skipped; it should log to stderr"
                 )
-            found[name] += self.bad_tools.get(name, ())
+            found[name] += self.listed.problems.get(name, ())
         for tool in self.engine.catalog:
             if tool.server in found and tool.id != (plain := f"{tool.server}/{tool.name}"):
                 found[tool.server].append(f"tool {plain!r} is {tool.id!r}: another has its id")
@@ -171,7 +175,7 @@ class Fleet:
         upstream = self.upstreams.get(tool.server or "")
         if upstream is None:
             raise CatalogError(f"tool {tool.id!r}: no server {tool.server!r} is configured")
-        name = self._names.get((upstream.spec.name, tool.name))
+        name = self.listed.name_of(tool)
         if name is None:
             if tool.name != START:
                 raise CatalogError(f"tool {tool.id!r}: server {tool.server!r} has it no longer")
@@ -207,7 +211,7 @@ class Fleet:
         listing = self._manifests.read(spec)
         if listing is not None:
             upstream.state = State.KNOWN
-            return self._read(name, listing)
+            return self.listed.read(spec, listing)
         if name in self._described:
             return [start_tool(name, self._described[name])]
         return []
@@ -221,9 +225,7 @@ class Fleet:
     def _forget(self, upstream: Upstream) -> None:
         name = upstream.spec.name
         self.upstreams = {key: one for key, one in self.upstreams.items() if key != name}
-        self.instructions.pop(name, None)
-        self.bad_tools.pop(name, None)
-        self._names = {key: raw for key, raw in self._names.items() if key[0] != name}
+        self.listed.forget(name)
         if self._group is not None:
             self._group.start_soon(upstream.remove)
 
@@ -233,7 +235,9 @@ class Fleet:
         async with self._updating:
             if self.upstreams.get(name) is not upstream:
                 return  # it was removed from the configuration meanwhile
-            await anyio.to_thread.run_sync(lambda: self._update(name, self._read(name, listing)))
+            await anyio.to_thread.run_sync(
+                lambda: self._update(name, self.listed.read(upstream.spec, listing))
+            )
         self._unsaved.set()
         try:
             await anyio.to_thread.run_sync(self._manifests.write, upstream.spec, listing)
@@ -252,6 +256,9 @@ class Fleet:
         before = [tool for tool in self.engine.catalog if tool.server == name]
         if [tool.fingerprint for tool in before] == [tool.fingerprint for tool in tools]:
             return
+        if self._pins is not None:
+            # As in the catalog, where a second tool of a name has an id of its own.
+            self._pins.pin(Catalog(tools))
         self.engine.update(tools, server=name)
         if self.on_change is not None:
             self.on_change(name)
@@ -260,42 +267,16 @@ class Fleet:
         if self.on_state is not None:
             self.on_state(upstream)
 
-    def _read(self, name: str, listing: Listing) -> list[Tool]:
-        """The tools of a listing; one that cannot be read costs only itself."""
-        self.instructions[name] = listing.instructions
-        problems = list(listing.problems)
-        made: dict[str, Tool] = {}
-        permits = self.upstreams[name].spec.tools.permits
-        for tool in listing.tools:
-            if not permits(tool.name):
-                continue
+    async def follow_pins(self) -> None:
+        """Judge all definitions anew if another process changed the pins, as an approval does.
+
+        Where the file cannot be read, the last judgement stays, and the log says so.
+        """
+        if self._pins is None or not self._pins.has_changed():
+            return
+        async with self._updating:
+            update = self.engine.update
             try:
-                one = _tool(name, tool)
-            except ShortlistError as error:
-                problems.append(f"tool {tool.name!r:.80} is left out: {error}")
-                continue
-            if one.name in made:
-                problems.append(f"tool {tool.name!r:.80} is listed twice; the first one counts")
-                continue
-            made[one.name] = one
-            self._names[name, one.name] = tool.name
-        self.bad_tools[name] = problems
-        return list(made.values())
-
-
-def _tool(server: str, listed: types.Tool) -> Tool:
-    """A tool as a server lists it.
-
-    Raises:
-        ShortlistError: it cannot be read.
-    """
-    hints = listed.annotations
-    return Tool(
-        listed.name,
-        server,
-        listed.description or "",
-        listed.input_schema,
-        title=listed.title,
-        output_schema=listed.output_schema,
-        annotations=hints.model_dump(by_alias=True, exclude_none=True) if hints else None,
-    )
+                await anyio.to_thread.run_sync(lambda: update(self.engine.catalog))
+            except PinsError as error:
+                _LOG.warning("the pins cannot be followed: %s", error)

@@ -45,6 +45,26 @@ def _descriptions(value: Any) -> Any:
     return table
 
 
+class VoteSettings(Section):
+    """Which servers are asked about a request; each of them reads what the model searches for.
+
+    Args:
+        servers: globs over names of servers that are asked, and may leave out tools of their own.
+        claims: globs over those of them that may claim a request, which ranks the tool first.
+        calls: globs over those of these whose claimed tool is called at once, without the model, if
+            it is annotated as read-only and the server gives its arguments.
+    """
+
+    servers: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+
+
+def _voting(value: Any) -> Any:
+    """True for all servers, false for none."""
+    return {"servers": ("*",) if value else ()} if isinstance(value, bool) else value
+
+
 class ProfileSettings(Section):
     """What one client may use.
 
@@ -53,7 +73,8 @@ class ProfileSettings(Section):
         tools: globs over ids `server/tool`.
         scopes: permissions that are granted.
         rules: conditions of tools, as in the section `gate` of a configuration.
-        votes: whether servers are asked which of their tools fit (`_tool_gating`).
+        votes: which servers are asked which of their tools fit (`_tool_gating`);
+            true for all of them, none of which may claim a request.
         token: bearer token of this client over HTTP; a reference, or plain text. None for a
             profile that no token selects.
     """
@@ -62,7 +83,7 @@ class ProfileSettings(Section):
     tools: tuple[str, ...] = ("*",)
     scopes: tuple[str, ...] = ()
     rules: tuple[dict[str, Any], ...] = ()
-    votes: bool = False
+    votes: Annotated[VoteSettings, BeforeValidator(_voting)] = VoteSettings()
     token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
 
     @field_validator("rules")
@@ -87,7 +108,7 @@ class GatewaySettings(Section):
         pass_through: share of the context below which all tools are shown directly; 0 for never.
         context_tokens: tokens of the model's context.
         result_tokens: tokens of a result from which on it is stored and read in parts.
-        split_call_tool: whether `call_tool` becomes one tool each to read, write and destroy.
+        split_call_tool: whether `call_tool` becomes one tool each to read, to write and to destroy.
         catalog: descriptions of servers that are found by their description only, by name;
             they start when one of their tools is called.
         operator: text that stands in the description of `search_tools`.
@@ -137,6 +158,11 @@ class GatewaySettings(Section):
     def engine_config(self) -> Config:
         """Configuration of the search engine."""
         return Config.make(**self.engine)
+
+    @property
+    def pins(self) -> Path | None:
+        """The file of pins that `engine.trust` names, if it names one."""
+        return self.engine_config().trust.pins
 
     def profile(self, name: str = DEFAULT_PROFILE) -> ProfileSettings:
         """A profile by name.

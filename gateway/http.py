@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from .session_end import SessionEnd
+
 if TYPE_CHECKING:
     from .metrics import Metrics
     from .server import Gateway
@@ -56,7 +58,8 @@ async def serve_http(
         is_open = not tokens and host in LOOPBACK
         routes.append(Route("/metrics", MetricsRoute(metrics, metrics_token, is_open=is_open)))
     app = gateway.server.streamable_http_app(host=host, custom_starlette_routes=routes)
-    guarded = BearerTokens(app, tokens or {}, frozenset({"/healthz", "/metrics"}))
+    watched = SessionEnd(app, gateway.sessions.end)
+    guarded = BearerTokens(watched, tokens or {}, frozenset({"/healthz", "/metrics"}))
     config = uvicorn.Config(guarded, host=host, port=port, log_level="warning", lifespan="on")
     front = _Front(config, started)
     async with anyio.create_task_group() as group:

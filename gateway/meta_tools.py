@@ -2,39 +2,73 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
 from typing import Any
 
 import mcp.types as types
 
+from ..loaders.counting import bundled_counter
+
+
+class Kind(StrEnum):
+    """What a tool may do, by its annotations; each is more dangerous than the one before."""
+
+    READ = "read"
+    WRITE = "write"
+    DESTRUCTIVE = "destructive"
+
+
 SEARCH, DETAILS, CALL = "search_tools", "get_tool_details", "call_tool"
 SERVERS, READ = "list_servers", "read_result"
+#: Where `call_tool` is split: the tool for each kind of effect.
+CALLS: Mapping[Kind, str] = {
+    Kind.READ: "call_read_tool",
+    Kind.WRITE: "call_write_tool",
+    Kind.DESTRUCTIVE: "call_destructive_tool",
+}
 META_TOOLS = (SEARCH, DETAILS, CALL, SERVERS, READ)
+#: No tool of a server is called by these names alone.
+RESERVED = frozenset((*META_TOOLS, *CALLS.values()))
+#: Tokens of the definitions together, and at most of the digest of servers in them.
+META_TOKENS, DIGEST_TOKENS = 890, 250
 #: Keeps the meta-tools in the context of clients that load tools on demand.
 ALWAYS_LOADED: Mapping[str, Any] = {"anthropic/alwaysLoad": True}
 DETAIL_LEVELS = ("name", "summary", "signature", "full")
 
-_NAMES = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 20}
+_CALL = "Call a tool by its name, server/tool. Its arguments must fit its input schema."
+_SPLIT: Mapping[Kind, str] = {
+    Kind.READ: "Call a tool that only reads, by its name server/tool.",
+    Kind.WRITE: "Call a tool that writes and destroys nothing.",
+    Kind.DESTRUCTIVE: "Call any other tool: it may destroy.",
+}
+_NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
 
-def meta_tools(digest: str, least_permissive: types.ToolAnnotations) -> list[types.Tool]:
+def meta_tools(
+    digest: str, hints: types.ToolAnnotations, *, split: bool = False
+) -> list[types.Tool]:
     """The definitions; the same bytes for the same digest.
 
     Args:
-        digest: which servers there are and what they are about, at most some 200 tokens.
-        least_permissive: annotations of `call_tool`: those of the most dangerous tool behind it.
+        digest: which servers there are and what they are about, at most some 250 tokens.
+        hints: annotations of `call_tool`: those of the most dangerous tool behind it.
+        split: whether there is a tool each to read, to write and to destroy, and no `call_tool`.
     """
     reads = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return [
         _tool(
             SEARCH,
+            "Search tools",
             "Find tools for a task in plain words, best first. Search before you say that "
             f"something cannot be done.\n{digest}".strip(),
             {
                 "query": {"type": "string", "description": "What has to be done."},
                 "k": {"type": "integer", "minimum": 1, "maximum": 50, "default": 8},
                 "server": {"type": "string", "description": "Only tools of this server."},
-                "tier": {"type": "string", "description": "Search tier; leave out."},
+                "tier": {"type": "string"},
                 "detail": {"type": "string", "enum": list(DETAIL_LEVELS), "default": "summary"},
             },
             ["query"],
@@ -42,35 +76,28 @@ def meta_tools(digest: str, least_permissive: types.ToolAnnotations) -> list[typ
         ),
         _tool(
             DETAILS,
+            "Describe tools",
             "Definitions of tools, by the names that search_tools gave.",
             {
                 "names": _NAMES,
-                "detail": {"type": "string", "enum": list(DETAIL_LEVELS), "default": "full"},
+                "detail": {"type": "string", "enum": list(DETAIL_LEVELS)},
             },
             ["names"],
             reads,
         ),
+        *(_split_calls() if split else [_call(CALL, "Call a tool", _CALL, hints)]),
         _tool(
-            CALL,
-            "Call a tool by its name, server/tool. Its arguments must fit its input schema.",
-            {
-                "name": {"type": "string", "description": "As server/tool."},
-                "arguments": {"type": "object", "description": "The tool's arguments."},
-            },
-            ["name"],
-            least_permissive,
+            SERVERS, "List servers", "The servers: state, number of tools, topics.", {}, [], reads
         ),
-        _tool(SERVERS, "The servers: state, number of tools, topics.", {}, [], reads),
         _tool(
             READ,
+            "Read a result",
             "Read more of a result that was too long to be shown whole.",
             {
                 "id": {"type": "string"},
                 "range": {
                     "type": "array",
                     "items": {"type": "integer", "minimum": 0},
-                    "minItems": 2,
-                    "maxItems": 2,
                     "description": "First and last character; the next part when absent.",
                 },
             },
@@ -80,12 +107,52 @@ def meta_tools(digest: str, least_permissive: types.ToolAnnotations) -> list[typ
     ]
 
 
+@cache
+def digest_tokens(split: bool) -> int:
+    """Tokens that the digest of servers may take beside the rest of the definitions."""
+    tools = meta_tools("", least_permissive([]), split=split)
+    rest = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
+    return max(0, min(DIGEST_TOKENS, META_TOKENS - bundled_counter().count(rest)))
+
+
+def _split_calls() -> list[types.Tool]:
+    """One call tool for each kind of effect."""
+    made = []
+    for kind, name in CALLS.items():
+        own = types.ToolAnnotations(
+            read_only_hint=kind is Kind.READ,
+            # What reads destroys nothing, and clients know it.
+            destructive_hint=None if kind is Kind.READ else kind is Kind.DESTRUCTIVE,
+        )
+        made.append(_call(name, f"Call a {kind} tool", _SPLIT[kind], own))
+    return made
+
+
+def _call(name: str, title: str, text: str, hints: types.ToolAnnotations) -> types.Tool:
+    properties = {"name": {"type": "string"}, "arguments": {"type": "object"}}
+    return _tool(name, title, text, properties, ["name"], hints)
+
+
+def kind_of(annotations: Mapping[str, Any] | None) -> Kind:
+    """The kind of effect that annotations of a tool admit, by the defaults of MCP."""
+    hints = least_permissive([annotations or {}])
+    return kind_shown(hints)
+
+
+def kind_shown(hints: types.ToolAnnotations) -> Kind:
+    """The kind of effect that a client takes a tool with these annotations to have."""
+    if hints.read_only_hint:
+        return Kind.READ
+    return Kind.WRITE if hints.destructive_hint is False else Kind.DESTRUCTIVE
+
+
 def least_permissive(annotations: list[Mapping[str, Any]]) -> types.ToolAnnotations:
     """Annotations that no tool is more dangerous than, by the defaults of MCP where one is silent.
 
     Args:
-        annotations: of all permitted tools.
+        annotations: of all tools that may be called; without any, the defaults.
     """
+    annotations = annotations or [{}]
 
     def said(one: Mapping[str, Any], hint: str, default: bool) -> bool:
         value = one.get(hint)
@@ -107,6 +174,7 @@ def least_permissive(annotations: list[Mapping[str, Any]]) -> types.ToolAnnotati
 
 def _tool(
     name: str,
+    title: str,
     description: str,
     properties: Mapping[str, Any],
     required: list[str],
@@ -117,6 +185,7 @@ def _tool(
         schema["required"] = required
     return types.Tool(
         name=name,
+        title=title,
         description=description,
         input_schema=schema,
         annotations=annotations,

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from ..catalog import Catalog
-from ..errors import ConfigError
-from .gateway_settings import GatewaySettings, ProfileSettings
+from ..config import Config
+from ..engine import Engine
+from ..gating import Gate, State, Votes
+from ..view import View
+from .called_names import CalledNames
+
+if TYPE_CHECKING:
+    from .gateway_settings import GatewaySettings, ProfileSettings
 
 _ALL = ("*",)
+_NO_RULES = Gate()
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +26,34 @@ class Profile:
     """What one client may use, and how tools are shown to it.
 
     Args:
+        name: of the profile.
         servers: globs over names of servers.
         tools: globs over ids `server/tool`; both must match.
         scopes: granted to the client.
+        rules: conditions of tools for this client, beside those of the engine.
+        asked: globs over names of servers that may leave out tools of their own, by their tool
+            `_tool_gating`.
+        trusted: globs over those of them whose claim of a request is ranked first.
+        called: globs over those of them whose claimed tool is called without the model, if it only
+            reads and the server gives its arguments.
         pinned: ids or globs of tools that are shown directly.
+        split: whether there is one call tool each to read, to write and to destroy.
         pass_through: share of the context below which all tools are shown directly.
         context_tokens: of the client's model.
         result_tokens: tokens of a result up to which it is passed through unchanged.
         operator: text in the description of `search_tools`.
     """
 
+    name: str = "default"
     servers: tuple[str, ...] = _ALL
     tools: tuple[str, ...] = _ALL
     scopes: frozenset[str] = frozenset()
+    rules: Gate = _NO_RULES
+    asked: tuple[str, ...] = ()
+    trusted: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
+    split: bool = False
     pass_through: float = 0.03
     context_tokens: int = 200_000
     result_tokens: int = 10_000
@@ -42,27 +65,24 @@ class Profile:
 
         Args:
             settings: of the gateway.
-            name: of the profile, for messages.
+            name: of the profile.
             given: settings of the profile.
-
-        Raises:
-            ConfigError: the profile has rules or votes, which are not supported yet.
         """
-        for unsupported in ("rules", "votes"):
-            if getattr(given, unsupported):
-                raise ConfigError(
-                    f"shortlist.profiles.{name}.{unsupported}: not supported yet; put rules under "
-                    "shortlist.engine.gate, where they apply to every profile"
-                )
         return cls(
-            given.servers,
-            given.tools,
-            frozenset(given.scopes),
-            tuple(settings.pinned),
-            settings.pass_through,
-            settings.context_tokens,
-            settings.result_tokens,
-            settings.operator,
+            name=name,
+            servers=given.servers,
+            tools=given.tools,
+            scopes=frozenset(given.scopes),
+            rules=given.gate(),
+            asked=given.votes.servers,
+            trusted=given.votes.claims,
+            called=given.votes.calls,
+            pinned=tuple(settings.pinned),
+            split=settings.split_call_tool,
+            pass_through=settings.pass_through,
+            context_tokens=settings.context_tokens,
+            result_tokens=settings.result_tokens,
+            operator=settings.operator,
         )
 
     def allowed(self, catalog: Catalog) -> list[str] | None:
@@ -73,12 +93,135 @@ class Profile:
         """
         if self.servers == _ALL and self.tools == _ALL:
             return None
+        servers = {name: self.names_server(name) for name in {tool.server for tool in catalog}}
         return [
-            tool.id
-            for tool in catalog
-            if _matches(tool.server or "", self.servers) and _matches(tool.id, self.tools)
+            tool.id for tool in catalog if servers[tool.server] and matches(tool.id, self.tools)
         ]
 
+    def names_server(self, name: str | None) -> bool:
+        """Whether the profile's globs over servers match this one."""
+        return matches(name or "", self.servers)
 
-def _matches(text: str, globs: tuple[str, ...]) -> bool:
+
+#: The profile of clients whose profile is gone: it permits nothing.
+NOTHING = Profile("nothing", servers=(), tools=())
+
+
+class ProfileViews:
+    """The engine under one profile: every view of every session of it is made here.
+
+    A view follows the profile and the catalog of that moment, so that a profile that changed holds
+    in sessions that exist.
+
+    Args:
+        engine: over the tools of all servers.
+        profile: present profile; assign another to change it.
+        hidden: gives the ids of tools that are for user interfaces alone.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        profile: Profile,
+        hidden: Callable[[], frozenset[str]] = frozenset,
+    ) -> None:
+        self.engine = engine
+        self.profile = profile
+        self._hidden = hidden
+        self._allowed: tuple[Catalog | None, Profile, frozenset[str] | None] = (None, profile, None)
+        self._names: CalledNames | None = None
+
+    @property
+    def config(self) -> Config:
+        """Of the engine."""
+        return self.engine.config
+
+    @property
+    def catalog(self) -> Catalog:
+        """The present version, permitted or not."""
+        return self.engine.catalog
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """Names of the tiers a request may ask for."""
+        return self.engine.tiers
+
+    def view(
+        self,
+        state: State,
+        *,
+        allowed: Iterable[str] | None = None,
+        votes: Votes | None = None,
+        apps: bool = False,
+    ) -> View:
+        """What the client may use now.
+
+        Args:
+            state: what it holds; its scopes are those of the profile.
+            allowed: further limit.
+            votes: what servers say of their own tools.
+            apps: whether tools that are for user interfaces alone count.
+        """
+        profile = self.profile
+        state = replace(state, scopes=profile.scopes)
+        view = self.engine.view(state, allowed=allowed, votes=votes, rules=profile.rules)
+        ids = self._ids(view.catalog, profile)
+        if ids is not None:
+            view = view.limited(ids)
+        hidden = frozenset() if apps else self._hidden()
+        if hidden:
+            view = view.limited(tool.id for tool in view.tools() if tool.id not in hidden)
+        return view
+
+    def after_call(self, state: State, tool_id: str) -> State:
+        """The state once a call of this tool succeeded."""
+        return self.engine.after_call(state, tool_id, rules=self.profile.rules)
+
+    def names(self, catalog: Catalog) -> CalledNames:
+        """The names by which tools of a catalog version may be called."""
+        if self._names is None or self._names.catalog is not catalog:
+            self._names = CalledNames(catalog)
+        return self._names
+
+    def allows(self, tool_id: str, view: View) -> bool:
+        """Whether the profile's globs match a tool of a view's catalog, whatever else denies it."""
+        ids = self._ids(view.catalog, self.profile)
+        return tool_id in view.catalog if ids is None else tool_id in ids
+
+    def waiting(self, view: View) -> int:
+        """How many of the tools that the profile allows wait for an operator's approval."""
+        return sum(self.allows(tool_id, view) for tool_id in self.engine.quarantined)
+
+    def permits_server(self, name: str, view: View) -> bool:
+        """Whether the client may know of a server and use what it offers besides tools.
+
+        It may if it may use one of the server's tools. A server without tools has to be named by
+        the profile; where the profile is limited to some tools, or a rule concerns all tools of
+        the server, it is not permitted.
+
+        Args:
+            name: of the server.
+            view: of this profile.
+        """
+        profile = self.profile
+        if not profile.names_server(name):
+            return False
+        if any(tool.server == name for tool in view.catalog):
+            return any(tool.server == name for tool in view.tools())
+        rules = (*self.engine.config.gate.rules, *profile.rules.rules)
+        return profile.tools == _ALL and not any(
+            rule.condition is not None and rule.may_concern(name) for rule in rules
+        )
+
+    def _ids(self, catalog: Catalog, profile: Profile) -> frozenset[str] | None:
+        known, of, ids = self._allowed
+        if known is not catalog or of is not profile:
+            listed = profile.allowed(catalog)
+            ids = None if listed is None else frozenset(listed)
+            self._allowed = catalog, profile, ids
+        return ids
+
+
+def matches(text: str, globs: Iterable[str]) -> bool:
+    """Whether one of the globs matches a text exactly, letter case included."""
     return any(text == glob or fnmatchcase(text, glob) for glob in globs)

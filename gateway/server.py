@@ -14,19 +14,19 @@ from mcp.server.stdio import stdio_server
 from .. import __version__
 from ..catalog.arguments import argument_problems
 from ..errors import ShortlistError
-from ..gating import State
 from ..session import Session
 from . import answers
 from .call_watch import CallWatch
-from .calls import Context, call_through, error_result
+from .calls import Asked, Context, call_through, error_result
 from .fleet import Fleet
-from .meta_tools import CALL, DETAILS, META_TOOLS, READ, SEARCH, meta_tools
+from .meta_tools import CALL, CALLS, DETAILS, READ, RESERVED, SEARCH, SERVERS, meta_tools
 from .observer import Asker, Observer
-from .profile import Profile
+from .profile import Profile, ProfileViews
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
 from .upstream import State as UpstreamState
 from .upstream import Upstream, UpstreamError
+from .voting import collect_votes
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -51,7 +51,7 @@ class Gateway:
         self.fleet = fleet
         self.observer = observer or Observer()
         fleet.on_state = self._state_changed
-        self.sessions = ClientSessions(self._begun, profile or Profile(), profiles)
+        self.sessions = ClientSessions(fleet, self._begun, profile or Profile(), profiles)
         self.server: Server[Any] = Server(
             "shortlist",
             version=__version__,
@@ -68,36 +68,27 @@ class Gateway:
                 await self.server.run(read, write, self.server.create_initialization_options())
             group.cancel_scope.cancel()
 
-    def _begun(self, profile: Profile) -> Session:
+    def _begun(self, views: ProfileViews) -> Session:
         """A session under a profile's permission."""
-        return self.fleet.engine.session(state=State(scopes=profile.scopes), must_offer=False)
-
-    def _client(self, context: Context) -> ClientSession:
-        """The session of a request, limited to what its profile allows of the present catalog."""
-        client = self.sessions.of(context.request)
-        catalog = self.fleet.engine.catalog
-        if client.limited_to is not catalog:
-            client.session.allowed = client.profile.allowed(catalog)
-            client.limited_to = catalog
-        return client
+        settings = views.config.session.changed({"must_offer": False})
+        return Session(views, settings)
 
     async def _list_tools(
         self,
         context: Context,
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
-        client = self._client(context)
-        if client.listed is None:
-            client.listed = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
+        client = self.sessions.of(context.request)
+        await self.fleet.follow_pins()
+        tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
         asker = Asker.of(context.request, client.session.id)
-        view, quarantined = client.session.view(), self.fleet.engine.quarantined
-        self.observer.listed(asker, view, client.listed, quarantined)
-        return types.ListToolsResult(tools=client.listed)
+        self.observer.listed(asker, client.view(), tools, self.fleet.engine.quarantined)
+        return types.ListToolsResult(tools=tools)
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        client, watch = self._client(context), CallWatch()
+        client, watch = self.sessions.of(context.request), CallWatch()
         asker = Asker.of(context.request, client.session.id)
         with self.observer.request(asker, params, watch) as request:
             request.answer = await self._safely(context, client, params, watch)
@@ -113,6 +104,7 @@ class Gateway:
         """The answer; what goes wrong becomes an answer, too."""
         arguments = dict(params.arguments or {})
         try:
+            await self.fleet.follow_pins()
             return await self._answered(context, client, params.name, arguments, params.meta, watch)
         except (ShortlistError, UpstreamError) as error:
             watch.failed()
@@ -132,24 +124,44 @@ class Gateway:
         meta: Any,
         watch: CallWatch,
     ) -> types.CallToolResult:
-        if name in client.direct or name not in META_TOOLS:
-            return await call_through(self.fleet, context, client, name, arguments, meta, watch)
+        if name not in RESERVED:
+            asked = Asked(name, arguments, meta)
+            return await call_through(self.fleet, context, client, asked, watch)
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
-        if name == CALL:
-            given = arguments.get("arguments")
-            asked = arguments["name"]
-            return await call_through(self.fleet, context, client, asked, given, meta, watch)
+        calls = tuple(CALLS.values()) if client.profile.split else (CALL,)
+        if name in calls:
+            asked = Asked(arguments["name"], arguments.get("arguments"), meta, through=name)
+            return await call_through(self.fleet, context, client, asked, watch)
         if name == READ:
-            first, last = arguments.get("range", (None, None))
-            text = client.results.read(arguments["id"], first, last)
+            first, last = (*arguments.get("range", ()), None, None)[:2]
+            text = client.results.read(arguments["id"], first, last, readable=client.may_read)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-        view = client.session.view()
         if name == SEARCH:
-            return await anyio.to_thread.run_sync(answers.search, self.fleet, view, arguments)
+            return await self._found(context, client, arguments)
         if name == DETAILS:
-            return await anyio.to_thread.run_sync(answers.details, view, arguments)
-        return await anyio.to_thread.run_sync(answers.servers, self.fleet, view)
+            return await anyio.to_thread.run_sync(answers.details, client, arguments)
+        if name == SERVERS:
+            return await anyio.to_thread.run_sync(answers.servers, self.fleet, client)
+        return error_result(f"There is no tool {name!r} here; use one of: {', '.join(calls)}.")
+
+    async def _found(
+        self, context: Context, client: ClientSession, arguments: dict[str, Any]
+    ) -> types.CallToolResult:
+        """The answer of a search; behind it the result of a claimed tool, where one is called."""
+        query, catalog = arguments["query"], self.fleet.engine.catalog
+        said = await collect_votes(self.fleet, client.profile, query, catalog)
+        client.votes = said.votes
+        found = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
+        if (claimed := said.claimed(client.view())) is None:
+            return found
+        tool, given = claimed
+        result = await call_through(self.fleet, context, client, Asked(tool.id, given), CallWatch())
+        note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")
+        return types.CallToolResult(
+            content=[*found.content, note, *result.content],
+            structured_content=found.structured_content,
+        )
 
     def _state_changed(self, upstream: Upstream) -> None:
         """A server started, stopped or failed."""
@@ -164,5 +176,7 @@ class Gateway:
 
 
 _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    tool.name: tool.input_schema for tool in meta_tools("", types.ToolAnnotations())
+    tool.name: tool.input_schema
+    for split in (False, True)
+    for tool in meta_tools("", types.ToolAnnotations(), split=split)
 }

@@ -9,29 +9,79 @@ from typing import Any
 
 import mcp.types as types
 
-from ..catalog import Catalog
+from ..gating import Votes
 from ..session import Session
-from .profile import Profile
-from .results import Results
+from ..view import View
+from .fleet import Fleet
+from .profile import NOTHING, Profile, ProfileViews
+from .results import Results, ResultStore
 
 #: Sessions kept; the least recently used is forgotten.
 KEPT = 10_000
 _SESSION = "mcp-session-id"
+#: Refusals that calls and votes bring about and take away.
+PASSING = frozenset({"precondition", "excluded"})
 
 
-@dataclass(slots=True)
-class ClientSession:
-    """One client's session: its permission, its long results, and what was shown to it once."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How tools are shown to a session: decided by its first request for them.
+
+    Args:
+        profile: the profile it was decided for.
+        whole: whether all tools are shown directly.
+        meta: the meta-tools; the same bytes for as long as the profile is the same.
+    """
 
     profile: Profile
+    whole: bool
+    meta: tuple[types.Tool, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class ClientSession:
+    """One client's session: its permission, its long results, and what was shown to it."""
+
+    views: ProfileViews
     session: Session
     results: Results
-    #: What `tools/list` answers: decided by the first request, then the same bytes.
-    listed: list[types.Tool] | None = None
-    #: The catalog version that the session's permission was last made for.
-    limited_to: Catalog | None = None
-    #: Name of each tool shown directly, to its id.
-    direct: dict[str, str] = field(default_factory=dict)
+    shown: Shown | None = None
+    #: Of servers, on the last search; they hold until the next one.
+    votes: Votes = field(default_factory=Votes)
+
+    @property
+    def profile(self) -> Profile:
+        """The client's profile at this moment."""
+        return self.views.profile
+
+    def view(self) -> View:
+        """What the model may use now. Search, details, calls, resources and prompts ask this."""
+        return self.session.view(self.votes)
+
+    def app_view(self) -> View:
+        """What a user interface in the client may call: also tools that no model sees."""
+        return self.views.view(self.session.state, votes=self.votes, apps=True)
+
+    def permits_server(self, name: str) -> bool:
+        """Whether the client may know of a server, and use its resources and prompts.
+
+        Args:
+            name: of the server.
+        """
+        return self.views.permits_server(name, self.view())
+
+    def may_read(self, tool_id: str, permission: object) -> bool:
+        """Whether a stored result may be read.
+
+        Args:
+            tool_id: the tool that gave it.
+            permission: the profile at the time of the call.
+        """
+        view = self.app_view()
+        if tool_id not in view.catalog:
+            return False
+        refusal = view.refusal(tool_id)
+        return refusal is None or (permission == self.profile and refusal.kind in PASSING)
 
 
 class ClientSessions:
@@ -42,22 +92,45 @@ class ClientSessions:
     own, which share only the profile's stored results, whose ids nobody can guess.
 
     Args:
-        begin: makes the session of a profile.
-        profiles: name to profile; the name is that of the request's bearer token.
+        fleet: the servers.
+        begin: makes a session under the views of a profile.
         default: profile of a request without a token.
+        profiles: name to profile; the name is that of the request's bearer token.
     """
 
     def __init__(
         self,
-        begin: Callable[[Profile], Session],
+        fleet: Fleet,
+        begin: Callable[[ProfileViews], Session],
         default: Profile,
         profiles: Mapping[str, Profile] | None = None,
     ) -> None:
+        self._fleet = fleet
         self._begin = begin
-        self._default = default
-        self._profiles = dict(profiles or {})
+        self._views: dict[str | None, ProfileViews] = {}
         self._held: OrderedDict[tuple[str | None, str], ClientSession] = OrderedDict()
+        self._store = ResultStore()
         self._shared: dict[str | None, Results] = {}
+        self.change(default, profiles or {})
+
+    def change(self, default: Profile, profiles: Mapping[str, Profile]) -> None:
+        """Replace the profiles; sessions that exist follow at their next request.
+
+        A session of a profile that is gone is permitted nothing.
+
+        Args:
+            default: profile of a request without a token.
+            profiles: name to profile.
+        """
+        given: dict[str | None, Profile] = {None: default}
+        given.update(profiles)
+        for name, views in self._views.items():
+            views.profile = given.get(name, NOTHING)
+        for name, profile in given.items():
+            if name not in self._views:
+                self._views[name] = ProfileViews(
+                    self._fleet.engine, profile, lambda: self._fleet.listed.app_only
+                )
 
     def of(self, request: Any) -> ClientSession:
         """The session of a request.
@@ -68,16 +141,14 @@ class ClientSessions:
         name = None if request is None else request.scope.get("shortlist.profile")
         number = "" if request is None else request.headers.get(_SESSION, "")
         if request is not None and not number:
-            profile = self._profile(name)
-            results = self._shared.setdefault(name, Results(profile.result_tokens))
-            return ClientSession(profile, self._begin(profile), results)
-        key = (name, number)
-        held = self._held.get(key)
+            results = self._shared.get(name)
+            if results is None:
+                results = self._shared[name] = Results(self._store)
+            return self._begun(name, results)
+        held = self._held.get((name, number))
         if held is None:
-            profile = self._profile(name)
-            held = ClientSession(profile, self._begin(profile), Results(profile.result_tokens))
-            self._held[key] = held
-        self._held.move_to_end(key)
+            held = self._held[name, number] = self._begun(name, Results(self._store))
+        self._held.move_to_end((name, number))
         if len(self._held) > KEPT:
             self._held.popitem(last=False)[1].results.clear()
         return held
@@ -86,5 +157,21 @@ class ClientSessions:
         """How many sessions are kept."""
         return len(self._held)
 
-    def _profile(self, name: str | None) -> Profile:
-        return self._default if name is None else self._profiles[name]
+    @property
+    def stored_chars(self) -> int:
+        """Characters of long results that are kept for all clients."""
+        return self._store.chars
+
+    def end(self, name: str | None, number: str) -> None:
+        """Forget a session and its results.
+
+        Args:
+            name: of its profile; None for the default one.
+            number: value of the header `mcp-session-id`.
+        """
+        if (held := self._held.pop((name, number), None)) is not None:
+            held.results.clear()
+
+    def _begun(self, name: str | None, results: Results) -> ClientSession:
+        views = self._views[name]
+        return ClientSession(views, self._begin(views), results)

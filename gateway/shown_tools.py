@@ -2,52 +2,130 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import mcp.types as types
 
 from ..catalog import Tool
+from ..gating.pattern import Pattern
 from ..loaders.definition_cost import costs_at_most
-from ..loaders.names import provider_name
+from ..view import View
 from . import answers
+from .called_names import direct_name
 from .fleet import Fleet
-from .meta_tools import least_permissive, meta_tools
-from .sessions import ClientSession
+from .meta_tools import (
+    CALL,
+    Kind,
+    kind_of,
+    kind_shown,
+    least_permissive,
+    meta_tools,
+)
+from .sessions import PASSING, ClientSession, Shown
+from .tool_meta import shows_ui
 
-#: Characters of the name of a tool that is shown directly; clients put a prefix before it.
-_DIRECT_NAME = 60
+#: Tools with a user interface that are shown directly, at most; the others are found by search.
+_UI_TOOLS = 20
 
 
 def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
-    """What `tools/list` answers to a client, for its whole session.
+    """What `tools/list` answers to a client.
+
+    Whether all tools are shown, and the bytes of the meta-tools, are decided by the first request
+    of a session. They change only when the profile does, or when `call_tool` would be annotated as
+    more harmless than what it may call now.
 
     Args:
         fleet: the servers.
-        client: gets the names of the tools shown directly in `direct`.
+        client: remembers in `shown` how tools are shown to it.
     """
-    view, profile = client.session.view(), client.profile
+    view, profile = client.view(), client.profile
+    shown = client.shown
+    if shown is None or shown.profile != profile:
+        shown = client.shown = Shown(profile, _is_small(fleet, client, view))
+    if shown.whole:
+        return [_direct(fleet, tool) for tool in view.tools()]
+    direct = directly_shown(fleet, client, view)
+    ids = {tool.id for tool in direct}
+    hidden = [tool for tool in view.tools() if tool.id not in ids]
+    if not shown.meta or _is_too_harmless(shown.meta, hidden):
+        may_come = [] if fleet.starting else [*hidden, *_may_be_permitted(client, view)]
+        hints = least_permissive([one.annotations or {} for one in may_come])
+        text = answers.digest(fleet, client, view)
+        shown = client.shown = Shown(
+            profile, False, tuple(meta_tools(text, hints, split=profile.split))
+        )
+    return [*shown.meta, *(_direct(fleet, tool) for tool in direct)]
+
+
+def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
+    """Tools that are denied now, and that a call, a vote or an approval may permit."""
+    for tool in view.catalog:
+        if client.views.allows(tool.id, view):
+            refusal = view.refusal(tool.id)
+            if refusal is not None and refusal.kind in (*PASSING, "quarantined"):
+                yield tool
+
+
+def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[Tool]:
+    """The permitted tools that are shown beside the meta-tools: pinned, or with an interface."""
+    pins = frozenset(client.profile.pinned)
+    globs = [Pattern(pin) for pin in client.profile.pinned if pin.strip()]
+    shown, with_ui = [], 0
+    for tool in view.tools():
+        if tool.id in pins or any(glob.matches_id(tool.id) for glob in globs):
+            shown.append(tool)
+        elif with_ui < _UI_TOOLS and shows_ui(fleet.listed.meta(tool.id)):
+            with_ui += 1
+            shown.append(tool)
+    return shown
+
+
+def is_shown_as(client: ClientSession, tool: Tool) -> bool:
+    """Whether `call_tool`, as it was annotated to the client, may call a tool as dangerous as this.
+
+    Args:
+        client: its session.
+        tool: permitted.
+    """
+    if client.shown is None:
+        return True
+    return not _is_too_harmless(client.shown.meta, [tool])
+
+
+def _is_too_harmless(meta: Sequence[types.Tool], tools: Sequence[Tool]) -> bool:
+    """Whether `call_tool` is annotated as more harmless than one of the tools."""
+    order = list(Kind)
+    for one in meta:
+        if one.name == CALL and one.annotations is not None:
+            most = order.index(kind_shown(one.annotations))
+            return any(order.index(kind_of(tool.annotations)) > most for tool in tools)
+    return False
+
+
+def _is_small(fleet: Fleet, client: ClientSession, view: View) -> bool:
+    """Whether all permitted definitions are known and cost a small share of the context."""
     permitted = view.tools()
     denied = frozenset(tool.id for tool in view.catalog) - {tool.id for tool in permitted}
-    limit = int(profile.context_tokens * profile.pass_through)
-    settled = not fleet.starting
-    if permitted and settled and costs_at_most(view.catalog, limit, withheld=denied):
-        return [_direct(client, tool) for tool in permitted]
-    shown = []
-    if profile.pinned:
-        pinned = fleet.engine.view(view.state, allowed=profile.pinned)
-        shown = [tool for tool in permitted if pinned.permits(tool.id)]
-    hints = least_permissive([tool.annotations or {} for tool in permitted])
-    text = answers.digest(fleet, view, profile.operator)
-    return [*meta_tools(text, hints), *(_direct(client, tool) for tool in shown)]
+    limit = int(client.profile.context_tokens * client.profile.pass_through)
+    return (
+        bool(permitted)
+        and not fleet.starting
+        and costs_at_most(view.catalog, limit, withheld=denied)
+    )
 
 
-def _direct(client: ClientSession, tool: Tool) -> types.Tool:
-    """A tool as the client sees it without a meta-tool."""
-    name = provider_name(tool.id, _DIRECT_NAME)
-    client.direct[name] = tool.id
+def _direct(fleet: Fleet, tool: Tool) -> types.Tool:
+    """A tool as the client sees it without a meta-tool.
+
+    Its output schema is left out: a long result is stored and answered by its beginning, which a
+    client would hold against the schema.
+    """
     return types.Tool(
-        name=name,
+        name=direct_name(tool.id),
         title=tool.title,
         description=tool.description,
         input_schema={"type": "object"} | tool.input_schema,
-        output_schema=tool.output_schema,
         annotations=types.ToolAnnotations.model_validate(tool.annotations or {}),
+        _meta=dict(fleet.listed.meta(tool.id)) or None,
     )

@@ -93,6 +93,19 @@ class Admission:
             if tool_id in flags
         }
 
+    def limited(self, tool_ids: Iterable[str]) -> Admission:
+        """The same decision, limited to these tools as well.
+
+        Args:
+            tool_ids: ids; one that the catalog lacks counts for nothing.
+        """
+        mask = np.zeros(len(self.index.tools), np.bool_)
+        mask[[row for tool_id in tool_ids if (row := self._row(tool_id)) is not None]] = True
+        if self._allowed.mask is not None:
+            mask &= self._allowed.mask
+        allowed = Allowed(mask, self._allowed.unmatched)
+        return Admission(self.index, self._evaluation, allowed, self._quarantine, self._votes)
+
     def admits(self, tool_id: str) -> bool:
         """Whether the tool may be used; false for an id that the catalog does not hold."""
         row = self._row(tool_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,8 @@ from .state import State
 from .votes import Votes
 
 _LOG = logging.getLogger(__name__)
+#: Gates of callers whose compiled form is kept; the least recently used is compiled again.
+_JOINED = 64
 
 
 class Gatekeeper:
@@ -33,7 +36,26 @@ class Gatekeeper:
         # Weak, so that a catalog version goes with its last request.
         self._compiled: WeakKeyDictionary[Index, CompiledGate] = WeakKeyDictionary()
         self._problems: WeakKeyDictionary[Index, tuple[Problem, ...]] = WeakKeyDictionary()
+        self._joined: OrderedDict[Gate, Gatekeeper] = OrderedDict()
         self._lock = GuardedLock("engine")
+
+    def joined(self, rules: Gate | None) -> Gatekeeper:
+        """The gatekeeper of these rules and of a caller's own; the same one for the same rules.
+
+        Args:
+            rules: of the caller; None for none.
+        """
+        if rules is None or not rules.rules:
+            return self
+        with self._lock:
+            keeper = self._joined.get(rules)
+            if keeper is None:
+                both = Gate((*self.gate.rules, *rules.rules), scopes=self.gate.scopes)
+                keeper = self._joined[rules] = Gatekeeper(both)
+                if len(self._joined) > _JOINED:
+                    self._joined.popitem(last=False)
+            self._joined.move_to_end(rules)
+        return keeper
 
     def over(self, index: Index) -> CompiledGate:
         """The gate compiled for a catalog version, once; what is wrong with it is logged."""

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import ConfigError
 from .condition import Condition
 from .conditions import Annotation
-from .pattern import Pattern
+from .pattern import Pattern, fold
 from .state import Scalar
 
 #: What a call may provide; the fields of `Provides`.
@@ -114,6 +114,27 @@ class Rule:
         ]
         chosen += [f"{hint.name} {hint.value}" for hint in self.annotations]
         return f"for {'; '.join(chosen) or 'every tool'}"
+
+    def may_concern(self, server: str) -> bool:
+        """Whether the rule may concern what a server offers besides tools, such as resources.
+
+        Args:
+            server: name of the server; letter case and character width are ignored.
+        """
+        name = fold(server)
+        selected = self.server is None or any(one.fits(name, folded=True) for one in self.server)
+        return (
+            selected
+            and not self.annotations
+            and (
+                self.tools is None
+                or any(
+                    one.by_name
+                    or Pattern(one.text.rpartition("/")[0] or "*").fits(name, folded=True)
+                    for one in self.tools
+                )
+            )
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Rule) and self._values() == other._values()

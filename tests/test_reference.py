@@ -26,7 +26,7 @@ from shortlist.config import (
     TierConfig,
     TrustConfig,
 )
-from shortlist.gateway.gateway_settings import GatewaySettings, ProfileSettings
+from shortlist.gateway.gateway_settings import GatewaySettings, ProfileSettings, VoteSettings
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 _SECTIONS = {
@@ -39,7 +39,11 @@ _SECTIONS = {
     "trust": TrustConfig,
     "session": SessionConfig,
 }
-_GATEWAY = {"": GatewaySettings, "profiles.NAME": ProfileSettings}
+_GATEWAY = {
+    "": GatewaySettings,
+    "profiles.NAME": ProfileSettings,
+    "profiles.NAME.votes": VoteSettings,
+}
 #: Commands of the page about the gateway, and of the page about measuring; others are on the first.
 _GATEWAY_COMMANDS = {"serve", "import", "install", "logs", "stats", "secret", "auth"}
 _MEASURING = {"eval", "calibrate", "learn", "lab", "demo"}

@@ -3,7 +3,7 @@
 from .change import Change, PartChange
 from .flag import Finding, Flag
 from .notice import notice, tell
-from .pins import Pin, Pins
+from .pins import Pin, Pins, change_pins
 from .revision import revision
 from .scan import scan
 from .trust import Trust
@@ -16,6 +16,7 @@ __all__ = [
     "Pin",
     "Pins",
     "Trust",
+    "change_pins",
     "notice",
     "revision",
     "scan",

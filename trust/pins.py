@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,16 @@ from tempfile import NamedTemporaryFile
 from time import time
 from typing import Any, Self
 
+from filelock import FileLock, Timeout
+
 from ..catalog import Catalog, Tool
 from ..catalog.text_file import read_text_file
 from ..errors import PinsError
 from .change import Change, changed_parts
 
 _FORMAT = 1
+#: Seconds to wait for another process that writes the same file.
+_LOCK_SECONDS = 10.0
 _TEMPORARY = ".new"
 # Seconds after which the writer of a temporary file is taken for dead. If it lives, its save fails.
 _STALE_S = 60.0
@@ -166,6 +170,34 @@ class Pins:
     def approve(self, tools: Iterable[Tool]) -> Pins:
         """These pins with each of the tools approved as it is now."""
         return Pins(self._pins | {tool.id: Pin.of(tool, approved=True) for tool in tools})
+
+
+def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
+    """Read a file of pins, change the pins and write them, while no other process does.
+
+    Args:
+        path: of the file; created where there is none.
+        change: gives the new pins; the file is written only if they differ.
+
+    Returns:
+        The pins as they are now.
+
+    Raises:
+        PinsError: the file cannot be read or written, or another process holds it for too long.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{path}.lock", timeout=_LOCK_SECONDS):
+            before = Pins.read(path, missing_ok=True)
+            after = change(before)
+            if after != before or not path.exists():
+                after.save(path)
+            return after
+    except Timeout as error:
+        raise PinsError(f"{path}: another process is writing; try again") from error
+    except OSError as error:
+        raise PinsError(f"{path}: cannot be written: {error}") from error
 
 
 def _sweep(folder: Path, prefix: str) -> None:

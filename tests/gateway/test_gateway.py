@@ -213,6 +213,29 @@ async def test_clients_over_http_have_their_profile_and_nothing_of_each_other(tm
         group.cancel_scope.cancel()
 
 
+async def test_the_results_of_an_http_session_go_with_it(tmp_path):
+    fleet = Fleet(
+        [spec("one")], engine_settings={"tiers": ["lexical"]}, manifests=Manifests(tmp_path)
+    )
+    made = Gateway(fleet, Profile(pass_through=0.0, result_tokens=100))
+    ports = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: serve_http(made, "127.0.0.1", 0, started=ports.append))
+        with anyio.fail_after(30):
+            while not ports or fleet.starting:
+                await anyio.sleep(0.05)
+        url = f"http://127.0.0.1:{ports[0]}/mcp"
+        transport = streamable_http_client(url)
+        async with Client(transport, mode="legacy") as client:
+            given = {"name": "one/repeat_text", "arguments": {"text": "word and ", "times": 3_000}}
+            assert "read_result" in text_of(await client.call_tool("call_tool", given))
+            assert made.sessions.stored_chars > 0
+        with anyio.fail_after(5):
+            while made.sessions.stored_chars:
+                await anyio.sleep(0.02)
+        group.cancel_scope.cancel()
+
+
 @asynccontextmanager
 async def over_http(url, token):
     headers = {"Authorization": f"Bearer {token}"}

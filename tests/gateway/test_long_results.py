@@ -8,22 +8,22 @@ import mcp.types as types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.gateway.results import Results
+from shortlist.gateway.results import Results, ResultStore
 
 
 @settings(deadline=None)
 @given(length=st.integers(1, 60_000), limit=st.integers(100, 12_000))
 def test_the_beginning_and_the_parts_read_on_are_the_whole_text(length: int, limit: int) -> None:
     text = "".join(f"{at} " for at in range(length))[:length]
-    results = Results(limit)
-    given_back = results.shown(
-        types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-    )
+    results = Results(ResultStore())
+    given = types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+    given_back = results.shown(given, "one/tool", "permission", tokens=limit)
     parts = [part.text for part in given_back.content]
     if parts == [text]:
         return
     name = re.search(r'"id": "(\w+)"', parts[1])
     read = parts[0]
     while not read.endswith("\n[end of the result]"):
-        read = re.sub(r"\n\[[\d,]+ characters left\]$", "", read) + results.read(name[1])
+        part = results.read(name[1], readable=lambda *_: True)
+        read = re.sub(r"\n\[[\d,]+ characters left\]$", "", read) + part
     assert read.removesuffix("\n[end of the result]") == text

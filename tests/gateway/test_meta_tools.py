@@ -6,22 +6,32 @@ import json
 
 import pytest
 
-from shortlist.gateway.answers import DIGEST_TOKENS
-from shortlist.gateway.meta_tools import least_permissive, meta_tools
+from shortlist.gateway.meta_tools import digest_tokens, least_permissive, meta_tools
 from shortlist.loaders.counting import bundled_counter
 
 
-def test_they_cost_less_than_900_tokens_with_the_longest_digest():
-    digest = "word " * DIGEST_TOKENS
-    assert bundled_counter().count(digest) >= DIGEST_TOKENS
-    tools = meta_tools(digest, least_permissive([{}]))
+@pytest.mark.parametrize(("split", "least"), [(False, 200), (True, 30)])
+def test_they_cost_less_than_900_tokens_with_the_longest_digest(split, least):
+    digest = "word " * digest_tokens(split)
+    assert bundled_counter().count(digest) >= digest_tokens(split) >= least
+    tools = meta_tools(digest, least_permissive([{}]), split=split)
     text = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
     assert bundled_counter().count(text) < 900
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_each_has_a_title_and_hints_and_stays_loaded(split):
+    for tool in meta_tools("", least_permissive([]), split=split):
+        assert tool.title
+        only_reads = tool.name == "call_read_tool" or not tool.name.startswith("call_")
+        assert tool.annotations.read_only_hint is only_reads
+        assert tool.meta == {"anthropic/alwaysLoad": True}
 
 
 @pytest.mark.parametrize(
     ("annotations", "read_only", "destructive"),
     [
+        ([], False, True),
         ([{"readOnlyHint": True}, {"readOnlyHint": True}], True, False),
         ([{"readOnlyHint": True}, {}], False, True),
         ([{"readOnlyHint": True}, {"destructiveHint": False}], False, False),

@@ -17,7 +17,7 @@ from ....catalog import Catalog, Tool
 from ....config import Config
 from ....decision.policy import DecisionPolicy
 from ....engine import Engine
-from ....gating import Admission, State, Votes
+from ....gating import Admission, State
 from ....models import Encoder, TokenVectors, encoded, gives_tokens, load_encoder
 from ....retrieval import Selection, Strategy
 from ....retrieval.searcher import Searcher
@@ -139,15 +139,9 @@ class RememberingEngine(Engine):
         builder = Builder(config, _SharedModels(config, encoders))
         return cls(builder, builder.build(Catalog(tools)))
 
-    def view(
-        self,
-        state: State | None = None,
-        *,
-        allowed: Iterable[str] | None = None,
-        votes: Votes | None = None,
-    ) -> View:
+    def view(self, state: State | None = None, **options: Any) -> View:
         """As of an engine; its answers are remembered."""
-        made = super().view(state, allowed=allowed, votes=votes)
+        made = super().view(state, **options)
         memory = self.__dict__.setdefault("_memory", {})
         return _RememberingView(made.admission, self._searcher, made.policy, memory)
 

@@ -1,0 +1,45 @@
+"""The names besides its id by which a client may call a tool."""
+
+from __future__ import annotations
+
+from ..catalog import Catalog
+from ..loaders.names import provider_name
+from ..view import View
+
+#: Characters of the name of a tool that is shown directly: 60 with `mcp__shortlist__`, the prefix
+#: that clients put before it.
+DIRECT_NAME = 44
+
+
+def direct_name(tool_id: str) -> str:
+    """The name of a tool that is shown directly: the same for an id always, and for no other."""
+    return provider_name(tool_id, DIRECT_NAME)
+
+
+class CalledNames:
+    """The names of one catalog version: `server__tool`, and those of tools shown directly.
+
+    Args:
+        catalog: the version.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._ids: dict[str, list[str]] = {}
+        for tool in catalog:
+            for name in {direct_name(tool.id), f"{tool.server}__{tool.name}"}:
+                self._ids.setdefault(name, []).append(tool.id)
+
+    def meant(self, name: str, view: View) -> str:
+        """The id that a client means by a name; the name itself where it is none of these.
+
+        Args:
+            name: as the client gave it; an id is always that id.
+            view: of several tools with this name, the one it permits is meant.
+        """
+        if name in self.catalog:
+            return name
+        ids = self._ids.get(name, [])
+        permitted = [tool_id for tool_id in ids if view.permits(tool_id)]
+        chosen = permitted or sorted(ids)[:1]
+        return chosen[0] if len(chosen) == 1 else name

@@ -1,0 +1,63 @@
+"""Definitions are pinned when the gateway first sees them, in a file of the user."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..catalog import Tool
+from ..trust import change_pins
+
+
+def default_pins(config: Path) -> Path:
+    """The file of pins of a client's configuration, in the user's state folder.
+
+    Args:
+        config: the configuration; another file has other pins, as its servers may have the same
+            names and be others.
+    """
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    path = str(config.expanduser().resolve())
+    digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return Path(state) / "shortlist" / "pins" / f"{config.stem}-{digest}.json"
+
+
+class FirstUse:
+    """A file of pins that grows by what is seen for the first time.
+
+    Several gateways and `shortlist trust approve` may use the file at the same time.
+
+    Args:
+        path: of the file; created at once where there is none.
+
+    Raises:
+        PinsError: the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen = 0
+        self.pin(())
+
+    def pin(self, tools: Iterable[Tool]) -> None:
+        """Pin each definition that has no pin; pins that exist stay as they are.
+
+        Raises:
+            PinsError: the file cannot be read or written.
+        """
+        change_pins(self.path, lambda pins: pins.pin(tools))
+        self._seen = self._stamp()
+
+    def has_changed(self) -> bool:
+        """Whether the file was written by another process since this was last asked."""
+        stamp = self._stamp()
+        changed, self._seen = stamp != self._seen, stamp
+        return changed
+
+    def _stamp(self) -> int:
+        try:
+            return self.path.stat().st_mtime_ns
+        except OSError:
+            return 0

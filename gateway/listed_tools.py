@@ -1,0 +1,117 @@
+"""What the servers list, read as tools of the catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import mcp.types as types
+
+from ..catalog import Tool
+from ..errors import ShortlistError
+from ..gating.votes import VOTING_TOOL
+from .listing import Listing
+from .server_spec import ServerSpec
+from .tool_meta import is_app_only
+
+#: Characters of a tool's `_meta` that is kept.
+_META_CHARS = 20_000
+
+
+class ListedTools:
+    """What the servers list: their tools, and what the catalog does not hold of them.
+
+    Attributes:
+        instructions: server to its own words on how to use it.
+        problems: server to what is wrong with single tools that it lists.
+        app_only: ids of the tools that are for user interfaces alone.
+        voters: names of the servers that vote on which of their tools fit.
+    """
+
+    def __init__(self) -> None:
+        self.instructions: dict[str, str] = {}
+        self.problems: dict[str, list[str]] = {}
+        self.app_only: frozenset[str] = frozenset()
+        self.voters: frozenset[str] = frozenset()
+        #: Server and tool to the name by which the server calls the tool.
+        self._names: dict[tuple[str, str], str] = {}
+        #: Server to tool id to the tool's `_meta`, and the same for all servers together.
+        self._metas: dict[str, dict[str, dict[str, Any]]] = {}
+        self._meta: dict[str, dict[str, Any]] = {}
+
+    def read(self, spec: ServerSpec, listing: Listing) -> list[Tool]:
+        """The tools of a listing; one that cannot be read costs only itself.
+
+        Args:
+            spec: of the server.
+            listing: what it lists now; takes the place of what it listed before.
+        """
+        server = spec.name
+        self.instructions[server] = listing.instructions
+        problems = list(listing.problems)
+        made: dict[str, Tool] = {}
+        metas: dict[str, dict[str, Any]] = {}
+        for tool in listing.tools:
+            if not spec.tools.permits(tool.name):
+                continue
+            try:
+                one = _tool(server, tool)
+            except ShortlistError as error:
+                problems.append(f"tool {tool.name!r:.80} is left out: {error}")
+                continue
+            if one.name in made:
+                problems.append(f"tool {tool.name!r:.80} is listed twice; the first one counts")
+                continue
+            made[one.name] = one
+            self._names[server, one.name] = tool.name
+            if tool.meta and _fits(tool.meta):
+                metas[one.id] = dict(tool.meta)
+        self.problems[server] = problems
+        votes = any(tool.name == VOTING_TOOL for tool in listing.tools)
+        self.voters = self.voters | {server} if votes else self.voters - {server}
+        self._take_metas({**self._metas, server: metas})
+        return list(made.values())
+
+    def forget(self, server: str) -> None:
+        """Drop what a server listed."""
+        self.instructions.pop(server, None)
+        self.problems.pop(server, None)
+        self.voters -= {server}
+        self._names = {key: raw for key, raw in self._names.items() if key[0] != server}
+        self._take_metas({name: metas for name, metas in self._metas.items() if name != server})
+
+    def name_of(self, tool: Tool) -> str | None:
+        """The name by which its server calls a tool; None for a tool it does not list."""
+        return self._names.get((tool.server or "", tool.name))
+
+    def meta(self, tool_id: str) -> Mapping[str, Any]:
+        """The `_meta` that a server gave a tool; empty where it gave none."""
+        return self._meta.get(tool_id, {})
+
+    def _take_metas(self, metas: dict[str, dict[str, dict[str, Any]]]) -> None:
+        self._metas = metas
+        self._meta = {tool_id: meta for own in metas.values() for tool_id, meta in own.items()}
+        self.app_only = frozenset(one for one, meta in self._meta.items() if is_app_only(meta))
+
+
+def _tool(server: str, listed: types.Tool) -> Tool:
+    """A tool as a server lists it.
+
+    Raises:
+        ShortlistError: it cannot be read.
+    """
+    hints = listed.annotations
+    return Tool(
+        listed.name,
+        server,
+        listed.description or "",
+        listed.input_schema,
+        title=listed.title,
+        output_schema=listed.output_schema,
+        annotations=hints.model_dump(by_alias=True, exclude_none=True) if hints else None,
+    )
+
+
+def _fits(meta: Mapping[str, Any]) -> bool:
+    return len(json.dumps(meta, default=str)) <= _META_CHARS

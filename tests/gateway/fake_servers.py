@@ -1,0 +1,131 @@
+"""Servers and a gateway in this process, so that a test of the gateway takes milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp.types as types
+from mcp import Client
+from mcp.client._memory import InMemoryTransport
+from mcp.server.lowlevel import Server
+
+from shortlist.gateway.fleet import Fleet
+from shortlist.gateway.listing import Listing
+from shortlist.gateway.manifests import Manifests
+from shortlist.gateway.profile import Profile
+from shortlist.gateway.server import Gateway
+from shortlist.gateway.server_spec import ServerSpec
+
+Answer = Callable[[str, Mapping[str, Any]], Any]
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+
+def tool(name: str, description: str = "", **given: Any) -> types.Tool:
+    """A definition as a server lists it."""
+    schema = given.pop("input_schema", TEXT)
+    if isinstance(hints := given.pop("hints", None), dict):
+        given["annotations"] = types.ToolAnnotations.model_validate(hints)
+    if (meta := given.pop("meta", None)) is not None:
+        given["_meta"] = meta
+    return types.Tool(name=name, description=description, input_schema=schema, **given)
+
+
+READ = {"readOnlyHint": True}
+WRITE = {"readOnlyHint": False, "destructiveHint": False}
+DESTROY = {"destructiveHint": True}
+
+
+class FakeServer:
+    """A server whose tools and answers a test sets; it answers with the name and arguments."""
+
+    def __init__(
+        self,
+        name: str,
+        tools: Iterable[types.Tool],
+        *,
+        instructions: str | None = None,
+        answer: Answer | None = None,
+    ) -> None:
+        self.name = name
+        self.tools = list(tools)
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
+        self._answer = answer
+        self.server: Server[Any] = Server(
+            name,
+            instructions=instructions,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+        )
+
+    async def _list(self, context: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=self.tools)
+
+    async def _call(
+        self,
+        context: Any,
+        params: types.CallToolRequestParams,
+    ) -> types.CallToolResult:
+        given = dict(params.arguments or {})
+        self.calls.append((params.name, given))
+        said = f"{params.name} ran" if self._answer is None else self._answer(params.name, given)
+        if isinstance(said, types.CallToolResult):
+            return said
+        return types.CallToolResult(content=[types.TextContent(type="text", text=said)])
+
+
+@asynccontextmanager
+async def fleet_of(folder: Path, *servers: FakeServer, **settings: Any):
+    """A running fleet over fake servers, which are all known."""
+    by_name = {one.name: one for one in servers}
+    fleet = Fleet(
+        [ServerSpec(name=name, transport="stdio", command="none") for name in by_name],
+        engine_settings={"tiers": ["lexical"], **settings.pop("engine", {})},
+        manifests=Manifests(folder / "manifests"),
+        open_log=lambda _: StringIO(),
+        transport=lambda spec, *_: InMemoryTransport(by_name[spec.name].server),
+        **settings,
+    )
+    async with anyio.create_task_group() as group:
+        await group.start(fleet.run)
+        with anyio.fail_after(10):
+            while fleet.starting:
+                await anyio.sleep(0.005)
+        try:
+            yield fleet
+        finally:
+            group.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def gateway_of(
+    folder: Path, *servers: FakeServer, profile: Profile | None = None, **settings: Any
+):
+    """A client of a gateway over fake servers, and the gateway."""
+    async with fleet_of(folder, *servers, **settings) as fleet:
+        made = Gateway(fleet, profile or Profile(pass_through=0.0))
+        async with Client(made.server) as client:
+            yield client, made
+
+
+async def relisted(made: Gateway, server: FakeServer, *tools: types.Tool) -> None:
+    """A server lists other tools now, and the gateway has read them."""
+    server.tools, fleet = list(tools), made.fleet
+    read = fleet.listed.read(fleet.upstreams[server.name].spec, Listing(tuple(tools)))
+    await anyio.to_thread.run_sync(fleet._update, server.name, read)
+
+
+def text_of(result: types.CallToolResult) -> str:
+    """The texts of a result."""
+    return "".join(part.text for part in result.content if part.type == "text")
+
+
+async def found_by(client: Client, query: str, **options: Any) -> list[str]:
+    """Ids that search_tools gives."""
+    result = await client.call_tool("search_tools", {"query": query, **options})
+    assert not result.is_error, text_of(result)
+    return [one["name"] for one in result.structured_content["tools"]]

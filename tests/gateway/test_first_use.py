@@ -1,0 +1,163 @@
+"""Definitions are pinned when they are first seen, and a changed one waits for approval."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+
+import anyio
+import pytest
+from typer.testing import CliRunner
+
+from shortlist import Tool
+from shortlist.cli.app import app
+from shortlist.errors import PinsError
+from shortlist.gateway.first_use import FirstUse, default_pins
+from shortlist.gateway.manifests import Manifests
+from shortlist.gateway.profile import Profile
+from shortlist.trust import Pins
+
+from .fake_servers import FakeServer, fleet_of, found_by, gateway_of, relisted, text_of, tool
+
+pytestmark = pytest.mark.anyio
+WAITS = "its definition changed since it was accepted"
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def files() -> FakeServer:
+    return FakeServer("files", [tool("read_file", "Read a file."), tool("read_folder", "List.")])
+
+
+async def test_a_changed_definition_waits_until_it_is_approved(tmp_path):
+    server, path = files(), tmp_path / "pins.json"
+    async with gateway_of(tmp_path, server, pins=FirstUse(path)) as (client, made):
+        assert set(Pins.read(path)) == {"files/read_file", "files/read_folder"}
+        assert "files/read_file" in await found_by(client, "read a file")
+        await relisted(made, server, tool("read_file", "Read any file."), tool("new_file"))
+        result = await client.call_tool("search_tools", {"query": "read a file", "k": 50})
+        names = [one["name"] for one in result.structured_content["tools"]]
+        assert "files/read_file" not in names
+        assert result.structured_content["quarantined"] == 1
+        assert "1 tool waits for the operator's approval" in text_of(result)
+        for name in ("files/read_file", "read_file", "files__read_file"):
+            refused = await client.call_tool("call_tool", {"name": name})
+            assert refused.is_error
+            assert WAITS in text_of(refused)
+            assert "any file" not in text_of(refused)
+            assert json.loads(text_of(refused))["code"] == "definition_changed"
+        assert not (await client.call_tool("call_tool", {"name": "files/new_file"})).is_error
+        pins = Pins.read(path)
+        assert "files/new_file" in pins
+        pins.approve([made.fleet.engine.catalog.get("files/read_file")]).save(path)
+        assert not (await client.call_tool("call_tool", {"name": "files/read_file"})).is_error
+        assert "files/read_file" in await found_by(client, "read a file")
+
+
+async def test_a_change_while_the_gateway_did_not_run_is_seen(tmp_path):
+    server, path = files(), tmp_path / "pins.json"
+    async with fleet_of(tmp_path, server, pins=FirstUse(path)):
+        pass
+    server.tools[0] = tool("read_file", "Send a file.")
+    async with fleet_of(tmp_path, server, pins=FirstUse(path)) as fleet:
+        # The kept list is still the old one; the server's start brings the new one.
+        assert not fleet.engine.quarantined
+        fleet.upstreams["files"].start()
+        with anyio.fail_after(5):
+            while not fleet.engine.quarantined:
+                await anyio.sleep(0.01)
+        assert set(fleet.engine.quarantined) == {"files/read_file"}
+
+
+async def test_a_profile_is_not_told_of_others_tools_that_wait(tmp_path):
+    server, path = files(), tmp_path / "pins.json"
+    profile = Profile(pass_through=0.0, tools=("files/read_folder",))
+    async with gateway_of(tmp_path, server, profile=profile, pins=FirstUse(path)) as (client, made):
+        await relisted(made, server, tool("read_file", "Changed."), server.tools[1])
+        result = await client.call_tool("search_tools", {"query": "read a folder"})
+        assert result.structured_content["quarantined"] == 0
+
+
+def kept(home, *tools) -> str:
+    """A gateway's configuration of one server, with what it listed last."""
+    from shortlist.gateway.client_config import read_client_config
+    from shortlist.gateway.listing import Listing
+
+    config = home / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"files": {"command": "none"}}}))
+    (spec,) = read_client_config(config).servers
+    Manifests.default().write(spec, Listing(tools))
+    return str(config)
+
+
+def test_the_command_line_approves_what_a_gateway_pinned(home):
+    config = kept(home, tool("read_file", "Read a file."))
+    pins = default_pins(home / "mcp.json")
+    assert pins.is_relative_to(home / "state")
+    FirstUse(pins).pin([Tool("read_file", "files", "Read a file.", tool("x").input_schema)])
+    run = CliRunner().invoke
+    assert run(app, ["trust", "diff", "--config", config]).exit_code == 0
+    kept(home, tool("read_file", "Read all files."))
+    shown = run(app, ["trust", "diff", "--config", config])
+    assert shown.exit_code == 3
+    assert "+ Read all files." in shown.output
+    done = run(app, ["trust", "approve", "files/read_file", "--config", config])
+    assert done.exit_code == 0, done.output
+    assert run(app, ["trust", "diff", "--config", config]).exit_code == 0
+    assert Pins.read(pins).approves(
+        Tool("read_file", "files", "Read all files.", tool("x").input_schema)
+    )
+
+
+@pytest.mark.parametrize("given", [[], ["--pins", "x.json"], ["--config", "a", "--tools", "b"]])
+def test_diff_says_what_it_needs(given):
+    result = CliRunner().invoke(app, ["trust", "diff", *given])
+    assert result.exit_code == 2
+    assert "give --config FILE" in " ".join(result.output.split())
+
+
+def test_each_configuration_has_pins_of_its_own(home):
+    assert default_pins(home / "a" / "mcp.json") != default_pins(home / "b" / "mcp.json")
+    assert default_pins(home / "mcp.json") == default_pins(home / "x" / ".." / "mcp.json")
+
+
+def test_processes_that_pin_at_once_lose_nothing(tmp_path):
+    path = tmp_path / "pins.json"
+
+    def pin(number: int) -> None:
+        FirstUse(path).pin([Tool(f"tool_{number}", "one")])
+
+    threads = [threading.Thread(target=pin, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(Pins.read(path)) == 12
+
+
+def test_a_damaged_file_is_refused_at_the_start(tmp_path):
+    path = tmp_path / "pins.json"
+    path.write_text("{")
+    with pytest.raises(PinsError, match=r"pins\.json: no JSON"):
+        FirstUse(path)
+
+
+def test_a_file_that_another_process_wrote_is_noticed_once(tmp_path):
+    path = tmp_path / "pins.json"
+    pins = FirstUse(path)
+    assert not pins.has_changed()
+    Pins().pin([Tool("a", "b")]).save(path)
+    os.utime(path, ns=(1, 1))
+    assert pins.has_changed()
+    assert not pins.has_changed()
