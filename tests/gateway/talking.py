@@ -78,6 +78,13 @@ async def running(made):
 
 
 @asynccontextmanager
+async def both(made):
+    """A client of the newer protocol and one of the older, of the same session."""
+    async with Client(made.server) as newer, Client(made.server, mode="legacy") as older:
+        yield newer, older
+
+
+@asynccontextmanager
 async def over_http(made, tokens=None):
     """The address of a gateway that serves HTTP."""
     ports = []

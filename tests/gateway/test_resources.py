@@ -14,7 +14,7 @@ from shortlist.gateway.addresses import public_uri, server_and_uri
 from shortlist.gateway.profile import Profile
 from shortlist.gateway.prompts import public_name
 
-from .talking import SERVER, call, http_client, made_gateway, over_http, running, talking
+from .talking import SERVER, both, call, http_client, made_gateway, over_http, running, talking
 from .talking_server import NOTES, PICTURE
 
 pytestmark = pytest.mark.anyio
@@ -77,15 +77,15 @@ async def test_a_servers_own_address_is_read_where_one_server_has_it(tmp_path):
             await client.read_resource("memo://note/3")
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_errors_of_a_server_keep_their_code(tmp_path, mode):
+async def test_errors_of_a_server_keep_their_code(tmp_path):
     made = made_gateway(tmp_path, [talking("one")])
-    async with running(made), Client(made.server, mode=mode) as client:
-        with pytest.raises(MCPError, match="server 'one': no resource none://") as caught:
-            await client.read_resource("shortlist://one/none://")
-        assert (caught.value.code, caught.value.data) == (-32602, {"from": "one"})
-        with pytest.raises(MCPError, match="no resource 'shortlist://none/"):
-            await client.read_resource("shortlist://none/memo://note/1")
+    async with running(made), both(made) as clients:
+        for client in clients:
+            with pytest.raises(MCPError, match="server 'one': no resource none://") as caught:
+                await client.read_resource("shortlist://one/none://")
+            assert (caught.value.code, caught.value.data) == (-32602, {"from": "one"})
+            with pytest.raises(MCPError, match="no resource 'shortlist://none/"):
+                await client.read_resource("shortlist://none/memo://note/1")
 
 
 async def test_a_profile_that_may_use_nothing_of_a_server_sees_none_of_it(tmp_path):
@@ -137,28 +137,31 @@ async def test_lists_are_known_before_a_server_starts(tmp_path):
         assert made.fleet.upstreams["one"].state == "started"
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_prompts_are_listed_and_got_with_arguments(tmp_path, mode):
+async def test_prompts_are_listed_and_got_with_arguments(tmp_path):
     made = made_gateway(tmp_path, [talking("one"), talking("two", "newer")])
-    async with running(made), Client(made.server, mode=mode) as client:
-        prompts = (await client.list_prompts()).prompts
-        names = [one.name for one in prompts]
-        assert names[0::2] == ["one__review", "two__review"]
-        assert len(set(names)) == 4
-        assert all(len(name) <= 60 for name in names)
-        assert prompts[0].arguments[0].name == "subject"
-        got = await client.get_prompt("two__review", {"subject": "ships"})
-        assert got.messages[0].content.text == "two review ships"
-        got = await client.get_prompt(names[1])
-        assert got.messages[0].content.text == f"one {LONG} None"
+    async with running(made), both(made) as clients:
+        for client in clients:
+            prompts = (await client.list_prompts()).prompts
+            names = [one.name for one in prompts]
+            assert names[0::2] == ["one__review", "two__review"]
+            assert len(set(names)) == 4
+            assert all(len(name) <= 60 for name in names)
+            assert prompts[0].arguments[0].name == "subject"
+            got = await client.get_prompt("two__review", {"subject": "ships"})
+            assert got.messages[0].content.text == "two review ships"
+            got = await client.get_prompt(names[1])
+            assert got.messages[0].content.text == f"one {LONG} None"
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_resources_and_prompts_over_http(tmp_path, mode):
+async def test_resources_and_prompts_over_http(tmp_path):
     profiles = {"a": Profile(servers=("one",)), "b": Profile(servers=("two",))}
     made = made_gateway(tmp_path, [talking("one"), talking("two")], profiles=profiles)
     async with over_http(made, {"a": "first", "b": "second"}) as url:
-        for token, server in (("first", "one"), ("second", "two")):
+        for token, server, mode in (
+            ("first", "one", "auto"),
+            ("first", "one", "legacy"),
+            ("second", "two", "auto"),
+        ):
             async with http_client(url, token, mode=mode) as client:
                 listed = (await client.list_resources()).resources
                 assert {one.uri.split("/")[2] for one in listed} == {server}
@@ -168,22 +171,22 @@ async def test_resources_and_prompts_over_http(tmp_path, mode):
                 assert got.messages[0].content.text == f"{server} review ü"
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_arguments_are_completed_by_the_server_that_has_them(tmp_path, mode):
+async def test_arguments_are_completed_by_the_server_that_has_them(tmp_path):
     plain = talking("two", args=(SERVER, "two", "older", "plain"))
     made = made_gateway(tmp_path, [talking("one"), plain])
-    async with running(made), Client(made.server, mode=mode) as client:
-        prompt = types.PromptReference(name="one__review")
-        template = types.ResourceTemplateReference(uri="shortlist://one/memo://user/{name}")
-        argument = {"name": "subject", "value": "sh"}
-        got = await client.complete(prompt, argument, {"other": "so far"})
-        assert got.completion.values == ["one review sh", "so far"]
-        got = await client.complete(template, argument)
-        assert got.completion.values == ["one memo://user/{name} sh"]
-        got = await client.complete(types.PromptReference(name="two__review"), argument)
-        assert got.completion.values == []
-        with pytest.raises(MCPError, match="no prompt"):
-            await client.complete(types.PromptReference(name="none"), argument)
+    async with running(made), both(made) as clients:
+        for client in clients:
+            prompt = types.PromptReference(name="one__review")
+            template = types.ResourceTemplateReference(uri="shortlist://one/memo://user/{name}")
+            argument = {"name": "subject", "value": "sh"}
+            got = await client.complete(prompt, argument, {"other": "so far"})
+            assert got.completion.values == ["one review sh", "so far"]
+            got = await client.complete(template, argument)
+            assert got.completion.values == ["one memo://user/{name} sh"]
+            got = await client.complete(types.PromptReference(name="two__review"), argument)
+            assert got.completion.values == []
+            with pytest.raises(MCPError, match="no prompt"):
+                await client.complete(types.PromptReference(name="none"), argument)
 
 
 NAMES = st.text(min_size=1, max_size=30)

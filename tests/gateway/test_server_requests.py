@@ -24,6 +24,7 @@ from .fake_servers import FakeServer, found_by, gateway_of, tool
 from .talking import (
     SERVER,
     Heard,
+    both,
     call,
     http_client,
     made_gateway,
@@ -304,14 +305,14 @@ async def test_clients_over_http_are_not_asked_at_a_servers_start(tmp_path):
             assert "cannot ask" in found
 
 
-@MODES
-async def test_an_address_that_a_server_needs_opened_reaches_the_client(tmp_path, mode):
+async def test_an_address_that_a_server_needs_opened_reaches_the_client(tmp_path):
     made = made_gateway(tmp_path, [talking("one")])
-    async with running(made), Client(made.server, mode=mode) as client:
-        with pytest.raises(MCPError) as caught:
-            await call(client, "one/need_address")
-        assert caught.value.code == types.URL_ELICITATION_REQUIRED
-        assert caught.value.data["elicitations"][0]["url"] == "https://a.test"
+    async with running(made), both(made) as clients:
+        for client in clients:
+            with pytest.raises(MCPError) as caught:
+                await call(client, "one/need_address")
+            assert caught.value.code == types.URL_ELICITATION_REQUIRED
+            assert caught.value.data["elicitations"][0]["url"] == "https://a.test"
 
 
 async def test_the_envelope_of_the_client_is_not_the_servers(tmp_path):
