@@ -38,7 +38,7 @@ def login(name: _NameArgument, config: _FileOption) -> None:
     import anyio
 
     spec = _server(name, config)
-    from ..gateway.oauth import log_in
+    from ..gateway.login import log_in
 
     async def shown(page: str) -> None:
         note(f"log in at this address, if no browser opens: {page}")

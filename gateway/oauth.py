@@ -1,14 +1,11 @@
-"""Logins to servers that ask for OAuth 2.1: tokens in the system keyring, and the login itself."""
+"""Logins to servers that ask for OAuth 2.1: their tokens in the system keyring."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import anyio
-from mcp import Client
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.shared.auth import (
     OAuthClientInformationFull,
@@ -18,20 +15,14 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
-from ..errors import ConfigError
 from .login_needed import ConsentNeeded
 from .server_spec import ServerSpec
 from .system_keyring import delete_password, keyring_password, store_password
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     import httpx2
 
 _SERVICE = "shortlist-oauth"
-#: Seconds that a person has for the login in the browser.
-_PATIENCE = 300.0
-_DONE = b"<p>shortlist is logged in. You can close this page."
 _CLIENT_NAME = "shortlist gateway"
 
 
@@ -126,48 +117,25 @@ def login_of(spec: ServerSpec) -> httpx2.Auth | None:
     async def never() -> AuthorizationCodeResult:
         raise ConsentNeeded(spec.name)
 
-    return _provider(spec, kept, "http://127.0.0.1/callback", refuse, never)
+    return provider_for(spec, kept, "http://127.0.0.1/callback", refuse, never)
 
 
-async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> int:
-    """Log in to a server, and keep the tokens.
-
-    A page of the authorization server is shown; it sends the person back to a port of this machine.
-
-    Args:
-        spec: of a server over HTTP or SSE.
-        show: shows a page, for instance in a browser.
-
-    Returns:
-        How many tools the server lists.
-
-    Raises:
-        ConfigError: the server is not reached over HTTP, or nobody logged in in time.
-    """
-    if spec.transport == "stdio":
-        raise ConfigError(f"server {spec.name!r}: it runs on this machine and needs no login")
-    from .logs import log_opener
-    from .orphans import RunningProcesses
-    from .transport import transport_over
-
-    async with _redirects() as (address, redirected):
-        with anyio.move_on_after(_PATIENCE):
-            kept = KeyringLogins(spec)
-            auth = _provider(spec, kept, address, show, redirected)
-            opened = transport_over(RunningProcesses.default(), auth=lambda _: auth)
-            with log_opener()(spec.name) as log:
-                async with Client(opened(spec, log, lambda _: None)) as client:
-                    return len((await client.list_tools()).tools)
-    raise ConfigError(f"server {spec.name!r}: nobody logged in within {_PATIENCE:.0f} s")
-
-
-def _provider(
+def provider_for(
     spec: ServerSpec,
     kept: KeyringLogins,
     address: str,
     redirect: Callable[[str], Awaitable[None]],
     answered: Callable[[], Awaitable[AuthorizationCodeResult]],
 ) -> OAuthClientProvider:
+    """What adds tokens to requests, renews them, and has a person log in where there are none.
+
+    Args:
+        spec: of the server.
+        kept: where the tokens are.
+        address: page that the authorization server sends the person back to.
+        redirect: shows a page of the authorization server.
+        answered: waits for the person to come back.
+    """
     metadata = OAuthClientMetadata(
         redirect_uris=[AnyUrl(address)],
         client_name=_CLIENT_NAME,
@@ -180,49 +148,3 @@ def _provider(
     made.context.oauth_metadata = kept.login.metadata
     kept.context = made.context
     return made
-
-
-@asynccontextmanager
-async def _redirects() -> AsyncIterator[
-    tuple[str, Callable[[], Awaitable[AuthorizationCodeResult]]]
-]:
-    """A page of this machine that the authorization server sends the person back to.
-
-    Yields:
-        Its address, and what waits for the visit.
-    """
-    import uvicorn
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import HTMLResponse
-    from starlette.routing import Route
-
-    came = anyio.Event()
-    found: dict[str, str] = {}
-
-    async def callback(request: Request) -> HTMLResponse:
-        found.update(request.query_params)
-        came.set()
-        return HTMLResponse(_DONE)
-
-    async def redirected() -> AuthorizationCodeResult:
-        await came.wait()
-        if "code" not in found:
-            raise ConfigError(f"the login was refused: {found.get('error', 'no reason given')}")
-        return AuthorizationCodeResult(
-            code=found["code"], state=found.get("state"), iss=found.get("iss")
-        )
-
-    app = Starlette(routes=[Route("/callback", callback)])
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off")
-    )
-    async with anyio.create_task_group() as group:
-        group.start_soon(server.serve)
-        while not server.started:
-            await anyio.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        try:
-            yield f"http://127.0.0.1:{port}/callback", redirected
-        finally:
-            server.should_exit = True

@@ -12,9 +12,10 @@ from keyring.backend import KeyringBackend
 
 from shortlist.errors import ConfigError
 from shortlist.gateway.fleet import Fleet
+from shortlist.gateway.login import log_in
 from shortlist.gateway.logs import log_opener
 from shortlist.gateway.manifests import Manifests
-from shortlist.gateway.oauth import KeyringLogins, log_in
+from shortlist.gateway.oauth import KeyringLogins
 from shortlist.gateway.server_spec import ServerSpec
 from shortlist.gateway.upstream import State, UpstreamError
 
