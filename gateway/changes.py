@@ -7,6 +7,7 @@ from collections.abc import Callable
 from time import monotonic
 
 import anyio
+import mcp.types as types
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -18,6 +19,13 @@ _SETTLED, _MOST_SETTLED = 0.2, 30.0
 _LEAST_FRESH = 60.0
 #: Seconds before changes are asked for again after the stream of them ended, and at most.
 _RELISTEN, _MOST_RELISTEN = 5.0, 300.0
+
+#: Messages of a server that say that one of its lists has changed.
+LISTS_CHANGED = (
+    types.ToolListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.PromptListChangedNotification,
+)
 
 
 class Rereading:

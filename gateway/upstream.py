@@ -15,9 +15,10 @@ from mcp import Client, MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from .caller import Caller
-from .changes import Rereading
+from .changes import LISTS_CHANGED, Rereading
 from .connection_errors import in_one_line, is_end
 from .listing import Listing, read_listing
+from .login_needed import ConsentNeeded, wants_login
 from .logs import ServerLog
 from .pages import Pages
 from .patience import Patience
@@ -34,11 +35,6 @@ _TRIPPED = 3
 #: Lines on stdout that are no messages, of which the last are kept.
 _NOISE = 20
 
-_LISTS_CHANGED = (
-    types.ToolListChangedNotification,
-    types.ResourceListChangedNotification,
-    types.PromptListChangedNotification,
-)
 _CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
@@ -63,6 +59,8 @@ class State(StrEnum):
     """Its tools are known from an earlier start; it is not running."""
     STARTED = "started"
     FAILED = "failed"
+    AWAITING_CONSENT = "awaiting consent"
+    """It wants a person to log in: `shortlist auth login`."""
 
 
 class Upstream:
@@ -306,6 +304,8 @@ class Upstream:
         wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
         self._retry_at = monotonic() + wait
         self.state, self.problem = State.FAILED, redacted(in_one_line(error), self.spec)
+        if wants_login(error):
+            self.state, self.problem = State.AWAITING_CONSENT, str(ConsentNeeded(self.spec.name))
         _LOG.warning("server %r: %s", self.spec.name, self.problem)
 
     async def _tell(self) -> None:
@@ -381,7 +381,7 @@ class Upstream:
         return listing
 
     async def _heard(self, message: object) -> None:
-        if isinstance(message, _LISTS_CHANGED):
+        if isinstance(message, LISTS_CHANGED):
             self._rereading.changed()
         elif isinstance(message, types.ResourceUpdatedNotification):
             await self.requests.resource_updated(message.params.uri)
