@@ -11,14 +11,19 @@ import anyio
 import mcp.types as types
 
 from ..catalog import Tool
-from ..codemode import CodeResult, CodeRunner, ToolCallError
+from ..codemode import ApprovalRequest, CodeResult, CodeRunner, ToolCallError
 from ..gating.verdict import Verdict
 from ..view import View
 from .call_watch import CallWatch
+from .caller import Caller, Context
 from .fleet import Fleet
 from .observer import Asker, Observer
+from .relay import relay, with_answers
 from .sessions import ClientSession
 from .upstream import UpstreamError
+
+#: Characters of the arguments, and of the script, that a person is shown.
+_SHOWN = 4_000
 
 
 class CodeMode:
@@ -37,30 +42,55 @@ class CodeMode:
         self._observer = observer
         self._runner = CodeRunner()
 
-    async def run(self, client: ClientSession, asker: Asker, code: str) -> types.CallToolResult:
-        """The answer of `run_code`.
+    async def run(
+        self, context: Context, client: ClientSession, given: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """The answer of `run_code`, or a question to the client in place of it.
 
         Args:
+            context: of the request.
             client: whose script it is.
-            asker: who asked, for the record.
-            code: the script.
+            given: parameters of the request.
+
+        Raises:
+            RequestError: an answer of the client that nothing waits for.
         """
+        caller, code = Caller(context, client), str((given.arguments or {})["code"])
+
+        async def send(_answers: object, _state: object) -> types.CallToolResult:
+            return await self._ran(caller, client, code)
+
+        return await relay(
+            self._fleet, caller, given, server="", subject=f"run_code {code}", send=send
+        )
+
+    async def _ran(self, caller: Caller, client: ClientSession, code: str) -> types.CallToolResult:
         profile = client.profile
+        asker = Asker.of(caller.context.request, client.session.id)
         checks = _ClientChecks(client, self._observer, asker)
 
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-            with checks.recorded(Verdict("passed", tool.id, tool, arguments=arguments)) as request:
-                try:
-                    result = await self._fleet.call(tool, arguments)
-                except UpstreamError as error:
-                    raise ToolCallError(str(error)) from None
-                request.answered(result)
+            with checks.recorded(Verdict("passed", tool.id, tool, arguments=arguments)) as watch:
+                result = await self._called(caller, client, tool, arguments)
+                watch.answered(result)
             return value_of(result)
 
+        async def approve(request: ApprovalRequest) -> bool:
+            answer = await caller.ask(_question(request))
+            return isinstance(answer, types.ElicitResult) and answer.action == "accept"
+
+        asks = caller.context.session.client_capabilities
         # The client's cancellation reaches this task again and again, and would interrupt the
         # script's own cleaning up.
         running = asyncio.ensure_future(
-            self._runner.run(checks, code, call, grants=profile.grants, flows=profile.flows)
+            self._runner.run(
+                checks,
+                code,
+                call,
+                grants=profile.grants,
+                flows=profile.flows,
+                approve=None if asks is None or asks.elicitation is None else approve,
+            )
         )
         try:
             result = await asyncio.shield(running)
@@ -70,6 +100,24 @@ class CodeMode:
                 await asyncio.wait([running])
             raise
         return _answer(client, result)
+
+    async def _called(
+        self, caller: Caller, client: ClientSession, tool: Tool, arguments: Mapping[str, Any]
+    ) -> types.CallToolResult:
+        """A server's answer to one call; what it asks meanwhile, the client answers."""
+        # Each call has a limit of time of its own.
+        own = Caller(caller.context, client)
+        own.held = caller.held
+
+        async def send(
+            answers: types.InputResponses | None, state: str | None
+        ) -> types.CallToolResult | types.InputRequiredResult:
+            return await self._fleet.call(tool, arguments, caller=own, answers=answers, state=state)
+
+        try:
+            return await with_answers(own, tool.server or "", send)
+        except UpstreamError as error:
+            raise ToolCallError(str(error)) from None
 
     def stubs(self, client: ClientSession, tools: Iterable[Tool]) -> str:
         """The stubs of permitted tools, as a script calls them."""
@@ -127,6 +175,19 @@ class _Recording:
         if isinstance(error, Exception):
             self._watch.failed()
         self._request.__exit__(kind, error, trace)
+
+
+def _question(request: ApprovalRequest) -> types.ElicitRequest:
+    """What a person is asked: the call, and the whole script."""
+    arguments = json.dumps(request.arguments, ensure_ascii=False)[:_SHOWN]
+    message = (
+        f"A script wants to call {request.tool.id}, which says that it may destroy something, "
+        f"with {arguments}. Accept to allow this call.\n\nThe script:\n{request.code[:_SHOWN]}"
+    )
+    params = types.ElicitRequestFormParams(
+        message=message, requested_schema={"type": "object", "properties": {}}
+    )
+    return types.ElicitRequest(params=params)
 
 
 def value_of(result: types.CallToolResult) -> Any:

@@ -51,14 +51,14 @@ def mail() -> FakeServer:
 
 
 @asynccontextmanager
-async def gateway_of(folder, *servers, events=None, **profile):
+async def gateway_of(folder, *servers, events=None, client=None, **profile):
     settings = {"pass_through": 0.0, "code": True, **profile}
     async with fleet_of(folder, *servers) as fleet:
         sinks = [] if events is None else [events.append]
         made = Gateway(fleet, Profile(**settings), observer=Observer(*sinks))
         try:
-            async with Client(made.server) as client:
-                yield client, made
+            async with Client(made.server, **(client or {})) as connected:
+                yield connected, made
         finally:
             await made.aclose()
 
@@ -149,6 +149,30 @@ async def test_destructive_tools_need_a_grant_by_name(tmp_path):
         assert (await ran(client, "await shop.drop()"))["result"] == "drop {}"
         held = await ran(client, "await mail.send(text='x')")
     assert "scripts may not call it" in held["error"]["message"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize(("action", "calls"), [("accept", 2), ("decline", 0), ("cancel", 0)])
+async def test_the_user_is_asked_for_destructive_calls(tmp_path, mode, action, calls):
+    asked = []
+
+    async def elicited(context, params):
+        asked.append(params.message)
+        return types.ElicitResult(action=action)
+
+    server = shop()
+    options = {"elicitation_callback": elicited, "mode": mode}
+    code = "await shop.drop(text='all')\nawait shop.drop(text='more')"
+    async with gateway_of(tmp_path, server, client=options) as (client, _):
+        held = await ran(client, code)
+    assert len(server.calls) == calls
+    assert (held["error"] is None) is (action == "accept")
+    assert "call shop/drop" in asked[0]
+    assert '{"text": "all"}' in asked[0]
+    assert code in asked[0]
+    if action != "accept":
+        assert "the call was not approved" in held["error"]["message"]
 
 
 @pytest.mark.anyio
