@@ -107,6 +107,7 @@ class Broker:
         self._most = most
         self._granted: Counter[Grant] = Counter()
         self._read: set[str] = set()
+        self._begun = 0
         self.calls: list[CallRecord] = []
         #: Messages to add to the conversation, of tools that were not offered before.
         self.append: list[dict[str, Any]] = []
@@ -128,8 +129,9 @@ class Broker:
             raise AttributeError(self.unknown(namespace, function))
         if args:
             raise TypeError(f"{namespace}.{function}: arguments are given by name, not by place")
-        if len(self.calls) >= self._most:
+        if self._begun >= self._most:
             raise RuntimeError(f"more than {self._most:,} calls of tools in one script")
+        self._begun += 1
         note = _Note(tool.id)
         try:
             return await self._made(note, tool, f"{namespace}.{function}", given)

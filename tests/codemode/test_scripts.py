@@ -115,6 +115,11 @@ WRONG = {
         "runtime",
         "more than 50 calls",
     ),
+    "a call flood at once": (
+        LOOP + "await asyncio.gather(*[issues.wait(seconds=1) for _ in range(60)])",
+        "runtime",
+        "more than 50 calls",
+    ),
     "a call flood that catches": (
         "while True:\n    try:\n        await issues.list_()\n"
         "    except RuntimeError:\n        pass",
@@ -198,6 +203,7 @@ def test_wrong_scripts_are_stopped_and_the_next_one_runs(wrong, name):
     assert words in said
     assert result.value is None
     assert not {name for name, _ in servers.calls} & {"issues/secret", "vault/hidden"}
+    assert len(servers.calls) <= LIMITS.calls
     assert after.value == 2
 
 

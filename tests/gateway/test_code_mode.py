@@ -223,3 +223,28 @@ async def test_a_cancelled_script_stops_and_frees_its_process(tmp_path):
                 await client.call_tool("run_code", {"code": "while True:\n    pass"})
         with anyio.fail_after(20):
             assert (await ran(client, "1 + 1"))["result"] == 2
+
+
+@pytest.mark.anyio
+async def test_eight_busy_scripts_leave_other_requests_alone(tmp_path):
+    code = "n = 0\nfor i in range(1_000_000):\n    n += i\nawait shop.get_one(number=1)\nn"
+    async with gateway_of(tmp_path, shop()) as (client, _):
+        await ran(client, "1")
+        held: list = []
+
+        async def run():
+            held.append(await ran(client, code))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(run)
+            took = []
+            while len(held) < 8:
+                start = anyio.current_time()
+                await client.call_tool("search_tools", {"query": "all rows"})
+                took.append(anyio.current_time() - start)
+                await anyio.sleep(0.01)
+    assert {one["result"] for one in held} == {499_999_500_000}
+    # Each script works for a good while; searches go on between, and none waits for a script.
+    assert len(took) >= 5
+    assert sorted(took)[len(took) // 2] < 0.5
