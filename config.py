@@ -254,6 +254,11 @@ class Config(Section):
         trust: which definitions wait for an operator's approval.
         decision: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
         session: how sessions find and show tools.
+
+    Example:
+        >>> from shortlist import Config
+        >>> Config(tiers=["lexical"], k=5).default_tier
+        'lexical'
     """
 
     encoder: EncoderChoice = "bundled"
@@ -333,11 +338,23 @@ class Config(Section):
                 )
 
     def encoder_arguments(self) -> tuple[str, dict[str, Any]]:
-        """Spec of the encoder, and the keyword arguments to load it with."""
+        """Spec of the encoder, and the keyword arguments to load it with.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config(threads=2).encoder_arguments()
+            ('bundled', {'threads': 2})
+        """
         return self._model_arguments(self.encoder)
 
     def reranker_arguments(self, choice: str | RerankerConfig) -> tuple[str, dict[str, Any]]:
-        """Spec of a reranker, and the keyword arguments to load it with."""
+        """Spec of a reranker, and the keyword arguments to load it with.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config(threads=2).reranker_arguments("features")
+            ('features', {'threads': 2})
+        """
         return self._model_arguments(choice)
 
     def _model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:
@@ -352,6 +369,11 @@ class Config(Section):
 
         Raises:
             ConfigError: names the setting, what is wrong and what there is instead.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config.make(k=5).k
+            5
         """
         return cls(**settings)
 
@@ -361,6 +383,11 @@ class Config(Section):
 
         Raises:
             ConfigError: both are given, or a setting is wrong.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config.of(None, {"k": 5}).k
+            5
         """
         if config is None:
             return cls.make(**settings)
@@ -376,6 +403,11 @@ class Config(Section):
 
         Raises:
             ConfigError: the file cannot be read or parsed, or a setting is wrong.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config.read({"tiers": ["lexical"], "k": 5}).k
+            5
         """
         if isinstance(source, Mapping):
             return cls.make(**source)

@@ -39,6 +39,12 @@ class Engine:
     Make one with `from_tools`, `from_config` or `open`. An engine may be used from many threads
     while `update` replaces its catalog: a request is answered from one version. It belongs to the
     process that made it: in a fork of that process its methods raise `ProcessError`.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> engine.search("list the invoices").ids
+        ('billing/list_invoices',)
     """
 
     def __init__(
@@ -78,13 +84,26 @@ class Engine:
             ConfigError: a setting is wrong.
             ModelError: the encoder cannot be loaded.
             PinsError: the file of pins is missing or cannot be read.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> len(engine.catalog)
+            1
         """
         builder = Builder(Config.of(config, settings))
         return cls(builder, builder.build(_catalog(tools), progress=progress))
 
     @classmethod
     def from_config(cls, source: str | Path | Mapping[str, Any], tools: Tools) -> Self:
-        """Index tools with a configuration from a TOML or JSON file or a mapping."""
+        """Index tools with a configuration from a TOML or JSON file or a mapping.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing")]
+            >>> Engine.from_config({"tiers": ["lexical"], "k": 5}, tools).config.k
+            5
+        """
         return cls.from_tools(tools, Config.read(source))
 
     @classmethod
@@ -111,6 +130,15 @@ class Engine:
         Raises:
             StoreError: nothing readable is saved there.
             PinsError: the file of pins is missing or cannot be read.
+
+        Example:
+            >>> from tempfile import mkdtemp
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> folder = mkdtemp()
+            >>> engine.save(folder)
+            >>> Engine.open(folder, tiers=["lexical"]).search("list invoices").ids
+            ('billing/list_invoices',)
         """
         builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
@@ -124,6 +152,15 @@ class Engine:
 
         Raises:
             StoreError: another process is writing, or the disk refuses.
+
+        Example:
+            >>> from tempfile import mkdtemp
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> folder = mkdtemp()
+            >>> engine.save(folder)
+            >>> len(Engine.open(folder, tiers=["lexical"]).catalog)
+            1
         """
         with self._offering:
             index, quarantine = self._index, self._quarantine
@@ -173,6 +210,13 @@ class Engine:
             RequestError: `quarantined` is no mapping of ids to reasons.
             CatalogError: a tool belongs to another server than `server`.
             PinsError: the file of pins is missing or cannot be read; nothing has changed then.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.update([Tool("pay_invoice", "billing")], server="billing")
+            >>> [tool.id for tool in engine.catalog]
+            ['billing/pay_invoice']
         """
         told = None if quarantined is None else Quarantine(quarantined).reasons
         with self._updating:
@@ -199,6 +243,15 @@ class Engine:
         Raises:
             RequestError: no list of events, no tier uses vectors, or no event names a tool of the
                 catalog.
+
+        Example:
+            >>> from shortlist import Engine
+            >>> from shortlist.demo import load_catalog
+            >>> from shortlist.retrieval.usage import Event
+            >>> engine = Engine.from_tools(load_catalog())
+            >>> report = engine.learn([Event("tell the team", ("slack/post_message",))])
+            >>> report.accepted, report.events
+            (False, 1)
         """
         with self._updating:
             index = self._index
@@ -212,7 +265,15 @@ class Engine:
         return report
 
     def forget(self) -> None:
-        """Search the encoder's own vectors again."""
+        """Search the encoder's own vectors again.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.forget()
+            >>> engine.learned is None
+            True
+        """
         with self._updating:
             if self._index.learned is not None:
                 self._offer(self._builder.taught(self._index, None))
@@ -313,6 +374,14 @@ class Engine:
         Raises:
             RequestError: it is damaged or of another version.
             ConfigError: an unknown setting, or a wrong value.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> engine.resume(session.save()).active
+            ('billing/list_invoices',)
         """
         from .session.resuming import resumed
 
@@ -356,6 +425,13 @@ class Engine:
 
         Raises:
             RequestError: no mapping of ids to reasons.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.quarantine({"billing/list_invoices": "under review"})
+            >>> engine.view().refusal("billing/list_invoices").kind
+            'quarantined'
         """
         with self._offering:
             self._quarantine = self._quarantine.replaced(reasons)
@@ -375,6 +451,13 @@ class Engine:
 
         Scopes and facts that rules say it provides are for the caller to grant and to fill in.
         `rules` are those of the caller, as for `view`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist import State
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.after_call(State(), "billing/list_invoices").called
+            ('billing/list_invoices',)
         """
         if not isinstance(state, State):
             raise RequestError(f"state: a State, not {type(state).__name__}")

@@ -72,12 +72,28 @@ class View:
         return tuple(tool for tool in self.catalog if self.admission.admits(tool.id))
 
     def tools(self) -> tuple[Tool, ...]:
-        """The permitted tools, in the catalog's order."""
+        """The permitted tools, in the catalog's order.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> [tool.id for tool in view.tools()]
+            ['billing/list_invoices']
+        """
         self._guard.check()
         return self._permitted
 
     def permits(self, tool_id: str) -> bool:
-        """Whether a tool may be used; False for an id that the catalog does not hold."""
+        """Whether a tool may be used; False for an id that the catalog does not hold.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> view.permits("billing/list_invoices"), view.permits("mail/send_mail")
+            (True, False)
+        """
         self._guard.check()
         return self.admission.admits(tool_id)
 
@@ -86,6 +102,13 @@ class View:
 
         Raises:
             UnknownToolError: no such tool; names the nearest permitted ones.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> view.refusal("mail/send_mail").kind
+            'not_allowed'
         """
         self._guard.check()
         return self.admission.refusal(tool_id)
@@ -189,11 +212,27 @@ class View:
 
         Raises:
             RequestError: as for `search`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> [found.ids for found in view.search_many(["list invoices", "send a mail"])]
+            [('billing/list_invoices',), ()]
         """
         return self._searcher.search_many(self.admission, queries, tier=tier, k=k)
 
     async def asearch(self, query: str, **options: Any) -> Selection:
-        """`search` in a worker thread, for use in an event loop; takes the same options."""
+        """`search` in a worker thread, for use in an event loop; takes the same options.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> asyncio.run(view.asearch("list the invoices")).ids
+            ('billing/list_invoices',)
+        """
         # The budget counts from here, not from when a thread is free.
         return await asyncio.to_thread(partial(self._search, perf_counter(), query, **options))
 
@@ -293,6 +332,14 @@ class View:
 
         Raises:
             RequestError: an argument is of the wrong type.
+
+        Example:
+            >>> from shortlist import Engine
+            >>> from shortlist.demo import load_catalog
+            >>> view = Engine.from_tools(load_catalog()).view()
+            >>> decided = view.decision(view.search("open an issue about the login bug", k=20), 10)
+            >>> decided.abstained, decided.ids[0]
+            (False, 'github/create_issue')
         """
         self._guard.check()
         if not isinstance(selection, Selection):

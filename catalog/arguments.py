@@ -31,6 +31,13 @@ class ArgumentProblem:
         path: where, as a JSON pointer; empty for the arguments as a whole.
         expected: what the schema asks for there.
         got: what is there, shortened.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        >>> view = Engine.from_tools([Tool("add", "math", "", schema)], tiers=["lexical"]).view()
+        >>> [str(problem) for problem in view.check("add", {"n": "one"}).problems]
+        ['/n: expected integer, got "one"']
     """
 
     path: str

@@ -63,6 +63,12 @@ class Catalog:
 
         Raises:
             CatalogError: the source cannot be read, or one of its tools is bad.
+
+        Example:
+            >>> from shortlist import Catalog
+            >>> definitions = {"tools": [{"name": "show_log", "inputSchema": {"type": "object"}}]}
+            >>> Catalog.read(definitions, format="mcp", server="git")[0].id
+            'git/show_log'
         """
         from .read import read_tools
 
@@ -76,10 +82,18 @@ class Catalog:
             client: `Client` or `ClientSession` of the MCP SDK, in the event loop it was opened on.
             server: name of the server, which becomes part of each id.
 
-        Example::
-
-            async with Client(transport) as client:
-                engine = Engine.from_tools(await Catalog.from_client(client, server="github"))
+        Example:
+            >>> import asyncio
+            >>> from mcp import Client
+            >>> from mcp.server.mcpserver import MCPServer
+            >>> from shortlist import Catalog
+            >>> server = MCPServer("git")
+            >>> show_log = server.tool(name="show_log")(lambda count: count)
+            >>> async def load():
+            ...     async with Client(server) as client:
+            ...         return await Catalog.from_client(client, server="git")
+            >>> asyncio.run(load())[0].id
+            'git/show_log'
         """
         from .read import read_tools
 
@@ -127,6 +141,12 @@ class Catalog:
 
         Raises:
             UnknownToolError: not in the catalog; names the nearest ids.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> catalog.get("mail/send_mail").name
+            'send_mail'
         """
         return self._tools[self.ordinal(tool_id)]
 
@@ -135,6 +155,12 @@ class Catalog:
 
         Raises:
             UnknownToolError: not in the catalog; names the nearest ids.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> catalog.ordinal("mail/send_mail")
+            1
         """
         try:
             return self._ordinals[tool_id]
@@ -147,13 +173,26 @@ class Catalog:
 
         Raises:
             UnknownToolError: one of them is not in the catalog.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> catalog.ordinals(["mail/send_mail", "billing/list_invoices"]).tolist()
+            [1, 0]
         """
         if isinstance(ids, str) or not isinstance(ids, Iterable):
             raise CatalogError(f"ids: a list of ids, not {ids!r:.80}")
         return np.fromiter((self.ordinal(tool_id) for tool_id in ids), dtype=np.intp)
 
     def named(self, name: str) -> tuple[int, ...]:
-        """The positions of the tools of exactly this name, on whatever server."""
+        """The positions of the tools of exactly this name, on whatever server.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> catalog.named("send_mail")
+            (1,)
+        """
         return self._by_name.get(name, ()) if isinstance(name, str) else ()
 
     @cached_property
@@ -167,7 +206,14 @@ class Catalog:
         return digest(f"{tool.id}\t{tool.fingerprint}".encode() for tool in self._tools)
 
     def add(self, tools: Tools) -> Catalog:
-        """A new version with these tools after the ones it has."""
+        """A new version with these tools after the ones it has.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> len(catalog.add([Tool("read_mail", "mail")]))
+            3
+        """
         return Catalog(chain(self._tools, checked_tools(tools)))
 
     def remove(self, ids: Iterable[str]) -> Catalog:
@@ -175,6 +221,12 @@ class Catalog:
 
         Raises:
             UnknownToolError: one of them is not in the catalog.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> [tool.id for tool in catalog.remove(["mail/send_mail"])]
+            ['billing/list_invoices']
         """
         gone = frozenset(self.ordinals(ids).tolist())
         return Catalog(tool for i, tool in enumerate(self._tools) if i not in gone)
@@ -188,6 +240,13 @@ class Catalog:
 
         Raises:
             CatalogError: a tool belongs to another server.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> newer = catalog.replace_server("mail", [Tool("read_mail", "mail")])
+            >>> [tool.id for tool in newer]
+            ['billing/list_invoices', 'mail/read_mail']
         """
         fresh = checked_tools(tools, server)
         for tool in fresh:
@@ -205,6 +264,13 @@ class Catalog:
 
         Raises:
             CatalogError: `new` is no Catalog.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> newer = catalog.replace_server("mail", [Tool("read_mail", "mail")])
+            >>> catalog.diff(newer)
+            CatalogDiff(added=('mail/read_mail',), removed=('mail/send_mail',), changed=())
         """
         if not isinstance(new, Catalog):
             raise CatalogError(f"new: a Catalog, not {type(new).__name__}")

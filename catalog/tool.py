@@ -47,6 +47,12 @@ class Tool:
 
     Raises:
         ToolError: a value of the wrong type, empty, too large, or not JSON; names the field.
+
+    Example:
+        >>> from shortlist import Tool
+        >>> schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+        >>> Tool("get_forecast", "weather", "The forecast for a city", schema).id
+        'weather/get_forecast'
     """
 
     __slots__ = (
@@ -160,6 +166,11 @@ class Tool:
 
         Raises:
             ToolError: the id is empty, too long or no text.
+
+        Example:
+            >>> from shortlist import Tool
+            >>> Tool("get_forecast", "weather").with_id("weather/get_forecast~2").id
+            'weather/get_forecast~2'
         """
         changed = _line(id, "id", Notes(), ID_LIMIT)
         return Tool._of({slot: getattr(self, slot) for slot in Tool.__slots__} | {"id": changed})
@@ -200,7 +211,13 @@ class Tool:
         return cls(row["name"], **given)
 
     def to_saved(self) -> dict[str, Any]:
-        """A form that `from_saved` reads without checking it again; schemas are JSON text."""
+        """A form that `from_saved` reads without checking it again; schemas are JSON text.
+
+        Example:
+            >>> from shortlist import Tool
+            >>> Tool.from_saved(Tool("get_forecast", "weather").to_saved()).id
+            'weather/get_forecast'
+        """
         return {
             slot: value.decode() if isinstance(value, bytes) else value
             for slot in Tool.__slots__
@@ -213,6 +230,12 @@ class Tool:
 
         Raises:
             KeyError, TypeError, AttributeError: the row is not such a form.
+
+        Example:
+            >>> from shortlist import Tool
+            >>> tool = Tool("get_forecast", "weather")
+            >>> Tool.from_saved(tool.to_saved()) == tool
+            True
         """
         output, hints = row.get("_output_schema"), row.get("_annotations")
         server = row.get("server")
@@ -233,7 +256,14 @@ class Tool:
         )
 
     def to_mcp(self) -> dict[str, Any]:
-        """The entry of an MCP `tools/list` result."""
+        """The entry of an MCP `tools/list` result.
+
+        Example:
+            >>> from shortlist import Tool
+            >>> entry = Tool("get_forecast", "weather", "The forecast for a city").to_mcp()
+            >>> entry["name"], entry["inputSchema"]
+            ('get_forecast', {'type': 'object', 'properties': {}})
+        """
         entry: dict[str, Any] = {"name": self.name, "description": self.description}
         entry["inputSchema"] = {"type": "object"} | self.input_schema
         declared = self._declared("title", "output_schema", "annotations")

@@ -26,6 +26,11 @@ def requires_scope(*scopes: str) -> Condition:
 
     Raises:
         ConfigError: no scope, or one that is no text.
+
+    Example:
+        >>> from shortlist.gating import requires_scope
+        >>> requires_scope("mail:send").describe()
+        "the scope 'mail:send'"
     """
     return all_of(*(Scope(scope) for scope in scopes))
 
@@ -35,6 +40,11 @@ def after(pattern: str) -> Condition:
 
     Raises:
         ConfigError: no such pattern.
+
+    Example:
+        >>> from shortlist.gating import after
+        >>> after("mail/read_*").describe()
+        "a call of 'mail/read_*' first"
     """
     return After(Pattern(pattern))
 
@@ -44,6 +54,11 @@ def milestone(name: str) -> Condition:
 
     Raises:
         ConfigError: no name.
+
+    Example:
+        >>> from shortlist.gating import milestone
+        >>> milestone("plan_confirmed").describe()
+        "the milestone 'plan_confirmed'"
     """
     return Milestone(name)
 
@@ -53,6 +68,11 @@ def fact(name: str, equals: Scalar | None = None) -> Condition:
 
     Raises:
         ConfigError: no name, or no text, finite number or truth value.
+
+    Example:
+        >>> from shortlist.gating import fact
+        >>> fact("plan", equals="paid").to_dict()
+        {'fact': {'name': 'plan', 'equals': 'paid'}}
     """
     return Fact(name, equals)
 
@@ -62,6 +82,11 @@ def annotation(name: str, value: Scalar = True) -> Condition:
 
     Raises:
         ConfigError: no name, or no text, finite number or truth value.
+
+    Example:
+        >>> from shortlist.gating import Rule, annotation
+        >>> Rule(annotation("readOnlyHint", True), server="github").described()
+        'for server github'
     """
     return Annotation(name, value)
 
@@ -78,6 +103,13 @@ def predicate(function: Callable[[State], bool], name: str | None = None) -> Con
 
     Raises:
         ConfigError: no function.
+
+    Example:
+        >>> from shortlist.gating import predicate
+        >>> def has_paid(state):
+        ...     return state.facts.get("plan") == "paid"
+        >>> predicate(has_paid).to_dict()
+        {'predicate': 'has_paid'}
     """
     return Predicate(name or str(getattr(function, "__name__", "")), function)
 
@@ -87,6 +119,11 @@ def all_of(*conditions: Condition) -> Condition:
 
     Raises:
         ConfigError: none is given, or one is no condition.
+
+    Example:
+        >>> from shortlist.gating import after, all_of, requires_scope
+        >>> all_of(requires_scope("mail:send"), after("mail/read_*")).describe()
+        "the scope 'mail:send' and a call of 'mail/read_*' first"
     """
     return joined(AllOf, conditions)
 
@@ -96,6 +133,11 @@ def any_of(*conditions: Condition) -> Condition:
 
     Raises:
         ConfigError: none is given, or one is no condition.
+
+    Example:
+        >>> from shortlist.gating import any_of, fact, requires_scope
+        >>> any_of(requires_scope("admin"), fact("trial")).describe()
+        "the scope 'admin' or the fact 'trial'"
     """
     return joined(AnyOf, conditions)
 
@@ -105,5 +147,10 @@ def not_(condition: Condition) -> Condition:
 
     Raises:
         ConfigError: it is no condition.
+
+    Example:
+        >>> from shortlist.gating import fact, not_
+        >>> not_(fact("suspended")).describe()
+        "not the fact 'suspended'"
     """
     return Not(condition)

@@ -21,6 +21,14 @@ class Gate:
 
     Raises:
         ConfigError: something that is no rule.
+
+    Example:
+        >>> from shortlist import Engine, Gate, Rule, Tool
+        >>> from shortlist.gating import requires_scope
+        >>> gate = Gate([Rule(requires_scope("mail:send"), tools="mail/send_*")])
+        >>> engine = Engine.from_tools([Tool("send_mail", "mail")], gate=gate, tiers=["lexical"])
+        >>> engine.view().refusal("mail/send_mail").reason
+        "needs the scope 'mail:send'"
     """
 
     __slots__ = ("rules", "scopes")

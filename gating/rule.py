@@ -27,6 +27,12 @@ class Provides:
 
     Raises:
         ConfigError: a value that is no list of names.
+
+    Example:
+        >>> from shortlist.gating import Provides, Rule
+        >>> rule = Rule(tools="planner/confirm", provides=Provides(milestones=["confirmed"]))
+        >>> rule.to_dict()["provides"]
+        {'milestones': ['confirmed']}
     """
 
     scopes: tuple[str, ...] = ()
@@ -59,6 +65,11 @@ class Rule:
 
     Raises:
         ConfigError: an empty selector, or a rule that says nothing.
+
+    Example:
+        >>> from shortlist.gating import Rule, requires_scope
+        >>> Rule(requires_scope("mail:send"), tools="mail/send_*")
+        Rule(for tools mail/send_*, Scope(name='mail:send'))
     """
 
     __slots__ = ("annotations", "condition", "name", "provides", "server", "tools")
@@ -104,7 +115,13 @@ class Rule:
         return {key: value for key, value in form.items() if value}
 
     def described(self) -> str:
-        """Its name, or what it concerns."""
+        """Its name, or what it concerns.
+
+        Example:
+            >>> from shortlist.gating import Rule, milestone
+            >>> Rule(milestone("confirmed"), tools="*/delete_*").described()
+            'for tools */delete_*'
+        """
         if self.name:
             return self.name
         chosen = [
@@ -120,6 +137,12 @@ class Rule:
 
         Args:
             server: name of the server; letter case and character width are ignored.
+
+        Example:
+            >>> from shortlist.gating import Rule, milestone
+            >>> rule = Rule(milestone("confirmed"), server="github")
+            >>> rule.may_concern("GitHub"), rule.may_concern("mail")
+            (True, False)
         """
         name = fold(server)
         selected = self.server is None or any(one.fits(name, folded=True) for one in self.server)

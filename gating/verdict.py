@@ -43,6 +43,13 @@ class Verdict:
             promoted tool, in a session with a format.
         renamed: whether `asked` is the name by which the model calls the tool.
         rebuilt: whether `append` replaces all messages about tools that were added before.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
+        >>> verdict = view.check("get_invoise")
+        >>> verdict.status, verdict.message
+        ('unknown', "There is no tool 'get_invoise'. Nearest: billing/get_invoice.")
     """
 
     status: Status
@@ -91,6 +98,12 @@ class Verdict:
 
         Args:
             name_of: id to name.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
+            >>> view.check("get_invoise").named(lambda id: id.replace("/", "__")).nearest
+            ('billing__get_invoice',)
         """
         return replace(
             self,

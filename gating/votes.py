@@ -76,6 +76,14 @@ class Votes:
         claimed: ids of the tools that should take the turn, in order; those of the first server
             with an admitted one are put first.
         failures: what was said or went wrong that counts for nothing.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> from shortlist.gating import Votes
+        >>> engine = Engine.from_tools([Tool("send_mail", "mail")], tiers=["lexical"])
+        >>> votes = Votes(excluded={"mail/send_mail": "maintenance"})
+        >>> engine.view(votes=votes).refusal("mail/send_mail").kind
+        'excluded'
     """
 
     excluded: Mapping[str, str] = field(default_factory=dict)

@@ -29,6 +29,12 @@ class Refusal:
         quote: a stranger's words behind the reason, for operators; no JSON form holds them.
         shown: what JSON forms and messages call the tool, where its id is text that must not be
             shown; empty where they show the id.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("send_mail", "mail")], tiers=["lexical"])
+        >>> engine.view(allowed=["billing/*"]).refusal("mail/send_mail").kind
+        'not_allowed'
     """
 
     tool_id: str

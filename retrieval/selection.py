@@ -35,6 +35,13 @@ class Hit(NamedTuple):
         stages: stage name to where it placed the tool; stages that did not see it are absent.
         requests: who wrote the requests that were searched beside the definition; see
             `docs/enrichment.md`.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> [hit] = engine.search("list the invoices")
+        >>> hit.rank, hit.id, list(hit.stages)
+        (1, 'billing/list_invoices', ['lexical'])
     """
 
     tool: Tool
@@ -104,6 +111,13 @@ class Selection:
         fits: probability that any tool serves the request, None where nothing judged it.
         unmatched: entries of the caller's `allowed` that match no tool of the catalog.
         vector: the request as the encoder reads it, shape (dim,); None where no stage needed it.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> selection = engine.search("list the invoices")
+        >>> selection.ids, selection.tier, len(selection)
+        (('billing/list_invoices',), 'lexical', 1)
     """
 
     query: str

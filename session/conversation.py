@@ -32,6 +32,11 @@ class Message:
     Args:
         role: `user` or `assistant`.
         content: the words.
+
+    Example:
+        >>> from shortlist.session import Message
+        >>> Message("user", "list the invoices").role
+        'user'
     """
 
     role: str
@@ -44,6 +49,12 @@ class Conversation:
 
     Args:
         messages: oldest first.
+
+    Example:
+        >>> from shortlist.session import Conversation, Message
+        >>> messages = (Message("user", "list the invoices"), Message("assistant", "INV-7"))
+        >>> Conversation(messages).request
+        'list the invoices'
     """
 
     messages: tuple[Message, ...] = ()
@@ -57,13 +68,24 @@ class Conversation:
 
         Raises:
             RequestError: no list of messages, or one without a role.
+
+        Example:
+            >>> from shortlist.session import Conversation
+            >>> Conversation.of([{"role": "user", "content": "list the invoices"}]).request
+            'list the invoices'
         """
         if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
             raise RequestError("messages: a list of objects with role and content")
         return cls().extended(_message(at, message) for at, message in enumerate(messages))
 
     def extended(self, messages: Iterable[Message]) -> Conversation:
-        """The conversation with more said; what falls out of its bounds is forgotten."""
+        """The conversation with more said; what falls out of its bounds is forgotten.
+
+        Example:
+            >>> from shortlist.session import Conversation, Message
+            >>> Conversation().extended([Message("user", "hello")]).request
+            'hello'
+        """
         kept = [
             message
             for message in (*self.messages, *messages)

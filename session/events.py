@@ -38,6 +38,16 @@ class Recorder:
 
     Raises:
         RequestError: no sink, one that cannot be called, or a key of another type or too long.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> from shortlist.session import Recorder
+        >>> events = []
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> session = engine.session(events=Recorder(events.append), format="openai")
+        >>> turn = session.turn("list the invoices")
+        >>> [event.kind for event in events]
+        ['turn', 'prompt']
     """
 
     def __init__(self, *sinks: EventSink, key: bytes = b"", content: bool = False) -> None:
@@ -58,7 +68,13 @@ class Recorder:
             return tuple(self._failures)
 
     def hashed(self, text: str) -> str:
-        """The hash of a request as events carry it: BLAKE2b of 16 bytes, hexadecimal."""
+        """The hash of a request as events carry it: BLAKE2b of 16 bytes, hexadecimal.
+
+        Example:
+            >>> from shortlist.session import Recorder
+            >>> Recorder(print, key=b"secret").hashed("list the invoices")
+            'a5fa4eefad272d4f6def0414f3d71127'
+        """
         return blake2b(
             text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST, key=self._key
         ).hexdigest()
@@ -69,6 +85,15 @@ class Recorder:
         Args:
             session: its id.
             turn: what it came to.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.session import Recorder
+            >>> events = []
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> Recorder(events.append).turn("42", engine.session().turn("list the invoices"))
+            >>> events[0].place.turn_id
+            '42/1'
         """
         query = self.hashed(turn.queries[0])
         place = Place.now(session, turn.number)
@@ -82,6 +107,13 @@ class Recorder:
             turn: number of the last turn.
             verdict: the answer to the call.
             ms: milliseconds the check took.
+
+        Example:
+            >>> from shortlist.session import Recorder, Verdict
+            >>> events = []
+            >>> Recorder(events.append).call("42", 1, Verdict("unknown", "list_invoice"), ms=0.1)
+            >>> events[0].kind, events[0].status
+            ('call', 'unknown')
         """
         self(CallEvent.of(verdict, Place.now(session, turn), ms=ms, content=self._content))
 
@@ -92,6 +124,16 @@ class Recorder:
             session: its id.
             turn: number of the turn.
             prompt: what was shown.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.session import Recorder
+            >>> events = []
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> turn = engine.session(format="openai").turn("list the invoices")
+            >>> Recorder(events.append).prompt("42", turn.number, turn.shown)
+            >>> events[0].kind
+            'prompt'
         """
         self(PromptEvent.of(prompt, Place.now(session, turn)))
 

@@ -53,6 +53,16 @@ class Session:
     Raises:
         RequestError: there is no such tier or format.
         UnknownToolError: a pinned tool is not in the catalog.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> session = engine.session()
+        >>> session.turn("list the invoices").ids
+        ('billing/list_invoices',)
+        >>> verdict = session.check("billing/list_invoices", {})
+        >>> session.result(verdict.tool.id, "INV-7").called
+        'billing/list_invoices'
     """
 
     def __init__(
@@ -161,6 +171,14 @@ class Session:
         Returns:
             `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None
             where it shows nothing.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(format="openai")
+            >>> turn = session.turn("list the invoices")
+            >>> session.level("billing/list_invoices")
+            'full'
         """
         if not isinstance(tool_id, str):
             return None
@@ -172,6 +190,13 @@ class Session:
 
         Args:
             votes: what servers say of their own tools for this step.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(allowed=["mail/*"])
+            >>> session.view().permits("billing/list_invoices")
+            False
         """
         return self._engine.view(self._state, allowed=self._allowed, votes=votes)
 
@@ -222,6 +247,14 @@ class Session:
             A verdict. If `passed`, call `verdict.tool.id` with `verdict.arguments` and report to
             `result`. Else answer the model with `verdict.text`; if `promoted`, add
             `verdict.append` behind the answers of this round.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> session.check("list_invoices", {}).status, session.check("list_invoice").nearest
+            ('passed', ('billing/list_invoices',))
         """
         start = perf_counter()
         with self._lock:
@@ -253,6 +286,16 @@ class Session:
 
         Raises:
             RequestError: no call of this tool has passed `check` and waits for its result.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> verdict = session.check("billing/list_invoices", {})
+            >>> turn = session.result(verdict.tool.id, "INV-7, INV-9")
+            >>> session.state.called
+            ('billing/list_invoices',)
         """
         with self._lock:
             if not isinstance(tool_id, str) or self._passed[tool_id] < 1:
@@ -277,12 +320,32 @@ class Session:
 
         Every step does so by itself. Call it only to send a prompt again without a step between,
         after the catalog, the quarantine, `state` or `allowed` changed.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(format="openai")
+            >>> turn = session.turn("list the invoices")
+            >>> engine.quarantine({"billing/list_invoices": "under review"})
+            >>> session.refresh()
+            >>> session.active, session.tools
+            ((), [])
         """
         with self._lock:
             self._tools.refresh(self.view())
 
     def answered(self, text: str | None) -> None:
-        """Remember what the assistant said, so that a follow-up can be understood from it."""
+        """Remember what the assistant said, so that a follow-up can be understood from it.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> session.answered("There are two.")
+            >>> session.conversation.messages[-1].content
+            'There are two.'
+        """
         if not isinstance(text, str | None):
             raise RequestError(f"text: what the assistant said, not {type(text).__name__}")
         with self._lock:
@@ -292,23 +355,58 @@ class Session:
     async def aturn(
         self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
     ) -> Turn:
-        """`turn` in a worker thread, for event loops."""
+        """`turn` in a worker thread, for event loops.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> asyncio.run(engine.session().aturn("list the invoices")).ids
+            ('billing/list_invoices',)
+        """
         return await asyncio.to_thread(self.turn, messages, votes=votes)
 
     async def acheck(
         self, name: str, arguments: object = None, *, votes: Votes | None = None
     ) -> Verdict:
-        """`check` in a worker thread, for event loops."""
+        """`check` in a worker thread, for event loops.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> asyncio.run(engine.session(must_offer=False).acheck("list_invoices", {})).status
+            'passed'
+        """
         return await asyncio.to_thread(self.check, name, arguments, votes=votes)
 
     async def aresult(
         self, tool_id: str, content: object, *, ok: bool = True, votes: Votes | None = None
     ) -> Turn:
-        """`result` in a worker thread, for event loops."""
+        """`result` in a worker thread, for event loops.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(must_offer=False)
+            >>> verdict = session.check("list_invoices", {})
+            >>> asyncio.run(session.aresult(verdict.tool.id, "INV-7", ok=False)).ok
+            False
+        """
         return await asyncio.to_thread(self.result, tool_id, content, ok=ok, votes=votes)
 
     def save(self) -> dict[str, Any]:
-        """Everything `Engine.resume` goes on from, as JSON; some kilobytes."""
+        """Everything `Engine.resume` goes on from, as JSON; some kilobytes.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> engine.resume(session.save()).active == session.active
+            True
+        """
         with self._lock:
             return {
                 "version": 2,

@@ -39,6 +39,13 @@ class Turn:
         unmatched: entries of `allowed` that match no tool of the catalog.
         shown: what the model reads of tools; None without a format.
         timings: milliseconds: `search` in the engine, `session` besides.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> turn = engine.session(format="openai").turn("list the invoices")
+        >>> turn.ids, turn.number, len(turn.tools)
+        (('billing/list_invoices',), 1, 1)
     """
 
     number: int
