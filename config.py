@@ -255,7 +255,7 @@ class Config(Section):
         index: what is indexed besides the definitions.
         gate: permission rules: a `Gate`, or its table.
         trust: which definitions are quarantined.
-        decision: calibration of when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
+        decision: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
         session: how sessions find and show tools.
 
     Example:
