@@ -233,7 +233,7 @@ def _text_of_path(value: Any) -> Any:
 
 
 class Config(Section):
-    """What an engine is made of.
+    """All settings of an engine.
 
     Args:
         encoder: `bundled`, a bundled model's name, a folder, a hub name,
@@ -341,7 +341,7 @@ class Config(Section):
                 )
 
     def encoder_arguments(self) -> tuple[str, dict[str, Any]]:
-        """Spec of the encoder, and the keyword arguments to load it with.
+        """The name of the encoder, and the keyword arguments to load it.
 
         Example:
             >>> from shortlist import Config
@@ -351,7 +351,7 @@ class Config(Section):
         return self._model_arguments(self.encoder)
 
     def reranker_arguments(self, choice: str | RerankerConfig) -> tuple[str, dict[str, Any]]:
-        """Spec of a reranker, and the keyword arguments to load it with.
+        """The name of a reranker, and the keyword arguments to load it.
 
         Example:
             >>> from shortlist import Config
@@ -382,7 +382,7 @@ class Config(Section):
 
     @classmethod
     def of(cls, config: Self | None, settings: Mapping[str, Any]) -> Self:
-        """The config given, or one of single settings.
+        """The given config, or a config made of single settings.
 
         Raises:
             ConfigError: both are given, or a setting is wrong.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """Finds the tools a request needs in a catalog.
+    """Indexes a catalog of tools and searches it.
 
     Make one with `from_tools`, `from_config` or `open`. An engine may be used from many threads
     while `update` replaces its catalog: a request is answered from one version. It belongs to the
@@ -72,7 +72,7 @@ class Engine:
         progress: Progress | None = None,
         **settings: Any,
     ) -> Self:
-        """Index tools.
+        """An engine over these tools.
 
         Args:
             tools: a Catalog, or what `Catalog` takes.
@@ -96,7 +96,7 @@ class Engine:
 
     @classmethod
     def from_config(cls, source: str | Path | Mapping[str, Any], tools: Tools) -> Self:
-        """Index tools with a configuration from a TOML or JSON file or a mapping.
+        """An engine over these tools, with a configuration from a file or a mapping.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -116,7 +116,7 @@ class Engine:
         progress: Progress | None = None,
         **settings: Any,
     ) -> Self:
-        """Open a saved index, with the quarantine that `quarantine` had set.
+        """An engine from a saved index, with its quarantined tools.
 
         Args:
             folder: where `save` put it.
@@ -145,7 +145,7 @@ class Engine:
         return cls(builder, *builder.open(folder, catalog, progress=progress))
 
     def save(self, folder: str | Path) -> None:
-        """Write the index as the new current version of a folder, atomically.
+        """Save the index to a folder, atomically.
 
         What `quarantine` was given is saved with it. A save that fails or is interrupted leaves
         the version before it in force and nothing of its own behind.
@@ -168,22 +168,22 @@ class Engine:
 
     @property
     def config(self) -> Config:
-        """What the engine is made of."""
+        """The settings of the engine."""
         return self._builder.config
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog version that answers now."""
+        """The present catalog version."""
         return self._index.catalog
 
     @property
     def encoded(self) -> int:
-        """How many tools had to be encoded to make the present index."""
+        """Number of tools that were encoded to make the present index."""
         return self._index.encoded
 
     @property
     def tiers(self) -> tuple[str, ...]:
-        """Names of the tiers a request may ask for."""
+        """Names of the tiers that a search can ask for."""
         return self._tiers.names
 
     def update(
@@ -194,7 +194,7 @@ class Engine:
         quarantined: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Replace the catalog, or one server's tools; the work is that of what differs.
+        """Replace the catalog, or the tools of one server. Only what differs is indexed again.
 
         Requests already under way are answered from the old version, later ones from the new.
 
@@ -227,12 +227,12 @@ class Engine:
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
-        """What of learning from usage is in force: events, moved tools, lexical factor; or None."""
+        """What `learn` changed: events, moved tools, lexical factor; None if nothing."""
         learned = self._index.learned
         return None if learned is None else learned.to_dict()
 
     def learn(self, events: Iterable[Event]) -> LearningReport:
-        """Refine tool vectors and the fusion's weight from requests and the tools that served them.
+        """Improve the search from recorded queries and the tools that were right for them.
 
         What is learned replaces what was learned before, and only if it makes the default tier
         better on held-out events; else nothing changes. Requests under way are answered as before.
@@ -265,7 +265,7 @@ class Engine:
         return report
 
     def forget(self) -> None:
-        """Search the encoder's own vectors again.
+        """Undo `learn`.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -286,7 +286,7 @@ class Engine:
         votes: Votes | None = None,
         rules: Gate | None = None,
     ) -> View:
-        """What one caller may use now: a permission decision over the present catalog version.
+        """The permissions of one caller over the present catalog, to search and check calls with.
 
         Args:
             state: what the agent holds (scopes, calls made, milestones, facts); empty when absent.
@@ -320,7 +320,7 @@ class Engine:
         session_id: str | None = None,
         **settings: Any,
     ) -> Session:
-        """A new conversation.
+        """A new session for one conversation.
 
         Args:
             format: shape of what the model reads: `openai`, `anthropic`, `anthropic_search`,
@@ -364,7 +364,7 @@ class Engine:
         schemas: SchemaLoader | None = None,
         **settings: Any,
     ) -> Session:
-        """A conversation that `Session.save` saved, also over a newer catalog.
+        """A session continued from the result of `Session.save`, also over a newer catalog.
 
         Args:
             saved: what `save` gave.
@@ -396,7 +396,7 @@ class Engine:
         k: int | None = None,
         budget_ms: float | None = None,
     ) -> Selection:
-        """The tools that fit a request of an agent that holds nothing: `engine.view().search(...)`.
+        """The tools that fit a query, best first, for an agent without scopes or earlier calls.
 
         Args:
             query: the request in any words.
@@ -417,7 +417,9 @@ class Engine:
         return self._searcher.search(seen, query, tier=tier, k=k, budget_ms=budget_ms, start=start)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
-        """Quarantine these tools, besides those that trust quarantines. `save` saves this as well.
+        """Deny these tools until an operator approves them.
+
+        They are added to those that trust quarantines. `save` saves them.
 
         Args:
             reasons: tool id to the reason, in place of those given before, for operators only; an
@@ -438,16 +440,16 @@ class Engine:
 
     @property
     def quarantined(self) -> Mapping[str, str]:
-        """Tool id to the reason, for each tool that waits for an operator's approval."""
+        """Tool id to the reason, for each tool that is quarantined."""
         return self._quarantine.reasons
 
     @property
     def flags(self) -> Mapping[str, Flag]:
-        """Tool id to what trust found, warnings included. For operators: it quotes definitions."""
+        """Tool id to the findings of trust, with warnings. For operators: it quotes definitions."""
         return self._quarantine.flags
 
     def after_call(self, state: State, tool_id: str, *, rules: Gate | None = None) -> State:
-        """The state once a call of this tool succeeded, with the milestones rules say it reaches.
+        """The state after a successful call of a tool, with the milestones that the call reaches.
 
         Scopes and facts that rules say it provides are for the caller to grant and to fill in.
         `rules` are those of the caller, as for `view`.
@@ -467,7 +469,7 @@ class Engine:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the gate's rules for the present catalog; empty is well."""
+        """Problems of the gate's rules with the present catalog; empty if there are none."""
         return self._gatekeeper.problems(self._index)
 
     def _offer(self, index: Index, *changes: Mapping[str, Any] | None) -> None:

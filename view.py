@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class View:
-    """What one caller may use now. Get one from `Engine.view` or `Session.view`.
+    """The tools that one caller may use now. `Engine.view` or `Session.view` makes one.
 
     A view decides once, from the caller's state, the ids it is limited to, the servers' votes and
     the quarantine. Search, explanations, details and call checks all follow that decision. A view
@@ -54,12 +54,12 @@ class View:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog version, permitted or not."""
+        """The catalog version, with denied tools."""
         return self.admission.index.catalog
 
     @property
     def state(self) -> State:
-        """The state it was decided in."""
+        """The state of the caller."""
         return self.admission.state
 
     @property
@@ -85,7 +85,7 @@ class View:
         return self._permitted
 
     def permits(self, tool_id: str) -> bool:
-        """Whether a tool may be used; False for an id that the catalog does not hold.
+        """Whether a tool may be used; False for an unknown id.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -114,7 +114,7 @@ class View:
         return self.admission.refusal(tool_id)
 
     def limited(self, tool_ids: Iterable[str]) -> View:
-        """The same decision, limited to these tools as well.
+        """The same permissions, limited to these tools.
 
         Args:
             tool_ids: ids; one that the catalog lacks counts for nothing.
@@ -138,7 +138,7 @@ class View:
         budget_ms: float | None = None,
         decide: bool = False,
     ) -> Selection:
-        """The permitted tools that fit a request, best first.
+        """The permitted tools that fit a query, best first.
 
         Args:
             query: the request in any words; only its first 8,000 characters are read.
@@ -203,7 +203,7 @@ class View:
         tier: str | Strategy | None = None,
         k: int | None = None,
     ) -> list[Selection]:
-        """One answer per request; the requests are encoded together.
+        """One selection per query. The queries are encoded together, which is faster.
 
         Args:
             queries: the requests.
@@ -244,7 +244,7 @@ class View:
         tier: str | Strategy | None = None,
         k: int | None = None,
     ) -> Explanation:
-        """Where each stage ranks one tool for a request, and why it is offered or not.
+        """The rank of one tool in each stage of a search, and why it is found or not.
 
         Args:
             query: the request.
@@ -273,7 +273,7 @@ class View:
         return replace(found, tool=name, refusal=replace(found.refusal, tool_id=name))
 
     def details(self, names: Iterable[str]) -> list[Tool | Refusal | UnknownToolError]:
-        """For each id or name: the tool, why it is denied, or that there is none.
+        """For each id or name: the tool, why it is denied, or an error with the nearest ids.
 
         Args:
             names: ids, or names that one permitted tool has.
@@ -294,7 +294,7 @@ class View:
         return [self.admission.resolve(name) for name in names]
 
     def check(self, name: str, arguments: object = None) -> Verdict:
-        """Whether a call is permitted and its arguments fit; changes nothing.
+        """Whether a call is permitted and its arguments fit. Nothing is recorded.
 
         Args:
             name: id of a tool, or a name that one permitted tool has.
@@ -324,7 +324,7 @@ class View:
         return Verdict(status, name, found, problems=problems, arguments=taken)  # type: ignore[arg-type]
 
     def decision(self, selection: Selection, k: int | None = None) -> Decision:
-        """What the decision says of an answer of this view.
+        """The probability of each hit, and whether to abstain.
 
         Args:
             selection: an answer, of at least `policy.depth` hits where the catalog has as many.

@@ -25,7 +25,7 @@ _MAX_DEPTH = 80
 
 @dataclass(frozen=True, slots=True)
 class ArgumentProblem:
-    """One thing wrong with a call's arguments.
+    """One problem of a call's arguments.
 
     Args:
         path: where, as a JSON pointer; empty for the arguments as a whole.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Catalog:
-    """Tools in order, each under its own id; a change makes a new Catalog.
+    """An ordered, immutable set of tools, each with its own id.
 
     Args:
         tools: Tool objects; or definitions of any format as JSON or as objects of the MCP SDK, in
@@ -59,7 +59,9 @@ class Catalog:
         server: str | None = None,
         keep_ids: bool = False,
     ) -> Catalog:
-        """A catalog of all the tools of a source; see `read_tools` for its arguments.
+        """Read a file, a folder or a parsed value into a catalog.
+
+        The arguments are those of `read_tools`.
 
         Raises:
             CatalogError: the source cannot be read, or one of its tools is bad.
@@ -76,7 +78,7 @@ class Catalog:
 
     @classmethod
     async def from_client(cls, client: ListsTools, *, server: str | None = None) -> Catalog:
-        """A catalog of the tools that an open MCP client lists; bad definitions are left out.
+        """Read the tools that an open MCP client lists. Bad definitions are left out.
 
         Args:
             client: `Client` or `ClientSession` of the MCP SDK, in the event loop it was opened on.
@@ -185,7 +187,7 @@ class Catalog:
         return np.fromiter((self.ordinal(tool_id) for tool_id in ids), dtype=np.intp)
 
     def named(self, name: str) -> tuple[int, ...]:
-        """The positions of the tools of exactly this name, on whatever server.
+        """The positions of the tools with exactly this name, on any server.
 
         Example:
             >>> from shortlist import Catalog, Tool
@@ -206,7 +208,7 @@ class Catalog:
         return digest(f"{tool.id}\t{tool.fingerprint}".encode() for tool in self._tools)
 
     def add(self, tools: Tools) -> Catalog:
-        """A new version with these tools after the ones it has.
+        """A new catalog with these tools added at the end.
 
         Example:
             >>> from shortlist import Catalog, Tool
@@ -217,7 +219,7 @@ class Catalog:
         return Catalog(chain(self._tools, checked_tools(tools)))
 
     def remove(self, ids: Iterable[str]) -> Catalog:
-        """A new version without the tools of these ids.
+        """A new catalog without the tools with these ids.
 
         Raises:
             UnknownToolError: one of them is not in the catalog.
@@ -232,7 +234,9 @@ class Catalog:
         return Catalog(tool for i, tool in enumerate(self._tools) if i not in gone)
 
     def replace_server(self, server: str, tools: Tools) -> Catalog:
-        """A new version in which a server has these tools, in the place of its first one, or last.
+        """A new catalog in which the tools of one server are replaced.
+
+        The new tools take the position of the server's first tool, or the end for a new server.
 
         Args:
             server: the server's name; it need not be in the catalog yet.
@@ -260,7 +264,7 @@ class Catalog:
         return Catalog(chain(self._tools[:place], fresh, rest))
 
     def diff(self, new: Catalog) -> CatalogDiff:
-        """What a newer version adds, lacks and changes.
+        """The ids that a newer catalog adds, removes and changes.
 
         Raises:
             CatalogError: `new` is no Catalog.

@@ -19,7 +19,9 @@ _NO_PARAMETERS: Final = b'{"properties":{},"type":"object"}'
 
 
 class Tool:
-    """One tool definition, immutable, hashable, equal by id and content.
+    """One immutable tool definition.
+
+    Tools are equal if id and content are equal.
 
     Text is cleaned and bounded here (see `text`), schemas are held as canonical JSON and parsed
     afresh on each access, so that 50,000 tools stay small and nothing handed out can change them.
@@ -162,7 +164,7 @@ class Tool:
         return flatten(self.input_schema)
 
     def with_id(self, id: str) -> Tool:  # noqa: A002 - the field's name
-        """The same definition under another id.
+        """A copy of the tool with another id.
 
         Raises:
             ToolError: the id is empty, too long or no text.
@@ -176,7 +178,7 @@ class Tool:
         return Tool._of({slot: getattr(self, slot) for slot in Tool.__slots__} | {"id": changed})
 
     def to_dict(self) -> dict[str, Any]:
-        """The row form, one line of a tools.jsonl; fields that are not set are left out."""
+        """One row of a tools.jsonl file. Fields without a value are left out."""
         row: dict[str, Any] = {
             "id": self.id,
             "name": self.name,
@@ -190,7 +192,7 @@ class Tool:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Tool:
-        """A tool from its row form; other keys are ignored, null stands for an absent field.
+        """A tool from a row. Other keys are ignored; null means absent.
 
         Raises:
             ToolError: a field is missing or bad.
@@ -211,7 +213,7 @@ class Tool:
         return cls(row["name"], **given)
 
     def to_saved(self) -> dict[str, Any]:
-        """A form that `from_saved` reads without checking it again; schemas are JSON text.
+        """A JSON form that `from_saved` reads without checks.
 
         Example:
             >>> from shortlist import Tool
@@ -226,7 +228,7 @@ class Tool:
 
     @classmethod
     def from_saved(cls, row: Mapping[str, Any]) -> Tool:
-        """The tool `to_saved` gave the row of. The caller vouches that nothing else did.
+        """A tool from the result of `to_saved`. Any other input is undefined behaviour.
 
         Raises:
             KeyError, TypeError, AttributeError: the row is not such a form.

@@ -27,7 +27,7 @@ _BY_SERVER = "excluded_by_server"
 
 
 class Admission:
-    """What a request may use, decided once: search, details and calls all ask the same one.
+    """One permission decision over one catalog version, used by search, details and calls.
 
     It belongs to the catalog version it was made for; a search under it is answered from that
     version. Anything it does not know is not admitted.
@@ -68,7 +68,7 @@ class Admission:
 
     @property
     def state(self) -> State:
-        """The state it was decided in."""
+        """The state that the decision used."""
         return self._evaluation.state
 
     @property
@@ -83,16 +83,16 @@ class Admission:
 
     @property
     def failures(self) -> tuple[VoterFailure, ...]:
-        """Votes that count for nothing, with the reason."""
+        """Votes that do not count, with the reason."""
         return self._votes.failures + self._claims[1]
 
     @property
     def claimed(self) -> tuple[int, ...]:
-        """Rows of the admitted tools that take the turn, in order."""
+        """Rows of the permitted tools that their server claimed, in order."""
         return self._claims[0]
 
     def warnings(self, tool_ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Id to the codes of what a scan warns about, for those of the tools that have any.
+        """For each of these tools with warnings: id to the rules that matched.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -109,7 +109,7 @@ class Admission:
         }
 
     def limited(self, tool_ids: Iterable[str]) -> Admission:
-        """The same decision, limited to these tools as well.
+        """The same decision, limited to these tools.
 
         Args:
             tool_ids: ids; one that the catalog lacks counts for nothing.
@@ -129,7 +129,7 @@ class Admission:
         return Admission(self.index, self._evaluation, allowed, self._quarantine, self._votes)
 
     def admits(self, tool_id: str) -> bool:
-        """Whether the tool may be used; false for an id that the catalog does not hold.
+        """Whether a tool is permitted; False for an unknown id.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -142,7 +142,7 @@ class Admission:
         return row is not None and (self.mask is None or bool(self.mask[row]))
 
     def refusal(self, tool_id: str) -> Refusal | None:
-        """Why a tool may not be used; None if it may.
+        """Why a tool is denied; None if it is permitted.
 
         Raises:
             UnknownToolError: not in the catalog; names the nearest ids among those admitted.
@@ -160,7 +160,7 @@ class Admission:
         return None if self.mask is None or self.mask[row] else self._refused(row)
 
     def resolve(self, name: str) -> Tool | Refusal | UnknownToolError:
-        """The tool of an id, or of a name that one admitted tool alone has.
+        """The tool with an id, or with a name that only one permitted tool has.
 
         Returns:
             The tool; or its refusal; or, as a value, the error that names the nearest admitted
@@ -182,7 +182,7 @@ class Admission:
         return tool if refusal is None else replace(refusal, tool_id=name)
 
     def find(self, name: str) -> int | None:
-        """The row of an id, or of a name that one admitted tool alone has; None if there is none.
+        """The row of an id, or of a name that only one permitted tool has; None if there is none.
 
         A name that only tools have which are not admitted is that of the first one by id.
 
@@ -204,7 +204,7 @@ class Admission:
         return row
 
     def unknown(self, asked: str) -> UnknownToolError:
-        """The error for an id or name that is not there; names nothing that is not admitted.
+        """The error for an unknown id or name. It lists only permitted tools.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -223,11 +223,11 @@ class Admission:
 
     @property
     def refusals(self) -> Denials:
-        """Every tool that is not admitted, with the reason, in order of id; made when looked at."""
+        """Every denied tool with the reason, ordered by id. Each is made when it is read."""
         return self.denied()
 
     def denied(self, nearest: Callable[[int], Sequence[int]] | None = None) -> Denials:
-        """The refusals, with what finds those nearest to a request.
+        """The denied tools, with a function that finds those nearest to a query.
 
         Example:
             >>> from shortlist import Engine, Tool

@@ -59,7 +59,7 @@ class Unanswered(Exception):
 
 
 class Condition:
-    """Something that must hold before a tool may be used; the base class of every kind.
+    """The base class of conditions of rules.
 
     A kind is an immutable class that is compared and hashed by value. It defines `key`, `parse`,
     `to_dict`, `describe` and `evaluate`; everything else has a default.
@@ -102,7 +102,7 @@ class Condition:
         raise NotImplementedError
 
     def describe(self) -> str:
-        """What it asks for, in words that follow "needs".
+        """What the condition requires, in words that follow "needs".
 
         Example:
             >>> from shortlist.gating import milestone
@@ -112,7 +112,7 @@ class Condition:
         raise NotImplementedError
 
     def label(self) -> str:
-        """What reports of errors call it.
+        """The name of the condition in error reports.
 
         Example:
             >>> from shortlist.gating import milestone
@@ -122,7 +122,7 @@ class Condition:
         return str(self.to_dict()[self.key])
 
     def clause(self) -> str:
-        """`describe` for use inside another condition's words.
+        """`describe`, in the form used inside another condition.
 
         Example:
             >>> from shortlist.gating import any_of, fact
@@ -159,7 +159,7 @@ class Condition:
         return None
 
     def fixed(self, catalog: CatalogView) -> Truth | None:
-        """The truth that no state changes; None if its truth depends on the state.
+        """The truth if it is the same in every state; None if it depends on the state.
 
         The gate then asks once per catalog version and does not call `evaluate`.
 
@@ -177,7 +177,7 @@ class Condition:
         return None
 
     def provided_by(self) -> tuple[str, str] | None:
-        """Kind and name in `Provides` that lead to its holding; None if nothing provides it.
+        """Kind and name in `Provides` that make the condition hold; None if nothing does.
 
         Example:
             >>> from shortlist.gating import milestone
@@ -187,7 +187,7 @@ class Condition:
         return self.member()
 
     def unlocked_by(self, catalog: CatalogView) -> Mask | None:
-        """Rows of the tools whose call leads to its holding, shape (n,); None if no call does.
+        """Rows of the tools whose call makes the condition hold, shape (n,); None if none does.
 
         Example:
             >>> from shortlist import Engine, Gate, Tool
@@ -203,7 +203,7 @@ class Condition:
         return None if provided is None else catalog.providers.get(provided)
 
     def possible(self, catalog: CatalogView, called: Mask | None) -> Truth:
-        """Whether it can come to hold and can come to fail, whatever is granted.
+        """Whether the condition can hold and can fail in any state.
 
         Args:
             catalog: the catalog version.
@@ -222,7 +222,7 @@ class Condition:
         return self.fixed(catalog) or (True, True)
 
     def awaited(self, holding: bool = True) -> Iterator[Pattern]:
-        """Patterns of the calls it needs in order to hold (or to fail, if not `holding`).
+        """Patterns of the calls that the condition needs to hold (or to fail, if not `holding`).
 
         Example:
             >>> from shortlist.gating import after
@@ -233,7 +233,7 @@ class Condition:
             yield from part.awaited(holding)
 
     def about(self) -> Hashable:
-        """Conditions about the same thing can exclude each other; None if it excludes nothing.
+        """A key. Only conditions with the same key can contradict each other; None if none can.
 
         Example:
             >>> from shortlist.gating import fact, requires_scope
@@ -243,7 +243,7 @@ class Condition:
         return None
 
     def consistent(self, held: Collection[Self], failed: Collection[Self]) -> bool:
-        """Whether conditions about the same thing can hold and fail as given, all at once.
+        """Whether conditions with the same key can hold and fail as given at the same time.
 
         Example:
             >>> from shortlist.gating import fact
@@ -254,7 +254,7 @@ class Condition:
         return True
 
     def composed_of(self) -> tuple[Condition, ...]:
-        """The conditions it is made of; none for a simple one.
+        """The inner conditions of this condition; empty for a simple one.
 
         Example:
             >>> from shortlist.gating import all_of, fact
@@ -264,7 +264,7 @@ class Condition:
         return ()
 
     def combine(self, parts: Sequence[Truth]) -> Truth:
-        """The truth that follows from the parts' truths; for conditions that have parts.
+        """The truth of the condition from the truths of its inner conditions.
 
         Example:
             >>> from shortlist.gating import all_of, fact

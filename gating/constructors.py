@@ -22,7 +22,7 @@ from .state import Scalar, State
 
 
 def requires_scope(*scopes: str) -> Condition:
-    """The agent was granted every one of these scopes.
+    """A condition: the agent was granted all these scopes.
 
     Raises:
         ConfigError: no scope, or one that is no text.
@@ -36,7 +36,7 @@ def requires_scope(*scopes: str) -> Condition:
 
 
 def after(pattern: str) -> Condition:
-    """A tool that matches the glob (see `Pattern`) was called.
+    """A condition: a tool that matches the glob was called successfully.
 
     Raises:
         ConfigError: no such pattern.
@@ -50,7 +50,7 @@ def after(pattern: str) -> Condition:
 
 
 def milestone(name: str) -> Condition:
-    """The agent reached this milestone.
+    """A condition: the agent reached this milestone.
 
     Raises:
         ConfigError: no name.
@@ -64,7 +64,7 @@ def milestone(name: str) -> Condition:
 
 
 def fact(name: str, equals: Scalar | None = None) -> Condition:
-    """A fact is known and not false; or, with `equals`, has that value.
+    """A condition: a fact is known and not false, or with `equals`, has that value.
 
     Raises:
         ConfigError: no name, or no text, finite number or truth value.
@@ -78,7 +78,7 @@ def fact(name: str, equals: Scalar | None = None) -> Condition:
 
 
 def annotation(name: str, value: Scalar = True) -> Condition:
-    """The tool is annotated so, as in `annotation("readOnlyHint", True)`; see `Annotation`.
+    """A condition: the tool has this annotation.
 
     Raises:
         ConfigError: no name, or no text, finite number or truth value.
@@ -92,7 +92,9 @@ def annotation(name: str, value: Scalar = True) -> Condition:
 
 
 def predicate(function: Callable[[State], bool], name: str | None = None) -> Condition:
-    """A function of the state returns `True`; the name stands for it in files and refusals.
+    """A condition: your function of the state returns `True`.
+
+    Files and refusals show the condition by its name.
 
     `False` denies. So does an exception or any other value, with the reason `predicate_error`. The
     function is called once a request, however many tools it decides on, and must not block.
@@ -115,7 +117,7 @@ def predicate(function: Callable[[State], bool], name: str | None = None) -> Con
 
 
 def all_of(*conditions: Condition) -> Condition:
-    """Every condition holds.
+    """A condition: all these conditions hold.
 
     Raises:
         ConfigError: none is given, or one is no condition.
@@ -129,7 +131,7 @@ def all_of(*conditions: Condition) -> Condition:
 
 
 def any_of(*conditions: Condition) -> Condition:
-    """At least one condition holds.
+    """A condition: at least one of these conditions holds.
 
     Raises:
         ConfigError: none is given, or one is no condition.
@@ -143,7 +145,7 @@ def any_of(*conditions: Condition) -> Condition:
 
 
 def not_(condition: Condition) -> Condition:
-    """The condition fails.
+    """A condition: this condition does not hold.
 
     Raises:
         ConfigError: it is no condition.

@@ -10,7 +10,7 @@ from .rule import Rule
 
 
 class Gate:
-    """Rules, and the scopes they may speak of; immutable, compared by value.
+    """All permission rules of an engine; immutable.
 
     A tool may be used when the condition of every rule that concerns it holds; a tool that no rule
     concerns may be used. The gate is held against a catalog version by `CompiledGate`.

@@ -18,7 +18,7 @@ KINDS_PROVIDED = ("scopes", "milestones", "facts")
 
 @dataclass(frozen=True, slots=True)
 class Provides:
-    """What a successful call gives the agent; a refusal names the tools that give what it lacks.
+    """The scopes, milestones and facts that a successful call of a tool gives the agent.
 
     Args:
         scopes: a call may lead to being granted these.
@@ -49,7 +49,7 @@ class Provides:
 
 
 class Rule:
-    """What some tools need before they may be used, or what calling them provides; immutable.
+    """A permission rule: the condition of some tools, or what a call of them provides; immutable.
 
     A rule concerns the tools that all of its selectors match; without any, every tool. For the
     condition, `tools` and `server` ignore letter case and character width; for what the tools
@@ -115,7 +115,7 @@ class Rule:
         return {key: value for key, value in form.items() if value}
 
     def described(self) -> str:
-        """Its name, or what it concerns.
+        """The name of the rule, or a description of the tools it applies to.
 
         Example:
             >>> from shortlist.gating import Rule, milestone
@@ -133,7 +133,7 @@ class Rule:
         return f"for {'; '.join(chosen) or 'every tool'}"
 
     def may_concern(self, server: str) -> bool:
-        """Whether the rule may concern what a server offers besides tools, such as resources.
+        """Whether the rule may apply to other things of a server, such as resources.
 
         Args:
             server: name of the server; letter case and character width are ignored.

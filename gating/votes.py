@@ -69,7 +69,7 @@ class Voter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """The votes of a turn, as collected; the gate has the last word on every one.
+    """The collected votes of servers for one turn.
 
     Args:
         excluded: id of each tool left out, to the server's reason, which only operators see.

@@ -16,7 +16,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a tool may not be used now.
+    """Why a tool is denied.
 
     Args:
         tool_id: the tool.
@@ -47,7 +47,7 @@ class Refusal:
 
     @property
     def label(self) -> str:
-        """What JSON forms and messages call the tool."""
+        """The name of the tool in JSON forms and messages."""
         return self.shown or self.tool_id
 
     def to_dict(self) -> dict[str, Any]:

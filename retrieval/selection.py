@@ -26,7 +26,7 @@ class StageResult(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """One tool of an answer.
+    """One tool that a search found.
 
     Args:
         tool: its definition in the catalog version that answered.
@@ -93,7 +93,7 @@ class VoterFailure:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The tools chosen for one request, and how they were.
+    """The result of a search: hits, the tier that ran, times, and denied tools.
 
     Args:
         query: the request as it was read (bounded in length).
@@ -155,7 +155,7 @@ class Selection:
         return tuple(hit.id for hit in self.hits)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form; of the denied tools, how many and the nearest few."""
+        """JSON form, with the number of denied tools and the nearest five."""
         return {
             "query": self.query,
             "tier": self.tier,

@@ -33,7 +33,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A tool that is active no longer.
+    """A tool that is no longer active, with the reason.
 
     Args:
         tool_id: the tool.

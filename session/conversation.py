@@ -27,7 +27,7 @@ _MOST = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing said.
+    """One message of the user or the assistant.
 
     Args:
         role: `user` or `assistant`.
@@ -45,7 +45,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The end of a conversation: the newest messages, bounded in number and length.
+    """The newest messages of a conversation, limited in number and length.
 
     Args:
         messages: oldest first.
@@ -61,7 +61,7 @@ class Conversation:
 
     @classmethod
     def of(cls, messages: Iterable[Mapping[str, Any] | Message]) -> Conversation:
-        """Read messages as providers write them.
+        """A conversation from messages in a provider's format.
 
         Content is a text or a list of parts, of which the text parts are read. Messages of other
         roles (system, tool) and without words are passed over.
@@ -79,7 +79,7 @@ class Conversation:
         return cls().extended(_message(at, message) for at, message in enumerate(messages))
 
     def extended(self, messages: Iterable[Message]) -> Conversation:
-        """The conversation with more said; what falls out of its bounds is forgotten.
+        """The conversation with these messages added. Messages over the limits are dropped.
 
         Example:
             >>> from shortlist.session import Conversation, Message
@@ -101,24 +101,26 @@ class Conversation:
 
     @property
     def request(self) -> str:
-        """What the user said last; empty when the user has not spoken."""
+        """The last message of the user; empty if there is none."""
         return next((one.content for one in reversed(self.messages) if one.role == "user"), "")
 
     @property
     def earlier(self) -> tuple[Message, ...]:
-        """What was said before the request, oldest first."""
+        """The messages before the last one of the user, oldest first."""
         places = [at for at, one in enumerate(self.messages) if one.role == "user"]
         return self.messages[: places[-1]] if places else ()
 
     @property
     def answered(self) -> str:
-        """What the assistant said right before the request; empty when it did not."""
+        """The assistant's message right before the last one of the user; empty if there is none."""
         earlier = self.earlier
         return earlier[-1].content if earlier and earlier[-1].role == "assistant" else ""
 
     @property
     def in_context(self) -> str:
-        """The request with what was said before it, newest first as encoders cut at the end.
+        """The last message of the user, followed by the earlier ones, newest first.
+
+        Encoders cut texts at the end. Without earlier messages, just the message.
 
         Just the request when nothing was.
         """

@@ -93,7 +93,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent:
-    """Which tools a turn offers, and why these.
+    """Event: the tools that a turn offers, with the reasons.
 
     Args:
         place: where and when.
@@ -239,7 +239,7 @@ class TurnEvent:
 
 @dataclass(frozen=True, slots=True)
 class CallEvent:
-    """Whether a call of the model may go ahead.
+    """Event: the check of a call by the model.
 
     Args:
         place: where and when; the turn is the last one before the call.
@@ -326,7 +326,7 @@ class CallEvent:
 
 @dataclass(frozen=True, slots=True)
 class PromptEvent:
-    """How a turn's tools are shown.
+    """Event: how the prompt shows the tools of a turn.
 
     Args:
         place: where and when.
@@ -362,7 +362,7 @@ class PromptEvent:
 
     @classmethod
     def of(cls, prompt: PromptTurn, place: Place) -> PromptEvent:
-        """The event of a prompt's turn.
+        """The event of a turn's prompt.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -391,7 +391,7 @@ class PromptEvent:
 
 
 class Event(Protocol):
-    """Anything that is recorded: a decision of a session, or what a gateway did."""
+    """Any recorded event, of a session or of the gateway."""
 
     kind: ClassVar[str]
 

@@ -67,7 +67,7 @@ class JsonLines:
         return f"JsonLines({str(self.path)!r})"
 
     def close(self) -> None:
-        """Close the file; events that come later are failures.
+        """Close the file. Later events are errors.
 
         Example:
             >>> import os, tempfile
@@ -99,7 +99,7 @@ class JsonLines:
 
 
 def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
-    """The events of a file in the order they were written, in JSON form.
+    """The events of a file in JSON form, in the order they were written.
 
     Args:
         path: of the file.

@@ -25,7 +25,7 @@ EventSink = Callable[[Event], None]
 
 
 class Recorder:
-    """Makes an event of each decision and hands it to every sink. For any number of sessions.
+    """Records the events of any number of sessions and passes them to sinks.
 
     A sink that raises never fails a turn nor keeps an event from the others: its failures are
     counted, and the first is logged with its traceback.
@@ -63,12 +63,12 @@ class Recorder:
 
     @property
     def failures(self) -> tuple[int, ...]:
-        """How many events each sink failed to take, in the order of the sinks."""
+        """Number of events that each sink failed to take, in the order of the sinks."""
         with self._lock:
             return tuple(self._failures)
 
     def hashed(self, text: str) -> str:
-        """The hash of a request as events carry it: BLAKE2b of 16 bytes, hexadecimal.
+        """The hash of a query as events have it: BLAKE2b of 16 bytes, hexadecimal.
 
         Example:
             >>> from shortlist.session import Recorder
@@ -80,7 +80,7 @@ class Recorder:
         ).hexdigest()
 
     def turn(self, session: str, turn: Turn) -> None:
-        """Record which tools a turn offers.
+        """Record the tools that a turn offers.
 
         Args:
             session: its id.
@@ -100,7 +100,7 @@ class Recorder:
         self(TurnEvent.of(turn, place, query=query, content=self._content))
 
     def call(self, session: str, turn: int, verdict: Verdict, *, ms: float) -> None:
-        """Record whether a call may go ahead.
+        """Record the check of a call.
 
         Args:
             session: its id.
@@ -118,7 +118,7 @@ class Recorder:
         self(CallEvent.of(verdict, Place.now(session, turn), ms=ms, content=self._content))
 
     def prompt(self, session: str, turn: int, prompt: PromptTurn) -> None:
-        """Record how a turn's tools are shown, which only who fills the prompt knows.
+        """Record how the prompt shows a turn's tools.
 
         Args:
             session: its id.

@@ -33,18 +33,17 @@ _OBSERVED = 0.5
 
 
 class Session:
-    """One conversation. Make one with `Engine.session`, go on with a saved one by `Engine.resume`.
+    """One conversation. `Engine.session` makes one; `Engine.resume` continues a saved one.
 
-    `turn` finds the tools for what the user says, `check` judges a call the model wants to make,
-    `result` records what the call came to. Each step follows the present catalog, quarantine,
-    `state` and `allowed` by itself. A session may be used from several threads; its steps then
-    come one after the other.
+    `turn` finds the tools for a user's message, `check` checks a call by the model, `result`
+    records the result of the call. Each step uses the present catalog, quarantine, `state` and
+    `allowed`. Several threads may use one session; its steps then run one after the other.
 
     Args:
         engine: gives the views.
         settings: how tools are found and shown.
         format: provider's format of what the model reads; None renders nothing.
-        state: what the agent holds; empty when absent.
+        state: the state of the agent; empty when absent.
         allowed: ids or globs the session is limited to; all tools when absent.
         schemas: loads definitions that the catalog lacks.
         session_id: names the session in events; random when absent.
@@ -110,7 +109,7 @@ class Session:
 
     @property
     def state(self) -> State:
-        """What the agent holds, the calls that succeeded included. Assigning replaces it."""
+        """The state of the agent, with its successful calls. Assigning replaces it."""
         return self._state
 
     @state.setter
@@ -141,12 +140,12 @@ class Session:
 
     @property
     def conversation(self) -> Conversation:
-        """What was said, as far as it is remembered."""
+        """The messages that the session remembers."""
         return self._conversation
 
     @property
     def shown(self) -> PromptTurn | None:
-        """What the model reads of tools after the last step; None without a format or a turn."""
+        """What the prompt shows of tools since the last step; None without a format or a turn."""
         return None if self._tools.prompt is None else self._tools.prompt.shown
 
     @property
@@ -161,12 +160,12 @@ class Session:
 
     @property
     def passes_through(self) -> bool:
-        """Whether the whole catalog stands in the prompt. Decided by the first turn."""
+        """Whether the prompt shows the whole catalog. The first turn decides it."""
         prompt = self._tools.prompt
         return prompt is not None and prompt.passes_through
 
     def level(self, tool_id: str) -> str | None:
-        """How much the prompt shows of a tool.
+        """The level of detail at which the prompt shows a tool.
 
         Returns:
             `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None
@@ -186,7 +185,7 @@ class Session:
             return None if self._tools.prompt is None else self._tools.prompt.level(tool_id)
 
     def view(self, votes: Votes | None = None) -> View:
-        """What the session may use now, for hosts in which the model searches by itself.
+        """The present permissions of the session, for models that search by themselves.
 
         Args:
             votes: what servers say of their own tools for this step.
@@ -203,11 +202,11 @@ class Session:
     def turn(
         self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
     ) -> Turn:
-        """Find the tools for what the user says.
+        """The tools for a user's message.
 
         Args:
-            messages: what the user says, added to the conversation; or the whole conversation, as
-                objects with `role` and `content`, in place of what is remembered.
+            messages: the user's message, which is added to the conversation; or the whole
+                conversation, as objects with `role` and `content`, which replaces it.
             votes: what servers say of their own tools for this step.
 
         Raises:
@@ -233,7 +232,7 @@ class Session:
             return self._step(said.in_context, votes)
 
     def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
-        """Whether a call the model wants to make may go ahead, and if not, what would mend it.
+        """Whether a call by the model may run, and if not, what the model should change.
 
         Nothing counts as done before `result`. Arguments are never changed.
 
@@ -273,7 +272,7 @@ class Session:
     def result(
         self, tool_id: str, content: object, *, ok: bool = True, votes: Votes | None = None
     ) -> Turn:
-        """Record what a call came to, and look again with the answer beside the request.
+        """Record the result of a call, and search again with it.
 
         Only a successful call counts as made: it satisfies `after(...)`, reaches milestones, and
         puts the tool's server in use.
@@ -316,7 +315,7 @@ class Session:
             return self._step(f"{said.request}\n{seen}", votes, (tool_id, ok), _OBSERVED)
 
     def refresh(self) -> None:
-        """Bring `system`, `tools` and `active` in step with what is permitted now.
+        """Update `system`, `tools` and `active` to the present permissions.
 
         Every step does so by itself. Call it only to send a prompt again without a step between,
         after the catalog, the quarantine, `state` or `allowed` changed.
@@ -335,7 +334,7 @@ class Session:
             self._tools.refresh(self.view())
 
     def answered(self, text: str | None) -> None:
-        """Remember what the assistant said, so that a follow-up can be understood from it.
+        """Remember the model's answer as context for follow-ups.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -397,7 +396,7 @@ class Session:
         return await asyncio.to_thread(self.result, tool_id, content, ok=ok, votes=votes)
 
     def save(self) -> dict[str, Any]:
-        """Everything `Engine.resume` goes on from, as JSON; some kilobytes.
+        """A JSON form of the session, from which `Engine.resume` continues. Some kilobytes.
 
         Example:
             >>> from shortlist import Engine, Tool

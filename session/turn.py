@@ -1,4 +1,4 @@
-"""What one turn of a conversation came to."""
+"""The result of one turn of a conversation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The tools for one turn.
+    """The result of one turn: the tools, and what to send to the model.
 
     Args:
         number: of the turn in its session, from 1.
@@ -72,12 +72,12 @@ class Turn:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of the tools that serve the request, best first."""
+        """Ids of the tools that fit the message, best first."""
         return tuple(hit.id for hit in self.hits)
 
     @property
     def evicted(self) -> tuple[str, ...]:
-        """Ids of the tools that are active no longer."""
+        """Ids of the tools that are no longer active."""
         return tuple(departure.tool_id for departure in self.left)
 
     @property
@@ -92,7 +92,7 @@ class Turn:
 
     @property
     def append(self) -> tuple[dict[str, Any], ...]:
-        """Messages to add to the conversation, behind the answers of tools.
+        """Messages to add to the conversation, after the answers of tools.
 
         If `rebuilt`, these are all messages about tools: those added earlier may be dropped.
         """
@@ -100,7 +100,7 @@ class Turn:
 
     @property
     def transient(self) -> tuple[dict[str, Any], ...]:
-        """Messages to send with the next model calls of this turn only, last, without keeping them.
+        """Messages to send last with the next model calls of this turn, and not to keep.
 
         Lines of tools found, in catalogs that are too large to list; else empty.
         """
@@ -108,17 +108,17 @@ class Turn:
 
     @property
     def rebuilt(self) -> bool:
-        """Whether the offered definitions were written anew, because one left or changed."""
+        """Whether all offered definitions were written again, because one left or changed."""
         return self.shown is not None and self.shown.rebuilt
 
     @property
     def prefix_tokens(self) -> int | None:
-        """Tokens of the pool and of tools that always stand there; None without a format."""
+        """Tokens of the pool and of tools that are always shown; None without a format."""
         return None if self.shown is None else self.shown.phase1_tokens
 
     @property
     def tokens(self) -> int | None:
-        """Tokens of everything the prompt says of tools; None without a format."""
+        """Tokens of all text about tools in the prompt; None without a format."""
         if self.shown is None:
             return None
         return self.shown.phase1_tokens + self.shown.phase2_tokens + self.shown.working_tokens
