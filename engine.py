@@ -1,4 +1,4 @@
-"""Engine: the stages composed from a Config, and a request's way through them."""
+"""Engine: indexes a catalog of tools, searches it, and makes views and sessions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Engine:
     """Indexes a catalog of tools and searches it.
 
     Make one with `from_tools`, `from_config` or `open`. An engine may be used from many threads
-    while `update` replaces its catalog: a request is answered from one version. It belongs to the
+    while `update` replaces its catalog: a search uses one version. It belongs to the
     process that made it: in a fork of that process its methods raise `ProcessError`.
 
     Example:
@@ -399,7 +399,7 @@ class Engine:
         """The tools that fit a query, best first, for an agent without scopes or earlier calls.
 
         Args:
-            query: the request in any words.
+            query: what to search for, in any words.
             tier: name of a tier, or a strategy of your own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
             budget_ms: milliseconds the answer may take.

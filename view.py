@@ -141,7 +141,7 @@ class View:
         """The permitted tools that fit a query, best first.
 
         Args:
-            query: the request in any words; only its first 8,000 characters are read.
+            query: what to search for, in any words; only the first 8,000 characters are read.
             tier: name of a tier, or a strategy of your own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
             budget_ms: milliseconds the answer may take, the first answer of a process included. A
@@ -247,7 +247,7 @@ class View:
         """The rank of one tool in each stage of a search, and why it is found or not.
 
         Args:
-            query: the request.
+            query: what to search for.
             name: id of the tool, or a name that one permitted tool has.
             tier: as for `search`.
             k: as for `search`.

@@ -1,4 +1,4 @@
-"""What a request is answered with."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Selection:
     """The result of a search: hits, the tier that ran, times, and denied tools.
 
     Args:
-        query: the request as it was read (bounded in length).
+        query: the query, cut to the length that was read.
         hits: best first.
         tier: the tier that ran.
         tier_asked: the tier asked for.
@@ -104,13 +104,13 @@ class Selection:
         timings: milliseconds per stage, in the order they ran.
         total_ms: milliseconds from call to answer.
         catalog: fingerprint of the catalog version that answered.
-        denied: the tools that the request may not use, with the reason; made when looked at.
+        denied: the denied tools with the reasons, each made when it is read.
         voter_failures: votes of servers that counted for nothing.
-        abstained: whether nothing is offered because no tool fits; False where nothing was judged.
-        reason: why it abstained, or why nothing could be judged; None for a plain search.
-        fits: probability that any tool serves the request, None where nothing judged it.
+        abstained: whether there are no hits because no tool fits; False without a decision.
+        reason: why it abstained, or why there was no decision; None for a plain search.
+        fits: probability that any tool fits the query; None without a decision.
         unmatched: entries of the caller's `allowed` that match no tool of the catalog.
-        vector: the request as the encoder reads it, shape (dim,); None where no stage needed it.
+        vector: embedding of the query, shape (dim,); None if no stage needed it.
 
     Example:
         >>> from shortlist import Engine, Tool

@@ -19,25 +19,25 @@ class Turn:
 
     Args:
         number: of the turn in its session, from 1.
-        queries: texts searched for, the request first, then it with its context, then its parts.
-        selections: the engine's answer to each.
-        hits: tools that serve the request, best first; none when abstaining.
+        queries: texts searched for: the message, the message with its context, its parts.
+        selections: the result of each query.
+        hits: tools that fit the message, best first; none when abstaining.
         ranked: all tools found, best first, of which `hits` are offered.
-        called: id of the tool whose answer was read, None where the user spoke.
-        ok: whether that call succeeded, None where the user spoke.
-        intents: parts of the request that got tools of their own; none when it is one.
-        context: weight of what was said before, from 0 to 1.
+        called: id of the tool whose result was read; None for a user's message.
+        ok: whether that call succeeded; None for a user's message.
+        intents: parts of the message with different tools; empty for a single intent.
+        context: weight of the earlier conversation, from 0 to 1.
         added: ids newly active, in order.
         active: ids of all active tools, in the order they came.
-        left: tools that are active no longer, with the reason.
+        left: tools that are no longer active, with the reason.
         changed: ids of active tools whose definition changed since they were offered last.
         warnings: active tools that a scan warns about: id to codes such as `puts_itself_first`.
-        abstained: whether nothing fits.
-        reason: why it abstained or why nothing was judged, else None.
-        fits: probability that any tool serves the request, None where nothing judged it.
+        abstained: whether no tool is offered because none fits.
+        reason: why it abstained, or why there was no decision; else None.
+        fits: probability that any tool fits the message; None without a decision.
         cut: what decided how many tools are offered, None where nothing was found.
         unmatched: entries of `allowed` that match no tool of the catalog.
-        shown: what the model reads of tools; None without a format.
+        shown: the prompt's text about tools; None without a format.
         timings: milliseconds: `search` in the engine, `session` besides.
 
     Example:
