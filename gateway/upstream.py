@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from .changes import Rereading
 from .listing import Listing, read_listing
+from .login_needed import ConsentNeeded, wants_login
 from .logs import ServerLog
 from .pages import Pages
 from .patience import Patience
@@ -51,6 +52,8 @@ class State(StrEnum):
     """Its tools are known from an earlier start; it is not running."""
     STARTED = "started"
     FAILED = "failed"
+    AWAITING_CONSENT = "awaiting consent"
+    """It wants a person to log in: `shortlist auth login`."""
 
 
 class Upstream:
@@ -280,6 +283,8 @@ class Upstream:
         wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
         self._retry_at = monotonic() + wait
         self.state, self.problem = State.FAILED, redacted(_told(error), self.spec)
+        if wants_login(error):
+            self.state, self.problem = State.AWAITING_CONSENT, str(ConsentNeeded(self.spec.name))
         _LOG.warning("server %r: %s", self.spec.name, self.problem)
 
     async def _tell(self) -> None:
