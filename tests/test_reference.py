@@ -138,7 +138,7 @@ def configuration() -> str:
         *_settings(_SECTIONS),
         *_parts(),
         "",
-        "Rules, under `[gate]`: [the gate](gate.md). Parts of your own: [CONTRIBUTING](../CONTRIBUTING.md).",
+        "Rules, under `[gate]`: [the gate](gate.md). To add a part of your own: [CONTRIBUTING](../CONTRIBUTING.md).",
         "",
     ])  # fmt: skip
 
@@ -148,8 +148,8 @@ def gateway_settings() -> str:
     return "\n".join([
         "# Gateway settings",
         "",
-        "After this page you know every setting of `shortlist serve`. They stand under the key `shortlist` of the file with",
-        "your servers, or in a TOML or JSON file of their own (`--settings FILE`). This page is generated from the code.",
+        "After this page you know every setting of `shortlist serve`. Write them under the key `shortlist` of the file with",
+        "your servers, or in a separate TOML or JSON file (`--settings FILE`). This page is generated from the code.",
         *_settings(_GATEWAY),
         "",
         "What they are for: [the gateway](gateway.md). Settings under `engine`: [configuration](configuration.md).",
@@ -159,6 +159,8 @@ def gateway_settings() -> str:
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
     if hasattr(command, "commands"):
+        if command.invoke_without_command and len(path.split()) > 1:
+            yield path, command
         for name, inner in sorted(command.commands.items()):
             if not inner.hidden:
                 yield from _commands(inner, f"{path} {name}")
