@@ -28,6 +28,7 @@ from .retrieval.learned import Learned
 from .retrieval.names import Names
 from .retrieval.request_vectors import RequestVectors
 from .retrieval.searcher import Searcher
+from .retrieval.static import StaticRetriever
 from .retrieval.store import Saved, current, read, save
 from .retrieval.twins import Twins
 from .retrieval.vectors import Vectors
@@ -125,6 +126,7 @@ class Builder:
             change=change,
             twins=twins,
             requests=requests,
+            static=self._stages.updated_static(index.static, change, dense),
         )
 
     def _rebuilt(self, index: Index, catalog: Catalog, progress: Progress | None = None) -> Index:
@@ -273,6 +275,7 @@ class Builder:
         names: Names | None = None,
         change: Change | None = None,
         twins: Twins | None = None,
+        static: StaticRetriever | None = None,
     ) -> Index:
         trust, copies = self.config.trust, None
         if self.trust is not None and (trust.approved or trust.pins is not None):
@@ -293,6 +296,7 @@ class Builder:
             twins=twins,
             copies=copies,
             requests=requests,
+            static=self._stages.static(tools, dense) if static is None else static,
         )
 
 

@@ -30,6 +30,11 @@ CONFIG_BYTES = 1 << 22
 
 _BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "lexical": {"retrievers": ("lexical",)},
+    "fast": {
+        "retrievers": ("lexical", "static"),
+        "fusion": {"method": "linear", "weights": {"lexical": 0.012}},
+        "fallback": "lexical",
+    },
     "embed": {"retrievers": ("dense",), "fallback": "lexical"},
     "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "lexical"},
     "rerank": {
@@ -92,7 +97,7 @@ class TierConfig(PartSection):
     Args:
         strategy: name of a strategy class; `pipeline` is the one built in. Every key that is not
             listed here is a setting of the strategy; `pipeline` has none.
-        retrievers: stages that find candidates, of `lexical` and `dense`.
+        retrievers: stages that find candidates, of `lexical`, `static` and `dense`.
         fusion: how several retrievers become one ranking; the common `fusion` when absent.
         reranker: model that reorders the best candidates, `default` for the common `reranker`; a
             name or a table, as there.
@@ -114,9 +119,9 @@ class TierConfig(PartSection):
     @field_validator("retrievers")
     @classmethod
     def _known_retrievers(cls, stages: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := set(stages) - {"lexical", "dense"}:
+        if unknown := set(stages) - {"lexical", "static", "dense"}:
             raise ValueError(
-                f"no retriever {', '.join(sorted(unknown))}; there are: lexical, dense"
+                f"no retriever {', '.join(sorted(unknown))}; there are: lexical, static, dense"
             )
         return stages
 
@@ -233,7 +238,7 @@ class Config(Section):
     """What an engine is made of.
 
     Args:
-        encoder: `bundled`, a bundled model's name, a folder, a hub name,
+        encoder: `bundled`, `static` (tables of token vectors, see `docs/instant.md`), a bundled model's name, a folder, a hub name,
             `sentence-transformers:NAME`, or a registered name; or a table of such a `name` and the
             model's settings (`threads`).
         reranker: `features` (a weighted sum of what the stages measured), a folder or a hub name
@@ -245,7 +250,7 @@ class Config(Section):
         lexical: the lexical stage.
         dense: the dense stage.
         fusion: how the tiers fuse, where they do not say otherwise.
-        tiers: a table of tiers, added to the built-in `lexical`, `embed`, `hybrid`, `rerank` or
+        tiers: a table of tiers, added to the built-in `lexical`, `fast`, `embed`, `hybrid`, `rerank` or
             changing single settings of them; or a list of names, to offer only those.
         default_tier: tier of a request that names none.
         k: hits of a request that asks for no number.

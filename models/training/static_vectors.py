@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -64,7 +65,7 @@ def main(
     """Train on the CPU: some ten minutes of encoding, then some ten of training."""
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
-    teacher, sets = load_encoder(), _distinct(read_training_data(data, seed=seed))
+    teacher, sets = load_encoder(), _distinct(read_training_data(data, seed=seed), seed)
     cache = work / "teacher"
     tool_vectors = teacher_vectors(teacher, [one.text for one in sets.tools], cache, query=False)
     query_vectors = teacher_vectors(teacher, [one.text for one in sets.requests], cache, query=True)
@@ -160,10 +161,12 @@ def figures(
     }
 
 
-def _distinct(data: TrainingData) -> TrainingData:
-    """Each wording once, in order of the wording, so that its vectors are found again."""
+def _distinct(data: TrainingData, seed: int) -> TrainingData:
+    """Each wording once, in random order."""
     distinct = {request.text: request for request in data.requests}
-    return replace(data, requests=tuple(distinct[text] for text in sorted(distinct)))
+    texts = sorted(distinct)
+    random.Random(seed).shuffle(texts)
+    return replace(data, requests=tuple(distinct[text] for text in texts))
 
 
 def _projected(vectors: NDArray[np.float32], projection: NDArray[np.float32]) -> torch.Tensor:
