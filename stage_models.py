@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .config import Config
 from .errors import MissingExtraError, ModelError
-from .models import Encoder, Reranker, load_encoder, load_reranker
+from .models import Encoder, Reranker, StaticEncoder, load_encoder, load_reranker
 from .models.loading import FEATURES, check_model, static_encoder
 from .retrieval.guard import Guard
 from .strategies import chosen_reranker
-
-if TYPE_CHECKING:
-    from .models.static import StaticEncoder
 
 
 class StageModels:

@@ -89,7 +89,9 @@ def main(
         seed=seed,
         out=work,
     )
-    shown = ToolTables(WeightedSum(tokens.rows.weight.data, tokens.weights.weight.data[:, 0]), tool_bags)
+    shown = ToolTables(
+        WeightedSum(tokens.rows.weight.data, tokens.weights.weight.data[:, 0]), tool_bags
+    )
     run_epochs(
         "tools",
         [shown],
@@ -132,7 +134,13 @@ def main(
     }
     in_tools = tool_bags.counts(tokenizer.get_vocab_size()) > 0
     write_tables(
-        out, tokens, grams, shown.tokens, in_tools=in_tools, projection=projection, settings=settings
+        out,
+        tokens,
+        grams,
+        shown.tokens,
+        in_tools=in_tools,
+        projection=projection,
+        settings=settings,
     )
     labelled = LabelledSet.read(development / "judged_tools.jsonl", development / "queries.jsonl")
     print_json(json.dumps(figures(teacher, StaticEncoder(out, _TOKENIZER), labelled)))
@@ -154,7 +162,10 @@ def figures(
     """Ranking figures of the vectors alone, against the teacher's tools and against static ones."""
     texts = [tool.text for tool in labelled.tools]
     queries = student.encode(labelled.queries, query=True)
-    sides = {"encoder tools": student.project(teacher.encode(texts)), "static": student.encode(texts)}
+    sides = {
+        "encoder tools": student.project(teacher.encode(texts)),
+        "static": student.encode(texts),
+    }
     return {
         name: ranking_figures(queries @ tools.T, labelled.relevant, labelled.styles)
         for name, tools in sides.items()

@@ -231,7 +231,7 @@ class TestOfOnesOwn:
             },
             default_tier="quick",
         )
-        assert engine.tiers == ("lexical", "embed", "hybrid", "rerank", "quick", "keen")
+        assert engine.tiers == ("lexical", "fast", "embed", "hybrid", "rerank", "quick", "keen")
         answer = engine.search(QUERY)
         assert answer.tier == "quick"
         assert set(answer.timings) == {"lexical", "rerank"}
