@@ -238,9 +238,9 @@ class Config(Section):
     """What an engine is made of.
 
     Args:
-        encoder: `bundled`, `static` (tables of token vectors, see `docs/instant.md`), a bundled model's name, a folder, a hub name,
-            `sentence-transformers:NAME`, or a registered name; or a table of such a `name` and the
-            model's settings (`threads`).
+        encoder: `bundled`, `static` (tables of token vectors, see `docs/instant.md`), a bundled
+            model's name, a folder, a hub name, `sentence-transformers:NAME`, or a registered name;
+            or a table of such a `name` and the model's settings (`threads`).
         reranker: `features` (a weighted sum of what the stages measured), a folder or a hub name
             of a cross-encoder, or a registered name; or a table, as for `encoder`.
         threads: threads a model may use for one request, where its table does not say; None for
@@ -250,8 +250,8 @@ class Config(Section):
         lexical: the lexical stage.
         dense: the dense stage.
         fusion: how the tiers fuse, where they do not say otherwise.
-        tiers: a table of tiers, added to the built-in `lexical`, `fast`, `embed`, `hybrid`, `rerank` or
-            changing single settings of them; or a list of names, to offer only those.
+        tiers: a table of tiers, added to the built-in `lexical`, `fast`, `embed`, `hybrid`,
+            `rerank` or changing single settings of them; or a list of names, to offer only those.
         default_tier: tier of a request that names none.
         k: hits of a request that asks for no number.
         index: what is indexed besides the definitions.

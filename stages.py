@@ -188,7 +188,8 @@ class Stages:
             change: from that version to the next.
             dense: dense stage of the next version.
         """
-        if static is None or not len(change.rows) and len(change.tools) == len(change.before):
+        same = not len(change.rows) and len(change.tools) == len(change.before)
+        if static is None or same:
             return static
         return static.updated(change, self._static_values(change.tools, change.rows, dense))
 

@@ -40,40 +40,33 @@ class Bags:
         return np.bincount(self._places, minlength=size)
 
 
-class WeightedSum(nn.Module):
-    """Sum of a table's rows, each times a weight of its own.
+class TokenSum(nn.Module):
+    """Sum of a table's rows.
 
     Args:
         rows: what they start as, shape (n, dim).
-        weights: what the weights start as, shape (n,).
     """
 
-    def __init__(self, rows: Tensor, weights: Tensor) -> None:
+    def __init__(self, rows: Tensor) -> None:
         super().__init__()
-        self.rows = nn.Embedding.from_pretrained(rows.clone(), freeze=False, sparse=True)
-        self.weights = nn.Embedding.from_pretrained(
-            weights.clone()[:, None], freeze=False, sparse=True
-        )
+        self.rows = nn.Parameter(rows.clone())
 
     def forward(self, places: Tensor, offsets: Tensor) -> Tensor:
         """Sums of texts given as `Bags.take` does, shape (texts, dim)."""
-        weights = self.weights(places)[:, 0]
-        sums: Tensor = nn.functional.embedding_bag(
-            places, self.rows.weight, offsets, mode="sum", sparse=True, per_sample_weights=weights
-        )
+        sums: Tensor = nn.functional.embedding_bag(places, self.rows, offsets, mode="sum")
         return sums
 
-    def folded(self) -> NDArray[np.float32]:
-        """The rows times their weights."""
-        table: NDArray[np.float32] = (self.rows.weight * self.weights.weight).detach().numpy()
-        return table
+    def table(self) -> NDArray[np.float32]:
+        """The rows as they are."""
+        rows: NDArray[np.float32] = self.rows.detach().numpy()
+        return rows
 
 
 def write_tables(
     folder: Path,
-    query: WeightedSum,
-    grams: WeightedSum,
-    tool: WeightedSum,
+    query: TokenSum,
+    grams: TokenSum,
+    tool: TokenSum,
     *,
     in_tools: NDArray[np.bool_],
     projection: NDArray[np.float32],
@@ -95,7 +88,7 @@ def write_tables(
     places[in_tools] = np.arange(in_tools.sum(), dtype=np.int16)
     np.save(folder / "tool_places.npy", places)
     np.save(folder / "projection.npy", projection.astype(np.float16))
-    tables = {"query": query.folded(), "gram": grams.folded(), "tool": tool.folded()[in_tools]}
+    tables = {"query": query.table(), "gram": grams.table(), "tool": tool.table()[in_tools]}
     for name, table in tables.items():
         scales = np.maximum(np.abs(table).max(axis=1) / 127, 1e-7).astype(np.float16)
         rounded = np.rint(table / scales.astype(np.float32)[:, None]).clip(-127, 127)

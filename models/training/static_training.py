@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from rich.progress import track
 from torch import Tensor, nn
 
 from .data import TrainingData
-from .static_tables import Bags, WeightedSum
+from .static_tables import Bags, TokenSum
 
 #: Of all similarities, as in the encoder's own training.
 TEMPERATURE = 0.05
@@ -52,7 +53,7 @@ def run_epochs(
     seed: int,
     out: Path,
 ) -> None:
-    """Train for some epochs with sparse Adam, whose rate falls linearly to zero.
+    """Train for some epochs with Adam, whose rate falls linearly to zero.
 
     After each epoch the state is saved as `NAME.pt` in `out`, where the same call continues.
 
@@ -66,7 +67,9 @@ def run_epochs(
         seed: of the batches.
         out: folder of the run.
     """
-    optimizer = torch.optim.SparseAdam([p for one in modules for p in one.parameters()], lr=_RATE)
+    # Dense gradients: measured, a quarter of the time of sparse ones, which have to be sorted.
+    parameters = [parameter for one in modules for parameter in one.parameters()]
+    optimizer = torch.optim.Adam(parameters, lr=_RATE, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 1e-3, epochs * steps)
     path, first = out / f"{name}.pt", 0
     if path.exists():
@@ -118,7 +121,7 @@ class Neighbourhoods:
         self._first = np.array([request.relevant[0] for request in data.requests], np.int64)
         order = np.argsort(self._first, kind="stable")
         starts = np.searchsorted(self._first[order], np.arange(len(data.tools) + 1))
-        self._requests = [order[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        self._requests = [order[a:b] for a, b in pairwise(starts)]
         self._near = np.empty((len(vectors), _NEIGHBOURS), np.int32)
         for start in range(0, len(vectors), 1024):
             scores = vectors[start : start + 1024] @ vectors.T
@@ -192,7 +195,7 @@ class QueryTables(nn.Module):
     """
 
     def __init__(
-        self, tokens: WeightedSum, grams: WeightedSum, token_bags: Bags, gram_bags: Bags
+        self, tokens: TokenSum, grams: TokenSum, token_bags: Bags, gram_bags: Bags
     ) -> None:
         super().__init__()
         self.tokens = tokens
@@ -215,7 +218,7 @@ class ToolTables(nn.Module):
         bags: tokens of each training tool.
     """
 
-    def __init__(self, tokens: WeightedSum, bags: Bags) -> None:
+    def __init__(self, tokens: TokenSum, bags: Bags) -> None:
         super().__init__()
         self.tokens = tokens
         self._bags = bags

@@ -29,7 +29,7 @@ from ..static import StaticEncoder, character_grams
 from ..tokenization import encodable, load_tokenizer
 from .data import TrainingData, read_training_data
 from .evaluate import LabelledSet, ranking_figures
-from .static_tables import GRAM_BUCKETS, Bags, WeightedSum, write_tables
+from .static_tables import GRAM_BUCKETS, Bags, TokenSum, write_tables
 from .static_training import (
     BATCH,
     Neighbourhoods,
@@ -77,7 +77,7 @@ def main(
     tool_bags = _tokens(tokenizer, [one.text for one in sets.tools])
     gram_bags = Bags([character_grams(one.text, GRAM_BUCKETS) for one in sets.requests])
     tokens = _start(teacher, tokenizer, request_bags, projection, cache)
-    grams = WeightedSum(torch.zeros(GRAM_BUCKETS, dim), torch.ones(GRAM_BUCKETS))
+    grams = TokenSum(torch.zeros(GRAM_BUCKETS, dim))
     asked = QueryTables(tokens, grams, request_bags, gram_bags)
     run_epochs(
         "queries",
@@ -89,9 +89,7 @@ def main(
         seed=seed,
         out=work,
     )
-    shown = ToolTables(
-        WeightedSum(tokens.rows.weight.data, tokens.weights.weight.data[:, 0]), tool_bags
-    )
+    shown = ToolTables(TokenSum(tokens.rows.data), tool_bags)
     run_epochs(
         "tools",
         [shown],
@@ -196,14 +194,14 @@ def _start(
     bags: Bags,
     projection: NDArray[np.float32],
     cache: Path,
-) -> WeightedSum:
+) -> TokenSum:
     """The teacher's vector of each token alone; rare tokens weigh more."""
     size = tokenizer.get_vocab_size()
     names = [(tokenizer.id_to_token(place) or "").removeprefix("##") for place in range(size)]
     vectors = _projected(teacher_vectors(teacher, names, cache, query=True), projection)
     share = bags.counts(size) / bags.counts(size).sum()
     weights = torch.from_numpy((_COMMON / (_COMMON + share)).astype(np.float32))
-    return WeightedSum(vectors, weights)
+    return TokenSum(vectors * weights[:, None])
 
 
 if __name__ == "__main__":
