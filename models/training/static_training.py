@@ -85,7 +85,7 @@ def run_epochs(
         for rows in track(batches(rng), total=steps, description=what):
             optimizer.zero_grad()
             loss = step(rows)
-            loss.backward()
+            torch.autograd.backward(loss)
             optimizer.step()
             schedule.step()
         state = {

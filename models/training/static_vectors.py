@@ -72,9 +72,10 @@ def main(
     projection = principal_directions(np.concatenate([tool_vectors, query_vectors]), dim)
     tools, queries = _projected(tool_vectors, projection), _projected(query_vectors, projection)
 
-    tokenizer = load_tokenizer(_TOKENIZER, read_settings(_TOKENIZER).max_tokens)
-    request_bags = _tokens(tokenizer, [one.text for one in sets.requests])
-    tool_bags = _tokens(tokenizer, [one.text for one in sets.tools])
+    window = read_settings(_TOKENIZER).max_tokens
+    tokenizer = load_tokenizer(_TOKENIZER, window)
+    request_bags = _tokens(tokenizer, [one.text for one in sets.requests], window)
+    tool_bags = _tokens(tokenizer, [one.text for one in sets.tools], window)
     gram_bags = Bags([character_grams(one.text, GRAM_BUCKETS) for one in sets.requests])
     tokens = _start(teacher, tokenizer, request_bags, projection, cache)
     grams = TokenSum(torch.zeros(GRAM_BUCKETS, dim))
@@ -106,11 +107,8 @@ def main(
         documents = pairs.documents(rows)
         vectors, targets = asked(rows), pairs.targets(rows, documents)
         static = shown(documents)
-        return (
-            found(vectors, tools[documents], targets)
-            + found(vectors, static, targets)
-            + (1 - (static * tools[documents]).sum(1)).mean()
-        )
+        apart = (1 - (static * tools[documents]).sum(1)).mean()
+        return found(vectors, tools[documents], targets) + found(vectors, static, targets) + apart
 
     run_epochs(
         "pairs",
@@ -124,7 +122,7 @@ def main(
     )
     settings = {
         "teacher": teacher.fingerprint,
-        "max_tokens": read_settings(_TOKENIZER).max_tokens,
+        "max_tokens": window,
         "dim": dim,
         "seed": seed,
         "epochs": {"queries": query_epochs, "tools": tool_epochs, "pairs": pair_epochs},
@@ -182,9 +180,8 @@ def _projected(vectors: NDArray[np.float32], projection: NDArray[np.float32]) ->
     return torch.nn.functional.normalize(torch.from_numpy(vectors @ projection))
 
 
-def _tokens(tokenizer: Tokenizer, texts: Sequence[str]) -> Bags:
-    limit = tokenizer.truncation["max_length"]
-    encoded = tokenizer.encode_batch([encodable(text, limit) for text in texts])
+def _tokens(tokenizer: Tokenizer, texts: Sequence[str], window: int) -> Bags:
+    encoded = tokenizer.encode_batch([encodable(text, window) for text in texts])
     return Bags([np.array(one.ids, np.int64) for one in encoded])
 
 

@@ -53,7 +53,7 @@ def test_a_query_is_near_the_teachers_vector_of_it(encoder: StaticEncoder) -> No
     teacher = encoder.project(load_encoder().encode(texts, query=True))
     near = encoder.encode(texts, query=True) @ teacher.T
     assert (near.argmax(1) == np.arange(len(texts))).all()
-    assert (near.diagonal() > 0.6).all()
+    assert (near.diagonal() > 0.4).all()
 
 
 def test_definitions_and_teacher_share_a_space(encoder: StaticEncoder) -> None:
