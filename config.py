@@ -16,6 +16,7 @@ from .errors import ConfigError
 from .gating.declaration import GateSetting
 from .gating.gate import Gate
 from .sections import (
+    BUILT_IN_TIERS,
     EncoderConfig,
     ModelSection,
     PartSection,
@@ -27,22 +28,6 @@ from .settings import joined
 
 CONFIG_BYTES = 1 << 22
 """Bytes of a configuration file, 4 MiB."""
-
-_BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
-    "lexical": {"retrievers": ("lexical",)},
-    "fast": {
-        "retrievers": ("lexical", "static"),
-        "fusion": {"method": "linear", "weights": {"lexical": 0.012}},
-        "fallback": "lexical",
-    },
-    "embed": {"retrievers": ("dense",), "fallback": "lexical"},
-    "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "lexical"},
-    "rerank": {
-        "retrievers": ("lexical", "dense"),
-        "reranker": "default",
-        "fallback": "hybrid",
-    },
-}
 
 
 class LexicalConfig(PartSection):
@@ -227,7 +212,7 @@ class SessionConfig(Section):
 
 
 def _built_in_tiers() -> dict[str, TierConfig]:
-    return {name: TierConfig(**tier) for name, tier in _BUILT_IN_TIERS.items()}
+    return {name: TierConfig(**tier) for name, tier in BUILT_IN_TIERS.items()}
 
 
 def _text_of_path(value: Any) -> Any:
@@ -287,20 +272,20 @@ class Config(Section):
     @classmethod
     def _complete_tiers(cls, tiers: Any) -> Any:
         if isinstance(tiers, list | tuple):
-            if unknown := [name for name in tiers if name not in list(_BUILT_IN_TIERS)]:
+            if unknown := [name for name in tiers if name not in list(BUILT_IN_TIERS)]:
                 raise ValueError(
                     f"no built-in tier {', '.join(map(str, unknown))}; "
-                    f"there are: {', '.join(_BUILT_IN_TIERS)}"
+                    f"there are: {', '.join(BUILT_IN_TIERS)}"
                 )
-            return {name: _BUILT_IN_TIERS[name] for name in tiers}
+            return {name: BUILT_IN_TIERS[name] for name in tiers}
         if isinstance(tiers, Mapping):
             changed = {
-                name: {**_BUILT_IN_TIERS.get(name, {}), **tier}
+                name: {**BUILT_IN_TIERS.get(name, {}), **tier}
                 if isinstance(tier, Mapping)
                 else tier
                 for name, tier in tiers.items()
             }
-            return {**_BUILT_IN_TIERS, **changed}
+            return {**BUILT_IN_TIERS, **changed}
         return tiers
 
     @model_validator(mode="before")
@@ -322,7 +307,7 @@ class Config(Section):
 
     def _check_fallbacks(self) -> None:
         # A list of tiers may leave out a built-in one that another falls back to.
-        known = dict.fromkeys([*self.tiers, *_BUILT_IN_TIERS])
+        known = dict.fromkeys([*self.tiers, *BUILT_IN_TIERS])
         for name in self.tiers:
             passed: list[str] = []
             step: str | None = name

@@ -19,6 +19,23 @@ from . import registry
 from .errors import ConfigError
 from .settings import explain, problem
 
+BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
+    "lexical": {"retrievers": ("lexical",)},
+    "fast": {
+        "retrievers": ("lexical", "static"),
+        "fusion": {"method": "linear", "weights": {"lexical": 0.012}},
+        "fallback": "lexical",
+    },
+    "embed": {"retrievers": ("dense",), "fallback": "lexical"},
+    "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "lexical"},
+    "rerank": {
+        "retrievers": ("lexical", "dense"),
+        "reranker": "default",
+        "fallback": "hybrid",
+    },
+}
+"""Settings of the built-in tiers, by name; see `TierConfig`."""
+
 
 class Section(BaseModel):
     """A table of settings. An unknown key is an error that lists the keys of the section.

@@ -213,7 +213,7 @@ class TestOfOnesOwn:
         assert set(answer.timings) == {"lexical", "rerank"}
 
     def test_a_pipeline_that_names_no_stage_here(self, engine: Engine) -> None:
-        with pytest.raises(ConfigError, match="there are: lexical, dense"):
+        with pytest.raises(ConfigError, match="there are: lexical, static, dense"):
             engine.search(QUERY, tier=Pipeline(("graph",)))
         with pytest.raises(ConfigError, match="there are: overlap"):
             engine.search(QUERY, tier=Pipeline(("lexical",), reranker="other"))
