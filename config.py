@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -215,6 +215,14 @@ def _built_in_tiers() -> dict[str, TierConfig]:
     return {name: TierConfig(**tier) for name, tier in BUILT_IN_TIERS.items()}
 
 
+def _chosen_tier(name: str, among: Sequence[str]) -> dict[str, Any]:
+    """A built-in tier that falls back past those that were not chosen."""
+    tier = dict(BUILT_IN_TIERS[name])
+    while (fallback := tier.get("fallback")) is not None and fallback not in among:
+        tier["fallback"] = BUILT_IN_TIERS[fallback].get("fallback")
+    return tier
+
+
 def _text_of_path(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
@@ -277,7 +285,7 @@ class Config(Section):
                     f"no built-in tier {', '.join(map(str, unknown))}; "
                     f"there are: {', '.join(BUILT_IN_TIERS)}"
                 )
-            return {name: BUILT_IN_TIERS[name] for name in tiers}
+            return {name: _chosen_tier(name, tiers) for name in tiers}
         if isinstance(tiers, Mapping):
             changed = {
                 name: {**BUILT_IN_TIERS.get(name, {}), **tier}

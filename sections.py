@@ -26,8 +26,8 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
         "fusion": {"method": "linear", "weights": {"lexical": 0.012}},
         "fallback": "lexical",
     },
-    "embed": {"retrievers": ("dense",), "fallback": "lexical"},
-    "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "lexical"},
+    "embed": {"retrievers": ("dense",), "fallback": "fast"},
+    "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "fast"},
     "rerank": {
         "retrievers": ("lexical", "dense"),
         "reranker": "default",

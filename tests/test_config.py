@@ -124,6 +124,19 @@ class TestTiers:
         with pytest.raises(ConfigError, match=r"tiers\.mine.*'nope'.*lexical, fast, embed"):
             Config.make(tiers={"mine": {"retrievers": ["dense"], "fallback": "nope"}})
 
+    @pytest.mark.parametrize(
+        ("names", "fallback"),
+        [
+            (["lexical", "embed"], "lexical"),
+            (["lexical", "fast", "embed"], "fast"),
+            (["embed"], None),
+        ],
+    )
+    def test_chosen_tiers_fall_back_past_those_left_out(
+        self, names: list[str], fallback: str | None
+    ) -> None:
+        assert Config.make(tiers=names).tiers["embed"].fallback == fallback
+
     def test_fallbacks_that_go_round_are_refused(self) -> None:
         with pytest.raises(ConfigError, match="go round"):
             Config.make(tiers={"embed": {"fallback": "rerank"}, "hybrid": {"fallback": "embed"}})
@@ -131,7 +144,7 @@ class TestTiers:
             Config.make(tiers={"mine": {"retrievers": ["dense"], "fallback": "mine"}})
 
     def test_built_in_fallbacks_left_out_by_a_list_are_no_error(self) -> None:
-        assert Config.make(tiers=["rerank"]).tiers["rerank"].fallback == "hybrid"
+        assert Config.make(tiers=["rerank"]).tiers["rerank"].fallback is None
 
 
 class TestRefused:

@@ -108,7 +108,8 @@ def main(
         vectors, targets = asked(rows), pairs.targets(rows, documents)
         static = shown(documents)
         apart = (1 - (static * tools[documents]).sum(1)).mean()
-        return found(vectors, tools[documents], targets) + found(vectors, static, targets) + apart
+        by_encoder = found(vectors, tools[documents], targets)
+        return by_encoder + found(vectors, static, targets) + apart
 
     run_epochs(
         "pairs",

@@ -91,12 +91,12 @@ class TestFallback:
         models.encoder.broken = ModelError("session lost")
         for tier in ("embed", "hybrid", "rerank"):
             answer = engine.search(QUERY, tier=tier)
-            assert (answer.tier_asked, answer.tier) == (tier, "lexical")
+            assert (answer.tier_asked, answer.tier) == (tier, "fast")
             assert "session lost" in str(answer.tier_reason)
-            assert answer.ids == engine.search(QUERY, tier="lexical").ids
+            assert answer.ids == engine.search(QUERY, tier="fast").ids
         answer = engine.search(QUERY, tier="rerank")
         assert "rerank -> hybrid" in str(answer.tier_reason)
-        assert "hybrid -> lexical" in str(answer.tier_reason)
+        assert "hybrid -> fast" in str(answer.tier_reason)
 
     def test_without_a_tier_to_fall_to_the_error_is_the_answer(
         self, make_engine: MakeEngine, models: Models
@@ -142,7 +142,7 @@ class TestBudget:
         engine = make_engine()
         engine.search(QUERY, tier="rerank")
         answer = engine.search(QUERY, tier="rerank", budget_ms=25)
-        assert answer.tier in {"hybrid", "lexical"}
+        assert answer.tier in {"hybrid", "fast", "lexical"}
         assert answer.tier_asked == "rerank"
         assert "rerank -> hybrid" in str(answer.tier_reason)
         assert answer.hits
