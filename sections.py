@@ -24,6 +24,7 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "fast": {
         "retrievers": ("lexical", "static"),
         "fusion": {"method": "linear", "weights": {"lexical": 0.012}},
+        "depth": 50,
         "fallback": "lexical",
     },
     "embed": {"retrievers": ("dense",), "fallback": "fast"},

@@ -107,9 +107,8 @@ def main(
         documents = pairs.documents(rows)
         vectors, targets = asked(rows), pairs.targets(rows, documents)
         static = shown(documents)
-        apart = (1 - (static * tools[documents]).sum(1)).mean()
-        by_encoder = found(vectors, tools[documents], targets)
-        return by_encoder + found(vectors, static, targets) + apart
+        loss = found(vectors, tools[documents], targets) + found(vectors, static, targets)
+        return loss + (1 - (static * tools[documents]).sum(1)).mean()
 
     run_epochs(
         "pairs",
