@@ -18,11 +18,13 @@ from .static_tables import Bags, TokenSum
 #: Of all similarities, as in the encoder's own training.
 TEMPERATURE = 0.05
 BATCH = 512
-_RATE = 3e-3
+#: Peak learning rate of distilling, and of the pairs after it.
+RATE = 3e-3
+PAIR_RATE = 1.5e-3
 #: Weight of the similarities within a batch beside the distance to the teacher's vector.
 _RELATIONS = 0.5
 #: Share of the labels in what a request is to find; the teacher's own answer has the rest.
-_LABELS = 0.3
+_LABELS = 0.45
 #: Requests of one neighbourhood in a batch, and tools that such a neighbourhood consists of.
 _NEIGHBOURHOOD = 32
 _NEIGHBOURS = 24
@@ -52,6 +54,7 @@ def run_epochs(
     steps: int,
     seed: int,
     out: Path,
+    rate: float = RATE,
 ) -> None:
     """Train for some epochs with Adam, whose rate falls linearly to zero.
 
@@ -66,10 +69,11 @@ def run_epochs(
         steps: of one epoch.
         seed: of the batches.
         out: folder of the run.
+        rate: peak learning rate.
     """
     # Dense gradients: measured, a quarter of the time of sparse ones, which have to be sorted.
     parameters = [parameter for one in modules for parameter in one.parameters()]
-    optimizer = torch.optim.Adam(parameters, lr=_RATE, fused=True)
+    optimizer = torch.optim.Adam(parameters, lr=rate, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 1e-3, epochs * steps)
     path, first = out / f"{name}.pt", 0
     if path.exists():

@@ -32,6 +32,7 @@ from .evaluate import LabelledSet, ranking_figures
 from .static_tables import GRAM_BUCKETS, Bags, TokenSum, write_tables
 from .static_training import (
     BATCH,
+    PAIR_RATE,
     Neighbourhoods,
     Pairs,
     QueryTables,
@@ -119,6 +120,7 @@ def main(
         steps=near.steps,
         seed=seed,
         out=work,
+        rate=PAIR_RATE,
     )
     settings = {
         "teacher": teacher.fingerprint,
