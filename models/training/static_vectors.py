@@ -108,8 +108,8 @@ def main(
         documents = pairs.documents(rows)
         vectors, targets = asked(rows), pairs.targets(rows, documents)
         static = shown(documents)
-        loss = found(vectors, tools[documents], targets) + found(vectors, static, targets)
-        return loss + (1 - (static * tools[documents]).sum(1)).mean()
+        apart: torch.Tensor = (1 - (static * tools[documents]).sum(1)).mean()
+        return apart + found(vectors, tools[documents], targets) + found(vectors, static, targets)
 
     run_epochs(
         "pairs",
