@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import ShortlistError
 from . import (
+    auth,
     calibrate,
     checkout,
     demo,
@@ -109,6 +110,7 @@ for command in (
     secret,
     import_,
     install,
+    auth,
     demo,
     learn,
     calibrate,

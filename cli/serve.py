@@ -18,6 +18,7 @@ from .console import note
 if TYPE_CHECKING:
     from anyio import CancelScope
 
+    from ..gateway.client_config import ClientConfig
     from ..gateway.fleet import Fleet
 
 
@@ -120,9 +121,15 @@ def serve(
             started=lambda at: note(f"http://{address}:{at}/mcp"),
         )
 
+    def follow(changed: ClientConfig) -> None:
+        """Take over changed profiles."""
+        now = read_gateway_settings(changed, settings)
+        again = ClientProfiles.of(now, profile, over_http=http is not None)
+        gateway.sessions.change(again.default, again.profiles)
+
     async def run() -> None:
         async with anyio.create_task_group() as group:
-            group.start_soon(reload_on_change, config, gateway.fleet)
+            group.start_soon(reload_on_change, config, gateway.fleet, follow)
             group.start_soon(
                 partial(_stopped_by_signal, group.cancel_scope, gateway.fleet, at_once=http is None)
             )

@@ -8,18 +8,18 @@ from typing import Any
 
 import anyio
 import mcp.types as types
-from mcp.server.context import ServerRequestContext
 
 from ..catalog import Tool
 from ..gating.verdict import Verdict
+from .addresses import with_public_links
 from .call_watch import CallWatch
+from .caller import Caller, Context, forwarded_meta
 from .fleet import Fleet
 from .meta_tools import CALLS, RESERVED, kind_of
+from .relay import relay
 from .sessions import ClientSession
 from .shown_tools import is_shown_as
 from .tool_meta import result_chars
-
-Context = ServerRequestContext[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class Asked:
     Args:
         name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
         arguments: of the tool.
-        meta: `_meta` of the request.
+        given: parameters of the request that carries it, for its `_meta` and the client's answers.
         through: the meta-tool that carries the call; None for a call by the tool's own name.
     """
 
     name: str
     arguments: Any
-    meta: Any = None
+    given: types.CallToolRequestParams
     through: str | None = None
 
 
 async def call_through(
     fleet: Fleet, context: Context, client: ClientSession, asked: Asked, watch: CallWatch
-) -> types.CallToolResult:
+) -> types.CallToolResult | types.InputRequiredResult:
     """A call through to the server that has the tool, if it is permitted and fits."""
     if asked.through is not None and asked.name in RESERVED:
         return error_result(f"{asked.name} is called by its own name, not through {asked.through}.")
@@ -65,7 +65,7 @@ async def call_through(
     tool, ok = verdict.tool, False
     try:
         result = await _passed(fleet, context, client, verdict, asked, watch)
-        ok = not result.is_error
+        ok = isinstance(result, types.CallToolResult) and not result.is_error
     finally:
         with anyio.CancelScope(shield=True):
             record = client.session.result
@@ -80,18 +80,30 @@ async def _passed(
     verdict: Verdict,
     asked: Asked,
     watch: CallWatch,
-) -> types.CallToolResult:
+) -> types.CallToolResult | types.InputRequiredResult:
     """The server's answer to a call that may go ahead, or the refusal of one that may not."""
     watch.checked(verdict)
     tool, profile = verdict.tool, client.profile
     if tool is None or not verdict.passed:
         return error_result(refused(verdict, asked.name))
 
-    async def progress(done: float, total: float | None, message: str | None) -> None:
-        await context.session.report_progress(done, total, message)
+    caller, arguments = Caller(context, client), verdict.arguments
+    meta = forwarded_meta(asked.given.meta, caller)
 
-    result = await fleet.call(tool, verdict.arguments, meta=asked.meta, progress=progress)
+    async def send(
+        answers: types.InputResponses | None, state: str | None
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        return await fleet.call(
+            tool, arguments, meta=meta, caller=caller, answers=answers, state=state
+        )
+
+    server = tool.server or ""
+    subject = f"{tool.id} {json.dumps(arguments, sort_keys=True)}"
+    result = await relay(fleet, caller, asked.given, server=server, subject=subject, send=send)
+    if isinstance(result, types.InputRequiredResult):
+        return result
     watch.answered(result)
+    result = result.model_copy(update={"content": with_public_links(server, result.content)})
     chars = result_chars(fleet.listed.meta(tool.id))
     return client.results.shown(result, tool.id, profile, tokens=profile.result_tokens, chars=chars)
 

@@ -1,4 +1,4 @@
-"""When a server's list of tools is read again."""
+"""When a server's lists are read again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from time import monotonic
 
 import anyio
+import mcp.types as types
 from mcp import Client, MCPError
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -18,6 +19,13 @@ _SETTLED, _MOST_SETTLED = 0.2, 30.0
 _LEAST_FRESH = 60.0
 #: Seconds before changes are asked for again after the stream of them ended, and at most.
 _RELISTEN, _MOST_RELISTEN = 5.0, 300.0
+
+#: Messages of a server that say that one of its lists has changed.
+LISTS_CHANGED = (
+    types.ToolListChangedNotification,
+    types.ResourceListChangedNotification,
+    types.PromptListChangedNotification,
+)
 
 
 class Rereading:
@@ -66,12 +74,18 @@ class Rereading:
 
     async def listen(self, client: Client) -> None:
         """Hear of changes from a server of the era in which a client has to ask for them."""
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not _tells_changes(client):
+        able = client.server_capabilities
+        tells = any(one and one.list_changed for one in (able.tools, able.prompts, able.resources))
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not tells:
             return
         wait = _RELISTEN
         while True:
             try:
-                async with client.listen(tools_list_changed=True) as changes:
+                async with client.listen(
+                    tools_list_changed=True,
+                    prompts_list_changed=True,
+                    resources_list_changed=True,
+                ) as changes:
                     async for _ in changes:
                         self.changed()
             except (MCPError, SubscriptionLost) as error:

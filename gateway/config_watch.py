@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 
 from ..errors import ConfigError
-from .client_config import read_client_config
+from .client_config import ClientConfig, read_client_config
 from .fleet import Fleet
 
 _LOG = logging.getLogger("shortlist.gateway")
 
 
-async def reload_on_change(path: Path, fleet: Fleet) -> None:
-    """Take over each change of the servers in a configuration file, until cancelled.
+async def reload_on_change(
+    path: Path, fleet: Fleet, changed: Callable[[ClientConfig], None] | None = None
+) -> None:
+    """Take over each change of a configuration file, until cancelled.
 
     A file that cannot be read changes nothing, and a server that cannot be used any more goes on
     as it was; both are logged.
@@ -23,6 +26,7 @@ async def reload_on_change(path: Path, fleet: Fleet) -> None:
     Args:
         path: the file.
         fleet: what runs its servers.
+        changed: takes what else the file says; may raise ConfigError.
     """
     from watchfiles import awatch
 
@@ -40,6 +44,11 @@ async def reload_on_change(path: Path, fleet: Fleet) -> None:
         except ConfigError as error:
             _LOG.warning("%s; the servers go on as they were", error)
             continue
+        if changed is not None:
+            try:
+                changed(found)
+            except ConfigError as error:
+                _LOG.warning("%s; profiles stay as they were", error)
         for problem in found.problems:
             _LOG.warning("%s: %s", path, problem)
         kept = [fleet.upstreams[name].spec for name in found.skipped if name in fleet.upstreams]

@@ -13,14 +13,17 @@ from anyio.abc import TaskGroup
 
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, PinsError
+from .caller import Caller
 from .described import START, start_tool, started_result
 from .first_use import FirstUse
+from .held_calls import HeldCalls
 from .listed_tools import ListedTools
 from .listing import Listing
 from .logs import ServerLog, log_opener
 from .manifests import Manifests
 from .orphans import RunningProcesses
 from .saved_index import SavedIndex
+from .server_requests import Front
 from .server_spec import ServerSpec
 from .transport import Transport, transport_over
 from .upstream import State, Upstream
@@ -44,13 +47,14 @@ class Fleet:
         timeouts: seconds a call of a tool may take without a sign of progress, by globs over ids;
             the first that matches counts, in place of the server's own limit.
         processes: the processes that run, for the next gateway to find if this one is killed.
-        callbacks: what is offered to the servers, as arguments of `mcp.Client`.
         pins: takes definitions that are seen for the first time; None to accept every change.
 
     Attributes:
         engine: over the tools of all servers.
         listed: what the servers list, beside the tools themselves.
         upstreams: name to server.
+        front: takes what servers say that belongs to no request.
+        held: requests that go on while their clients are asked.
         stopped: set when `run` has ended, and with it every server.
         on_state: called with a server whenever it started, stopped or failed.
         on_change: called with a server's name whenever its tools changed.
@@ -68,12 +72,10 @@ class Fleet:
         described: Mapping[str, str] | None = None,
         timeouts: Mapping[str, float] | None = None,
         processes: RunningProcesses | None = None,
-        callbacks: Mapping[str, Any] | None = None,
         pins: FirstUse | None = None,
     ) -> None:
         self._pins = pins
-        self._callbacks = dict(callbacks or {})
-        self._manifests = manifests or Manifests.default(self._callbacks)
+        self._manifests = manifests or Manifests.default()
         self._processes = processes or RunningProcesses.default()
         self._open_log = open_log or log_opener()
         self._transport = transport or transport_over(self._processes)
@@ -82,6 +84,8 @@ class Fleet:
         self._timeouts = dict(timeouts or {})
         self._updating = anyio.Lock()
         self._group: TaskGroup | None = None
+        self.front = Front()
+        self.held = HeldCalls()
         self.stopped = anyio.Event()
         self.on_state: Callable[[Upstream], None] | None = None
         self.on_change: Callable[[str], None] | None = None
@@ -139,6 +143,17 @@ class Fleet:
                 self._begin(self.upstreams[name])
 
     @property
+    def background(self) -> TaskGroup:
+        """Runs what goes on beside requests.
+
+        Raises:
+            RuntimeError: `run` does not run.
+        """
+        if self._group is None:
+            raise RuntimeError("Fleet.run must run for as long as requests are answered")
+        return self._group
+
+    @property
     def starting(self) -> tuple[str, ...]:
         """Names of the servers whose tools are not known yet and will be soon."""
         return tuple(
@@ -164,9 +179,24 @@ class Fleet:
         return found
 
     async def call(
-        self, tool: Tool, arguments: Mapping[str, Any], *, meta: Any = None, progress: Any = None
-    ) -> types.CallToolResult:
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        *,
+        meta: Any = None,
+        caller: Caller | None = None,
+        answers: types.InputResponses | None = None,
+        state: str | None = None,
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Call a tool at its server; one that says it only reads is called again if it was lost.
+
+        Args:
+            tool: of a server of the gateway.
+            arguments: of the call.
+            meta: of the call.
+            caller: whose call it is, for what the server says meanwhile; None for nobody's.
+            answers: to what the server asked in its last result.
+            state: that the server gave with it.
 
         Raises:
             UpstreamError: the server is gone, does not answer in time, or refuses.
@@ -185,7 +215,9 @@ class Fleet:
             name,
             dict(arguments),
             meta=meta,
-            progress=progress,
+            caller=caller,
+            answers=answers,
+            state=state,
             timeout_s=self._timeout(tool.id),
             again=(tool.annotations or {}).get("readOnlyHint") is True,
         )
@@ -204,7 +236,7 @@ class Fleet:
             transport=self._transport,
             idle_s=self._idle,
             on_state=self._state_changed,
-            callbacks=self._callbacks,
+            front=self.front,
         )
         # A copy, because other threads go through the servers meanwhile.
         self.upstreams = {**self.upstreams, name: upstream}

@@ -1,4 +1,4 @@
-"""What the servers list, read as tools of the catalog."""
+"""What the servers list: tools of the catalog, and what goes with them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..catalog import Tool
 from ..errors import ShortlistError
 from ..gating.votes import VOTING_TOOL
 from .listing import Listing
+from .offers import Offers
 from .server_spec import ServerSpec
 from .tool_meta import is_app_only
 
@@ -24,6 +25,7 @@ class ListedTools:
 
     Attributes:
         instructions: server to its own words on how to use it.
+        offers: server to what it offers besides tools.
         problems: server to what is wrong with single tools that it lists.
         app_only: ids of the tools that are for user interfaces alone.
         voters: names of the servers that vote on which of their tools fit.
@@ -31,6 +33,7 @@ class ListedTools:
 
     def __init__(self) -> None:
         self.instructions: dict[str, str] = {}
+        self.offers: dict[str, Offers] = {}
         self.problems: dict[str, list[str]] = {}
         self.app_only: frozenset[str] = frozenset()
         self.voters: frozenset[str] = frozenset()
@@ -49,6 +52,7 @@ class ListedTools:
         """
         server = spec.name
         self.instructions[server] = listing.instructions
+        self.offers[server] = listing.offers
         problems = list(listing.problems)
         made: dict[str, Tool] = {}
         metas: dict[str, dict[str, Any]] = {}
@@ -76,6 +80,7 @@ class ListedTools:
     def forget(self, server: str) -> None:
         """Drop what a server listed."""
         self.instructions.pop(server, None)
+        self.offers.pop(server, None)
         self.problems.pop(server, None)
         self.voters -= {server}
         self._names = {key: raw for key, raw in self._names.items() if key[0] != server}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import mcp.types as types
 from mcp import Client
 from pydantic import ValidationError
 
+from .offers import NOTHING, Offers, read_offers
 from .pages import Pages
 
 #: Pages of a list that are read, and tools of a server that are kept.
@@ -26,7 +27,8 @@ class Listing:
         version: what it says of itself, as `name version`.
         fresh_s: seconds for which the server says that the list stays as it is; 0 where it says
             nothing.
-        problems: what is wrong with the list, one line each.
+        problems: what is wrong with its lists, one line each.
+        offers: what it offers besides tools.
     """
 
     tools: tuple[types.Tool, ...]
@@ -34,15 +36,23 @@ class Listing:
     version: str = ""
     fresh_s: float = 0.0
     problems: tuple[str, ...] = ()
+    offers: Offers = NOTHING
 
 
 async def read_listing(client: Client, pages: Pages) -> Listing:
-    """Everything that a server lists, up to the limits on pages and tools.
+    """Everything that a server lists, up to the limits on pages and entries.
 
     Args:
         client: the connection.
         pages: of the connection; malformed tools on them are left out and become problems.
     """
+    tools = await _read_tools(client, pages)
+    problems: list[str] = []
+    offers = await read_offers(client, problems)
+    return replace(tools, problems=(*tools.problems, *problems), offers=offers)
+
+
+async def _read_tools(client: Client, pages: Pages) -> Listing:
     tools: list[types.Tool] = []
     problems: list[str] = []
     fresh: list[float] = []

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import mcp.types as types
 
 from .listing import Listing
+from .offers import Offers
 from .server_spec import ServerSpec
 
-_FORMAT = 2
+_FORMAT = 3
 _MOST_BYTES = 64_000_000
 
 
@@ -23,19 +23,16 @@ class Manifests:
 
     Args:
         folder: of the files; made when something is written.
-        offered: names of what the gateway offers to servers, such as elicitation; some servers
-            list more tools to a client that offers more.
     """
 
-    def __init__(self, folder: Path, offered: Iterable[str] = ()) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._offered = sorted(offered)
 
     @classmethod
-    def default(cls, offered: Iterable[str] = ()) -> Manifests:
+    def default(cls) -> Manifests:
         """In the user's cache folder."""
         cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        return cls(Path(cache) / "shortlist" / "manifests", offered)
+        return cls(Path(cache) / "shortlist" / "manifests")
 
     def read(self, spec: ServerSpec) -> Listing | None:
         """What a server listed last; None where that is not known or the file is damaged."""
@@ -52,6 +49,7 @@ class Manifests:
                 str(saved["instructions"]),
                 str(saved["version"]),
                 problems=tuple(map(str, saved["problems"])),
+                offers=Offers.from_saved(saved["offers"]),
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -73,6 +71,7 @@ class Manifests:
             "instructions": listing.instructions,
             "problems": listing.problems,
             "tools": tools,
+            "offers": listing.offers.saved(),
         }
         text = json.dumps(saved)
         if len(text) > _MOST_BYTES:
@@ -86,5 +85,5 @@ class Manifests:
     def _path(self, spec: ServerSpec) -> Path:
         """The file of a server; another command, address or environment is another server."""
         where = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
-        parts = (spec.name, *where, self._offered)
+        parts = (spec.name, *where)
         return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"

@@ -69,9 +69,13 @@ class Asker:
 
 @dataclass(slots=True)
 class Request:
-    """A call of a tool that is being answered."""
+    """A call of a tool that is being answered.
 
-    answer: types.CallToolResult = field(
+    Args:
+        answer: None where the client is asked first; the request with its answers is recorded.
+    """
+
+    answer: types.CallToolResult | None = field(
         default_factory=lambda: types.CallToolResult(content=[], is_error=True)
     )
 
@@ -157,7 +161,7 @@ class Observer:
             yield request
         finally:
             watch.end()
-            if self._recorder is not None:
+            if self._recorder is not None and request.answer is not None:
                 ms = (perf_counter() - start) * 1e3
                 if watch.verdict is not None:
                     self._called(self._recorder, asker, watch, watch.verdict)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
 from types import TracebackType
 from typing import Self
 
@@ -26,10 +29,12 @@ class Patience:
         self._seconds = seconds
         self._scope = anyio.CancelScope()
         self._most = 0.0
+        self._pauses, self._paused_at = 0, 0.0
 
     def extend(self) -> None:
         """Start anew."""
-        self._scope.deadline = min(anyio.current_time() + self._seconds, self._most)
+        if not self._pauses:
+            self._scope.deadline = min(anyio.current_time() + self._seconds, self._most)
 
     def with_progress(self, told: ProgressFnT | None) -> ProgressFnT:
         """A callback for progress that extends the limit.
@@ -44,6 +49,21 @@ class Patience:
                 await told(progress, total, message)
 
         return heard
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """No time passes in the block: the server waits for an answer of its client."""
+        if not self._pauses:
+            self._paused_at = anyio.current_time()
+            self._scope.deadline = inf
+        self._pauses += 1
+        try:
+            yield
+        finally:
+            self._pauses -= 1
+            if not self._pauses:
+                self._most += anyio.current_time() - self._paused_at
+                self.extend()
 
     def __enter__(self) -> Self:
         self._most = anyio.current_time() + _MOST * self._seconds

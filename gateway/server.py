@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 import mcp.types as types
+from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
@@ -17,13 +18,19 @@ from ..errors import ShortlistError
 from ..session import Session
 from . import answers
 from .call_watch import CallWatch
-from .calls import Asked, Context, call_through, error_result
+from .caller import Caller, Context
+from .calls import Asked, call_through, error_result
+from .completions import Completions
 from .fleet import Fleet
+from .log_levels import LogLevels
 from .meta_tools import CALL, CALLS, DETAILS, READ, RESERVED, SEARCH, SERVERS, meta_tools
 from .observer import Asker, Observer
 from .profile import Profile, ProfileViews
+from .prompts import Prompts
+from .resources import Resources
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
+from .subscriptions import Subscriptions
 from .upstream import State as UpstreamState
 from .upstream import Upstream, UpstreamError
 from .voting import collect_votes
@@ -59,6 +66,14 @@ class Gateway:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
+        self.resources = Resources(fleet, self._client, self.server)
+        self.prompts = Prompts(fleet, self._client, self.server)
+        self.completions = Completions(
+            fleet, self._client, self.resources, self.prompts, self.server
+        )
+        self.subscriptions = Subscriptions(fleet, self._client, self.resources, self.server)
+        self.sessions.on_end = self.subscriptions.drop
+        self.log_levels = LogLevels(fleet, self._client, self.sessions, self.server)
 
     async def serve_stdio(self) -> None:
         """Serve one client on stdin and stdout until it goes."""
@@ -73,12 +88,21 @@ class Gateway:
         settings = views.config.session.changed({"must_offer": False})
         return Session(views, settings)
 
+    def _client(self, context: Context) -> ClientSession:
+        """The session of a request."""
+        client = self.sessions.of(context.request)
+        if context.request is None:
+            # On stdin and stdout there is one client, which is asked whatever belongs to no call.
+            caller = Caller(context, client)
+            self.fleet.front.only_client = None if caller.is_modern else caller
+        return client
+
     async def _list_tools(
         self,
         context: Context,
         params: types.PaginatedRequestParams | None,  # noqa: ARG002
     ) -> types.ListToolsResult:
-        client = self.sessions.of(context.request)
+        client = self._client(context)
         await self.fleet.follow_pins()
         tools = await anyio.to_thread.run_sync(shown_tools, self.fleet, client)
         asker = Asker.of(context.request, client.session.id)
@@ -87,12 +111,13 @@ class Gateway:
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        client, watch = self.sessions.of(context.request), CallWatch()
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        client, watch = self._client(context), CallWatch()
         asker = Asker.of(context.request, client.session.id)
         with self.observer.request(asker, params, watch) as request:
-            request.answer = await self._safely(context, client, params, watch)
-        return request.answer
+            answer = await self._safely(context, client, params, watch)
+            request.answer = answer if isinstance(answer, types.CallToolResult) else None
+        return answer
 
     async def _safely(
         self,
@@ -100,14 +125,18 @@ class Gateway:
         client: ClientSession,
         params: types.CallToolRequestParams,
         watch: CallWatch,
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer; what goes wrong becomes an answer, too."""
         arguments = dict(params.arguments or {})
         try:
             await self.fleet.follow_pins()
-            return await self._answered(context, client, params.name, arguments, params.meta, watch)
+            return await self._answered(context, client, params, arguments, watch)
         except (ShortlistError, UpstreamError) as error:
             watch.failed()
+            cause = error.__cause__
+            if isinstance(cause, MCPError) and cause.code == types.URL_ELICITATION_REQUIRED:
+                # The client opens the addresses in the error, then calls again.
+                raise MCPError(cause.code, str(error), cause.data) from error
             return error_result(str(error))
         except Exception:  # noqa: BLE001
             # The text of an exception of ours must not reach a client.
@@ -119,26 +148,26 @@ class Gateway:
         self,
         context: Context,
         client: ClientSession,
-        name: str,
+        params: types.CallToolRequestParams,
         arguments: dict[str, Any],
-        meta: Any,
         watch: CallWatch,
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        name = params.name
         if name not in RESERVED:
-            asked = Asked(name, arguments, meta)
+            asked = Asked(name, arguments, params)
             return await call_through(self.fleet, context, client, asked, watch)
         if problems := argument_problems(_SCHEMAS[name], arguments):
             return error_result("The arguments do not fit: " + "; ".join(map(str, problems)))
         calls = tuple(CALLS.values()) if client.profile.split else (CALL,)
         if name in calls:
-            asked = Asked(arguments["name"], arguments.get("arguments"), meta, through=name)
+            asked = Asked(arguments["name"], arguments.get("arguments"), params, through=name)
             return await call_through(self.fleet, context, client, asked, watch)
         if name == READ:
             first, last = (*arguments.get("range", ()), None, None)[:2]
             text = client.results.read(arguments["id"], first, last, readable=client.may_read)
             return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
         if name == SEARCH:
-            return await self._found(context, client, arguments)
+            return await self._found(context, client, params, arguments)
         if name == DETAILS:
             return await anyio.to_thread.run_sync(answers.details, client, arguments)
         if name == SERVERS:
@@ -146,17 +175,25 @@ class Gateway:
         return error_result(f"There is no tool {name!r} here; use one of: {', '.join(calls)}.")
 
     async def _found(
-        self, context: Context, client: ClientSession, arguments: dict[str, Any]
-    ) -> types.CallToolResult:
+        self,
+        context: Context,
+        client: ClientSession,
+        params: types.CallToolRequestParams,
+        arguments: dict[str, Any],
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer of a search; behind it the result of a claimed tool, where one is called."""
         query, catalog = arguments["query"], self.fleet.engine.catalog
-        said = await collect_votes(self.fleet, client.profile, query, catalog)
+        caller = Caller(context, client)
+        said = await collect_votes(self.fleet, client.profile, query, catalog, caller)
         client.votes = said.votes
         found = await anyio.to_thread.run_sync(answers.search, self.fleet, client, arguments)
         if (claimed := said.claimed(client.view())) is None:
             return found
         tool, given = claimed
-        result = await call_through(self.fleet, context, client, Asked(tool.id, given), CallWatch())
+        asked = Asked(tool.id, given, params)
+        result = await call_through(self.fleet, context, client, asked, CallWatch())
+        if isinstance(result, types.InputRequiredResult):
+            return result
         note = types.TextContent(type="text", text=f"Its server had {tool.id} called at once:")
         return types.CallToolResult(
             content=[*found.content, note, *result.content],

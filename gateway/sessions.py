@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import mcp.types as types
+from mcp.server.session import ServerSession
 
 from ..gating import Votes
 from ..session import Session
@@ -48,6 +49,10 @@ class ClientSession:
     shown: Shown | None = None
     #: Of servers, on the last search; they hold until the next one.
     votes: Votes = field(default_factory=Votes)
+    #: Level from which on the client asked for log messages, and where to send those that no
+    #: request of it caused.
+    log_level: types.LoggingLevel | None = None
+    log_listener: ServerSession | None = None
 
     @property
     def profile(self) -> Profile:
@@ -96,6 +101,9 @@ class ClientSessions:
         begin: makes a session under the views of a profile.
         default: profile of a request without a token.
         profiles: name to profile; the name is that of the request's bearer token.
+
+    Attributes:
+        on_end: called with each session that is forgotten.
     """
 
     def __init__(
@@ -111,6 +119,7 @@ class ClientSessions:
         self._held: OrderedDict[tuple[str | None, str], ClientSession] = OrderedDict()
         self._store = ResultStore()
         self._shared: dict[str | None, Results] = {}
+        self.on_end: Callable[[ClientSession], None] | None = None
         self.change(default, profiles or {})
 
     def change(self, default: Profile, profiles: Mapping[str, Profile]) -> None:
@@ -150,8 +159,12 @@ class ClientSessions:
             held = self._held[name, number] = self._begun(name, Results(self._store))
         self._held.move_to_end((name, number))
         if len(self._held) > KEPT:
-            self._held.popitem(last=False)[1].results.clear()
+            self._forget(self._held.popitem(last=False)[1])
         return held
+
+    def all(self) -> list[ClientSession]:
+        """The sessions that are kept."""
+        return list(self._held.values())
 
     def __len__(self) -> int:
         """How many sessions are kept."""
@@ -170,7 +183,12 @@ class ClientSessions:
             number: value of the header `mcp-session-id`.
         """
         if (held := self._held.pop((name, number), None)) is not None:
-            held.results.clear()
+            self._forget(held)
+
+    def _forget(self, held: ClientSession) -> None:
+        held.results.clear()
+        if self.on_end is not None:
+            self.on_end(held)
 
     def _begun(self, name: str | None, results: Results) -> ClientSession:
         views = self._views[name]

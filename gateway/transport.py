@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..errors import ConfigError, MissingExtraError
+from .login_needed import ConsentNeeded
 from .logs import ServerLog
 from .orphans import RunningProcesses
 from .server_spec import ServerSpec
@@ -15,15 +19,20 @@ if TYPE_CHECKING:
     import httpx2
     from mcp.client._transport import TransportStreams
 
+_LOG = logging.getLogger("shortlist.gateway")
 Noise = Callable[[str], None]
 Transport = Callable[[ServerSpec, ServerLog, Noise], AbstractAsyncContextManager[Any]]
 
 
-def transport_over(processes: RunningProcesses) -> Transport:
+Login = Callable[[ServerSpec], "httpx2.Auth | None"]
+
+
+def transport_over(processes: RunningProcesses, *, auth: Login | None = None) -> Transport:
     """Opens the transport that a server's configuration asks for.
 
     Args:
         processes: where the processes of servers are noted while they run.
+        auth: what adds credentials to the requests to a server; the login in the keyring, if any.
     """
 
     def opened(
@@ -31,51 +40,92 @@ def transport_over(processes: RunningProcesses) -> Transport:
     ) -> AbstractAsyncContextManager[TransportStreams]:
         if spec.transport == "stdio":
             return stdio_transport(spec, log, noise, processes)
-        return _over_sse(spec) if spec.transport == "sse" else _over_http(spec)
+        own = any(name.lower() == "authorization" for name in spec.headers)
+        login = None if own else (auth or _kept_login)(spec)
+        return _over_sse(spec, login) if spec.transport == "sse" else _over_http(spec, login)
 
     return opened
 
 
+def _kept_login(spec: ServerSpec) -> httpx2.Auth | None:
+    from .oauth import login_of
+
+    try:
+        return login_of(spec)
+    except (ConfigError, MissingExtraError) as error:
+        # A machine without a keyring has no logins.
+        _LOG.info("server %r: no login is used: %s", spec.name, error)
+        return None
+
+
 @asynccontextmanager
-async def _over_sse(spec: ServerSpec) -> AsyncIterator[TransportStreams]:
+async def _over_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
     from mcp.client.sse import sse_client
 
     # The stream is silent between calls, so that only a start and a post can be late.
-    async with sse_client(
-        spec.url or "",
-        headers=spec.plain_headers(),
-        timeout=spec.start_timeout_s,
-        sse_read_timeout=float("inf"),
-        httpx_client_factory=_http_client,
-    ) as streams:
-        yield streams
+    with _login_needed(spec) as refused:
+        async with sse_client(
+            spec.url or "",
+            headers=spec.plain_headers(),
+            timeout=spec.start_timeout_s,
+            sse_read_timeout=float("inf"),
+            auth=auth,
+            httpx_client_factory=partial(_http_client, refused=refused),
+        ) as streams:
+            yield streams
 
 
 @asynccontextmanager
-async def _over_http(spec: ServerSpec) -> AsyncIterator[TransportStreams]:
+async def _over_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     # An answer may take as long as the call, whose own limit counts.
     timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
-    async with (
-        _http_client(headers=spec.plain_headers(), timeout=timeout) as client,
-        streamable_http_client(
-            spec.url or "", http_client=client, max_sse_event_size=MOST_BYTES
-        ) as streams,
-    ):
-        yield streams
+    with _login_needed(spec) as refused:
+        async with (
+            _http_client(spec.plain_headers(), timeout, auth, refused=refused) as client,
+            streamable_http_client(
+                spec.url or "", http_client=client, max_sse_event_size=MOST_BYTES
+            ) as streams,
+        ):
+            yield streams
+
+
+@contextmanager
+def _login_needed(spec: ServerSpec) -> Iterator[Callable[[], None]]:
+    """Turns a failure after a 401 into `ConsentNeeded`: the SDK's own error does not tell.
+
+    Yields:
+        What notes a 401.
+    """
+    seen = False
+
+    def refused() -> None:
+        nonlocal seen
+        seen = True
+
+    try:
+        yield refused
+    except Exception as error:
+        if seen:
+            raise ConsentNeeded(spec.name) from error
+        raise
 
 
 def _http_client(
     headers: dict[str, str] | None = None,
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
+    *,
+    refused: Callable[[], None],
 ) -> httpx2.AsyncClient:
-    """A client that refuses an answer of more than `MOST_BYTES`."""
+    """A client that refuses an answer of more than `MOST_BYTES`, and notes a 401."""
     import httpx2
 
     async def bounded(response: httpx2.Response) -> None:
+        if response.status_code == httpx2.codes.UNAUTHORIZED:
+            refused()
         if response.headers.get("content-type", "").startswith("application/json"):
             response.stream = _Bounded(response.stream)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from time import monotonic
 from typing import Any, TypeVar
@@ -12,14 +12,18 @@ from typing import Any, TypeVar
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from .changes import Rereading
+from .caller import Caller
+from .changes import LISTS_CHANGED, Rereading
+from .connection_errors import in_one_line, is_end
 from .listing import Listing, read_listing
+from .login_needed import ConsentNeeded, wants_login
 from .logs import ServerLog
 from .pages import Pages
 from .patience import Patience
 from .redaction import redacted
+from .server_requests import Front, ServerRequests
 from .server_spec import ServerSpec
 from .transport import Transport
 
@@ -30,6 +34,10 @@ _BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
 _TRIPPED = 3
 #: Lines on stdout that are no messages, of which the last are kept.
 _NOISE = 20
+
+_CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
 
 Answer = TypeVar("Answer")
 
@@ -51,6 +59,8 @@ class State(StrEnum):
     """Its tools are known from an earlier start; it is not running."""
     STARTED = "started"
     FAILED = "failed"
+    AWAITING_CONSENT = "awaiting consent"
+    """It wants a person to log in: `shortlist auth login`."""
 
 
 class Upstream:
@@ -63,11 +73,12 @@ class Upstream:
         transport: opens the connection.
         idle_s: seconds without a call after which it is stopped; None for never.
         on_state: called with the server whenever it started, stopped or failed.
-        callbacks: what is offered to the server, as arguments of `mcp.Client`.
+        front: takes what the server says that belongs to no request.
 
     Attributes:
         noise: the last lines it wrote to stdout that are no messages.
         noises: how many there were.
+        requests: what it says and asks while it works on requests.
     """
 
     def __init__(
@@ -79,7 +90,7 @@ class Upstream:
         transport: Transport,
         idle_s: float | None = None,
         on_state: Callable[[Upstream], None] | None = None,
-        callbacks: Mapping[str, Any] | None = None,
+        front: Front | None = None,
     ) -> None:
         self.spec = spec
         self.state = State.CONFIGURED
@@ -87,12 +98,12 @@ class Upstream:
         self.started_ms: float | None = None
         self.noise: deque[str] = deque(maxlen=_NOISE)
         self.noises = 0
+        self.requests = ServerRequests(spec.name, front or Front())
         self._open_log = open_log
         self._changed = changed
         self._transport = transport
         self._idle = idle_s
         self._on_state = on_state
-        self._callbacks = dict(callbacks or {})
         self._client: Client | None = None
         self._wanted = anyio.Event()
         self._changed_state = anyio.Condition()
@@ -165,32 +176,37 @@ class Upstream:
         arguments: dict[str, Any],
         *,
         meta: Any = None,
-        progress: Any = None,
+        caller: Caller | None = None,
+        answers: types.InputResponses | None = None,
+        state: str | None = None,
         timeout_s: float | None = None,
         again: bool = False,
-    ) -> types.CallToolResult:
+    ) -> types.CallToolResult | types.InputRequiredResult:
         """Call a tool.
 
         Args:
             tool: its name at the server.
             arguments: of the call.
             meta: the client's `_meta`.
-            progress: called with what the server reports of its progress.
+            caller: whose call it is, for what the server says meanwhile; None for nobody's.
+            answers: to what the server asked in its last result.
+            state: that the server gave with it.
             timeout_s: seconds without a sign of progress; the server's own limit when absent.
             again: whether the call may be repeated once where the connection was lost.
 
         Raises:
             UpstreamError: the server is gone, does not answer in time, or refuses.
         """
-        params = types.CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
+        params = types.CallToolRequestParams(
+            name=tool,
+            arguments=arguments,
+            input_responses=answers,
+            request_state=state,
+            _meta=meta,
+        )
+        # Not `Client.call_tool`, which raises where a server breaks its own output schema.
         request = types.CallToolRequest(params=params)
-
-        async def send(client: Client, patience: Patience) -> types.CallToolResult:
-            # Not `Client.call_tool`, which raises where a server breaks its own output schema.
-            return await client.session.send_request(
-                request, types.CallToolResult, progress_callback=patience.with_progress(progress)
-            )
-
+        send = self.requests.sending(request, _CALLED, caller, key=tool)
         try:
             return await self.request(send, timeout_s)
         except LostError:
@@ -202,19 +218,22 @@ class Upstream:
         self,
         send: Callable[[Client, Patience], Awaitable[Answer]],
         timeout_s: float | None = None,
+        *,
+        lasting: bool = False,
     ) -> Answer:
         """Send one request over the connection, under the limits of calls.
 
         Args:
             send: gets the connection and the limit of time.
             timeout_s: seconds without a sign of progress; the server's own limit when absent.
+            lasting: whether it goes on for as long as the server runs, and others beside it.
 
         Raises:
             LostError: the connection ended before the answer came.
             UpstreamError: the server does not start or answer in time, refuses, or answers with
                 what is no MCP.
         """
-        if self._is_tripped:
+        if self._is_tripped and not lasting:
             # After several failures one request at a time finds out whether the server is back.
             async with self._probing:
                 if self._is_tripped:
@@ -237,7 +256,7 @@ class Upstream:
         except ValidationError as error:
             raise UpstreamError(f"server {name!r} answered with what is no MCP result") from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            if self._is_lost or self._client is not client or _is_end(error):
+            if self._is_lost or self._client is not client or is_end(error):
                 self._lost()
                 why = f"server {name!r} ended during the call; it starts again with the next one"
                 raise LostError(why) from error
@@ -250,6 +269,11 @@ class Upstream:
             self._used = monotonic()
             if self._removed and not self._calls:
                 self._quiet.set()
+
+    async def lower_log_level(self, level: types.LoggingLevel) -> None:
+        """Have the server, if it runs, send log messages from a level on."""
+        if self._client is not None and self._is_connected:
+            await self.requests.lower_level(self._client, level)
 
     @property
     def _is_connected(self) -> bool:
@@ -279,7 +303,9 @@ class Upstream:
         self._failures += 1
         wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
         self._retry_at = monotonic() + wait
-        self.state, self.problem = State.FAILED, redacted(_told(error), self.spec)
+        self.state, self.problem = State.FAILED, redacted(in_one_line(error), self.spec)
+        if wants_login(error):
+            self.state, self.problem = State.AWAITING_CONSENT, str(ConsentNeeded(self.spec.name))
         _LOG.warning("server %r: %s", self.spec.name, self.problem)
 
     async def _tell(self) -> None:
@@ -298,7 +324,9 @@ class Upstream:
         ):
             transport = pages.over(self._transport(self.spec, log, self._noted))
             async with (
-                Client(transport, message_handler=self._heard, **self._callbacks) as client,
+                Client(
+                    transport, message_handler=self._heard, **self.requests.callbacks()
+                ) as client,
                 anyio.create_task_group() as group,
             ):
                 listing = await self._publish(client, pages)
@@ -341,7 +369,7 @@ class Upstream:
         try:
             listing = await self._publish(client, pages)
         except (MCPError, TimeoutError, ValidationError) as error:
-            self.problem = f"its list changed and cannot be read: {_told(error)}"
+            self.problem = f"its list changed and cannot be read: {in_one_line(error)}"
             return last
         self.problem = None
         return listing
@@ -353,8 +381,10 @@ class Upstream:
         return listing
 
     async def _heard(self, message: object) -> None:
-        if isinstance(message, types.ToolListChangedNotification):
+        if isinstance(message, LISTS_CHANGED):
             self._rereading.changed()
+        elif isinstance(message, types.ResourceUpdatedNotification):
+            await self.requests.resource_updated(message.params.uri)
 
     def _lost(self) -> None:
         self._is_lost = True
@@ -363,21 +393,3 @@ class Upstream:
     def _noted(self, line: str) -> None:
         self.noise.append(line)
         self.noises += 1
-
-
-def _is_end(error: Exception) -> bool:
-    """Whether an error says that the connection or the server's session has ended."""
-    if not isinstance(error, MCPError):
-        return True
-    said = str(error).lower()
-    return said in ("connection closed", "session terminated") or said.startswith("sse stream")
-
-
-def _told(error: BaseException) -> str:
-    """What went wrong, in one line."""
-    if isinstance(error, BaseExceptionGroup):
-        return _told(error.exceptions[0])
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    text = str(error).strip().splitlines()
-    return (text[0] if text else type(error).__name__)[:300]

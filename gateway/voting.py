@@ -14,6 +14,7 @@ from ..catalog import Catalog, Tool
 from ..gating import Votes
 from ..gating.votes import VOTING_TOOL, Ballot, Vote, Voters
 from ..view import View
+from .caller import Caller
 from .fleet import Fleet
 from .meta_tools import Kind, kind_of
 from .profile import Profile, matches
@@ -50,7 +51,9 @@ class Said:
         return None
 
 
-async def collect_votes(fleet: Fleet, profile: Profile, query: str, catalog: Catalog) -> Said:
+async def collect_votes(
+    fleet: Fleet, profile: Profile, query: str, catalog: Catalog, caller: Caller
+) -> Said:
     """What the servers say of their own tools for a request.
 
     Only servers that run, offer the tool and are allowed to by the profile are asked, all at once,
@@ -61,6 +64,7 @@ async def collect_votes(fleet: Fleet, profile: Profile, query: str, catalog: Cat
         profile: says who may vote and whose claims count.
         query: the request; each of these servers reads it.
         catalog: the version that answers.
+        caller: whose search it is, for what the servers say meanwhile.
     """
     asked = [
         name
@@ -74,7 +78,7 @@ async def collect_votes(fleet: Fleet, profile: Profile, query: str, catalog: Cat
         return Said()
     arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
     voters = Voters(
-        {name: partial(_votes, fleet, arguments) for name in asked},
+        {name: partial(_votes, fleet, arguments, caller) for name in asked},
         trusted=[name for name in asked if matches(name, profile.trusted)],
     )
     votes = await voters.collect(query, catalog)
@@ -83,11 +87,14 @@ async def collect_votes(fleet: Fleet, profile: Profile, query: str, catalog: Cat
 
 
 async def _votes(
-    fleet: Fleet, arguments: dict[tuple[str, str], Mapping[str, Any]], ballot: Ballot
+    fleet: Fleet,
+    arguments: dict[tuple[str, str], Mapping[str, Any]],
+    caller: Caller,
+    ballot: Ballot,
 ) -> Iterable[Vote]:
     given = {"query": ballot.query, "tools": list(ballot.tools)}
-    result = await fleet.upstreams[ballot.server].call(VOTING_TOOL, given)
-    if result.is_error:
+    result = await fleet.upstreams[ballot.server].call(VOTING_TOOL, given, caller=caller)
+    if not isinstance(result, types.CallToolResult) or result.is_error:
         raise UpstreamError(f"server {ballot.server!r}: its vote failed")
     said = _said(result)
     rows = said.get("votes") if isinstance(said, dict) else None

@@ -5,7 +5,8 @@ Each is drawn from the record that `PLOTS` names for it:
 - `peers`: `result["rows"]`, one object a method and set: `method`, `set`, `hit@1`, `p50_ms`;
 - `xlam`: `result["pools"]`, as `shortlist eval xlam` records it;
 - `bench`: `result["latencies"]`, one object a tier and load, as `shortlist lab bench` records it;
-- `tool-attention`: `result["arms"]` and `result["sizes"]`, as its own bench records them.
+- `tool-attention`: `result["arms"]` and `result["sizes"]`, as its own bench records them;
+- `gateway`: `result["definitions"]`, tokens that a client reads in each turn.
 
 Rows without both of their numbers (a method that did not run, a time not measured) are passed over.
 """
@@ -167,6 +168,22 @@ def offered_by_size(result: Mapping[str, Any]) -> Figure:
     return figure
 
 
+def tokens_per_turn(result: Mapping[str, Any]) -> Figure:
+    """Tokens of definitions in each turn, with all servers connected and with the gateway."""
+    found = result["definitions"]
+    figure, (axes,) = _panels(["tokens"])
+    figure.set_size_inches(_PANEL[0] * 1.4, _PANEL[1] * 0.55)
+    directly = f"{found['servers']} MCP servers,\n{found['tools']} tools"
+    names = [directly, "the same behind\nshortlist"]
+    tokens = [found["tokens_behind"], found["tokens_shown"]]
+    bars = axes.barh(names, tokens, color=["#b9822f", "#4a7ab0"])
+    axes.bar_label(bars, [f"{one:,}" for one in tokens], padding=4)
+    axes.invert_yaxis()
+    axes.margins(x=0.15)
+    axes.set(xlabel="tokens of tool definitions in every turn")
+    return figure
+
+
 def _panels(names: Sequence[object]) -> tuple[Figure, list[Axes]]:
     from matplotlib.figure import Figure
 
@@ -192,5 +209,6 @@ PLOTS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], Figure]]] = {
     "time-by-size": ("bench", time_by_size),
     "offered-by-tokens": ("tool-attention", offered_by_tokens),
     "offered-by-size": ("tool-attention", offered_by_size),
+    "tokens-per-turn": ("gateway", tokens_per_turn),
 }
 """Plot -> the record it is drawn from, and how."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import shortlist
 from shortlist import Tool
+from shortlist.evals.lab.record import read_record
 
 _README = Path(shortlist.__file__).parent / "README.md"
 _STATUS = {"type": "object", "properties": {"status": {"type": "string"}}}
@@ -38,3 +39,14 @@ def test_the_readme_is_short() -> None:
     text = _README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 150
     assert len(text.split()) <= 1_200
+
+
+def test_the_figures_of_the_gateway_are_those_measured() -> None:
+    result = read_record("gateway").result
+    text, found = _README.read_text(encoding="utf-8"), result["definitions"]
+    added = [one["added_p50_ms"] for one in result["call"].values()]
+    assert f"on {found['servers']} servers" in text
+    assert f"{found['tools']} tools cost {found['tokens_behind']:,} tokens" in text
+    assert f"the five tools {found['tokens_shown']}." in text
+    slower = f"{round(max(added))} ms longer, a search {round(result['search']['added_p50_ms'])} ms"
+    assert slower in " ".join(text.split())

@@ -7,11 +7,10 @@ import time
 
 import anyio
 import pytest
-from mcp import Client, MCPError
+from mcp import Client
 
 from shortlist.errors import CatalogError
 from shortlist.gateway.config_watch import reload_on_change
-from shortlist.gateway.manifests import Manifests
 from shortlist.gateway.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.tests.gateway.fleets import call, fleet_of, noted, rough, running, text_of, until
@@ -32,21 +31,15 @@ async def test_servers_start_in_parallel(tmp_path):
         assert {one.state for one in fleet.upstreams.values()} == {"failed"}
 
 
-async def test_a_manifest_is_of_one_command_and_of_what_is_offered_to_the_server(tmp_path):
-    async def elicited(context, params):
-        raise MCPError(code=-1, message="nobody is here")
-
+async def test_a_manifest_is_of_one_command(tmp_path):
     one = rough(tmp_path, "one")
     async with running(tmp_path, one):
         pass
-    offering = {"elicitation_callback": elicited}
-    offered = Manifests(tmp_path / "manifests", offering)
-    for spec, settings, known in (
-        (one, {}, True),
-        (one.model_copy(update={"args": (*one.args, "more")}), {}, False),
-        (one, {"callbacks": offering, "manifests": offered}, False),
+    for spec, known in (
+        (one, True),
+        (one.model_copy(update={"args": (*one.args, "more")}), False),
     ):
-        fleet = fleet_of(tmp_path, spec, **settings)
+        fleet = fleet_of(tmp_path, spec)
         assert (len(fleet.engine.catalog) > 0) is known
         assert (fleet.starting == ()) is known
 

@@ -51,6 +51,22 @@ async def test_a_client_starts_it_and_calls_through(tmp_path):
 
 
 @pytest.mark.anyio
+async def test_a_profile_that_changes_in_the_file_counts_for_a_running_client(tmp_path):
+    entry = {"command": sys.executable, "args": [SERVER, "sums"]}
+    own = {"engine": {"tiers": ["lexical"]}, "profiles": {"default": {"tools": ["*"]}}}
+    command, environment = serving(tmp_path, own=own, sums=entry)
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment)
+    given = {"name": "sums/add_numbers", "arguments": {"first": 20, "second": 22}}
+    async with Client(stdio_client(parameters)) as client:
+        with anyio.fail_after(60):
+            while (await client.call_tool("call_tool", given)).is_error:
+                await anyio.sleep(0.1)
+            serving(tmp_path, own=own | {"profiles": {"default": {"tools": ["a/b"]}}}, sums=entry)
+            while not (await client.call_tool("call_tool", given)).is_error:
+                await anyio.sleep(0.1)
+
+
+@pytest.mark.anyio
 async def test_over_http_it_serves_metrics_to_who_has_their_token(tmp_path):
     config = tmp_path / "mcp.json"
     entry = {"command": sys.executable, "args": [SERVER, "sums"]}

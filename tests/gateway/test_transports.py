@@ -7,11 +7,14 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import anyio
 import pytest
+from mcp import Client
 from mcp_types.version import LATEST_MODERN_VERSION
 
+from shortlist.gateway import upstream
 from shortlist.gateway.server_spec import ServerSpec
 from shortlist.gateway.upstream import UpstreamError
 from shortlist.tests.gateway.fleets import HERE, call, running, text_of, until
@@ -82,16 +85,16 @@ async def test_modern_http_tells_of_changes_and_restarts(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["stdio", "http"])
-async def test_sdk_servers_in_the_older_era_tell_of_changes(tmp_path, kind):
-    older = {"callbacks": {"mode": "legacy"}}
+async def test_sdk_servers_in_the_older_era_tell_of_changes(tmp_path, kind, monkeypatch):
+    monkeypatch.setattr(upstream, "Client", partial(Client, mode="legacy"))
     if kind == "stdio":
         args = (str(HERE / "changing_server.py"), "stdio")
         spec = ServerSpec(name="one", transport="stdio", command=sys.executable, args=args)
-        async with running(tmp_path, spec, **older) as fleet:
+        async with running(tmp_path, spec) as fleet:
             await _calls_and_changes(fleet, "2025-11-25")
         return
     with listening("changing_server.py", "streamable-http") as server:
-        async with running(tmp_path, reached(server), **older) as fleet:
+        async with running(tmp_path, reached(server)) as fleet:
             await _calls_and_changes(fleet, "2025-11-25")
 
 

@@ -32,6 +32,9 @@ RESULTS: dict[str, dict[str, Any]] = {
             for callers in (1, 8)
         ]
     },
+    "gateway": {
+        "definitions": {"servers": 2, "tools": 30, "tokens_behind": 9000, "tokens_shown": 800}
+    },
     "tool-attention": {
         "arms": {
             name: {"coverage": 0.9, "long_tokens": 4000.0, "long_cached": 900.0}

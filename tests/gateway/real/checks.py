@@ -55,7 +55,7 @@ def real_servers(
     setup = Setup.write(root / "home", found, {"pass_through": 0, "result_tokens": 200_000})
     with over_http(setup) as served:
         states = served.settle(first_start)
-    assert set(states.values()) <= {"started"}, states
+    assert set(states) <= {"started"}, states
     with local_site() as site:
         made = Real(setup, root / "work", site, found, tuple(missing), install)
         refill(made.work)

@@ -68,15 +68,15 @@ class Served:
     address: str
     pid: int
 
-    def states(self) -> dict[str, str]:
-        """The servers' states by name, as `/healthz` has them."""
+    def states(self) -> dict[str, int]:
+        """How many servers are in each state, as `/healthz` has it."""
         with urllib.request.urlopen(self.address.replace("/mcp", "/healthz"), timeout=30) as page:
             return json.load(page)["servers"]
 
-    def settle(self, seconds: float) -> dict[str, str]:
+    def settle(self, seconds: float) -> dict[str, int]:
         """Wait until no server is at its first start any more; the states then."""
         end = time.monotonic() + seconds
-        while "configured" in (states := self.states()).values():
+        while "configured" in (states := self.states()):
             assert time.monotonic() < end, f"not ready after {seconds} s: {states}"
             time.sleep(0.5)
         return states

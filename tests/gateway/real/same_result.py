@@ -16,6 +16,8 @@ _MASKED = (
     ),
     (r"\b\d{1,2}:\d\d:\d\d( [AP]M)?", "TIME"),
     (r"\b[0-9a-f]{40}\b|\b[0-9a-f]{7}\b", "HASH"),
+    # The gateway marks the processes that it starts.
+    (r',\\n  \\"SHORTLIST_\w+\\": \\"[^"]*\\"', ""),
     (r'(\\?"duration\\?":\s*)\d+', r"\1MS"),
 )
 #: Set anew by each server on the way, not by the tool.

@@ -1,0 +1,106 @@
+"""`shortlist auth`: logins to servers that ask for OAuth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import ConfigError
+from .configured import read_configured
+from .console import note, plain_table, show, write_json
+from .options import JsonOption
+
+if TYPE_CHECKING:
+    from ..gateway.server_spec import ServerSpec
+
+_NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server.")]
+_FileOption = Annotated[
+    Path,
+    typer.Option("--config", metavar="FILE", help="File with MCP servers, such as mcp.json."),
+]
+
+auth = typer.Typer(no_args_is_help=True, help="Log in to servers that ask for OAuth.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    app.add_typer(auth, name="auth")
+
+
+@auth.command()
+def login(name: _NameArgument, config: _FileOption) -> None:
+    """Log in to a server in the browser.
+
+    The tokens are kept in the system keyring and renewed by the gateway.
+    """
+    import anyio
+
+    spec = _server(name, config)
+    from ..gateway.login import log_in
+
+    async def shown(page: str) -> None:
+        note(f"log in at this address, if no browser opens: {page}")
+        await anyio.to_thread.run_sync(typer.launch, page)
+
+    async def run() -> int:
+        return await log_in(spec, shown)
+
+    tools = anyio.run(run)
+    note(f"{name}: logged in; it lists {tools} tools")
+
+
+@auth.command()
+def logout(name: _NameArgument, config: _FileOption) -> None:
+    """Delete the login to a server from the system keyring."""
+    spec = _server(name, config)
+    from ..gateway.oauth import KeyringLogins
+
+    KeyringLogins(spec).forget()
+    note(f"{name}: logged out")
+
+
+@auth.command()
+def status(config: _FileOption, as_json: JsonOption = False) -> None:
+    """Show for each server over HTTP whether there is a login, and until when it counts."""
+    found, _ = read_configured(config, None)
+    from ..gateway.oauth import KeyringLogins
+
+    rows: list[dict[str, Any]] = []
+    for spec in found.servers:
+        if spec.transport != "stdio":
+            kept = KeyringLogins(spec).login
+            rows.append(
+                {
+                    "server": spec.name,
+                    "logged_in": kept.tokens is not None,
+                    "renewed": kept.tokens is not None and kept.tokens.refresh_token is not None,
+                    "expires_at": kept.expires_at,
+                }
+            )
+    if as_json:
+        write_json(rows)
+        return
+    table = plain_table("server", "login", "access token ends")
+    for row in rows:
+        state = (
+            "none" if not row["logged_in"] else "renewed by itself" if row["renewed"] else "once"
+        )
+        table.add_row(row["server"], state, _time(row["expires_at"]))
+    show(table)
+
+
+def _time(seconds: float | None) -> str:
+    from datetime import datetime
+
+    return "" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+
+
+def _server(name: str, config: Path) -> ServerSpec:
+    found, _ = read_configured(config, None)
+    for spec in found.servers:
+        if spec.name == name:
+            return spec
+    known = ", ".join(spec.name for spec in found.servers)
+    raise ConfigError(f"{config}: no server {name!r:.80}; there are: {known}")

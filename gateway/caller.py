@@ -1,0 +1,198 @@
+"""A client's request that a server works on: where the server's messages and questions go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, get_args
+
+import anyio
+import mcp.types as types
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.shared.message import ServerMessageMetadata
+from mcp.types import LOG_LEVEL_META_KEY
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from .patience import Patience
+
+Context = ServerRequestContext[Any, Any]
+Question = types.CreateMessageRequest | types.ListRootsRequest | types.ElicitRequest
+Answer = (
+    types.CreateMessageResult
+    | types.CreateMessageResultWithTools
+    | types.ListRootsResult
+    | types.ElicitResult
+)
+#: Levels of log messages, least severe first.
+LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
+#: Level from which on a client gets the messages of its own calls, unless it sets another.
+_USUAL_LEVEL: types.LoggingLevel = "info"
+#: Messages of one request that wait to be sent; further ones are dropped.
+_MOST_WAITING = 1_000
+
+
+class CallingClient(Protocol):
+    """What is known here of the session that a request belongs to."""
+
+    @property
+    def log_level(self) -> types.LoggingLevel | None:
+        """Level from which on the client asked for log messages."""
+
+    @property
+    def profile(self) -> object:
+        """Its permission."""
+
+
+class Asks(Protocol):
+    """Asks a client that is only asked in the answers to its requests."""
+
+    async def ask(self, question: Question) -> Answer | types.ErrorData:
+        """The client's answer."""
+
+
+class Caller:
+    """A client's request that a server works on.
+
+    Args:
+        context: of the request.
+        client: the session that it belongs to.
+
+    Attributes:
+        held: asks a client of the newer protocol, to which nothing can be sent but answers.
+        patience: the limit of time of the request at the server; a question's time is not counted.
+    """
+
+    def __init__(self, context: Context, client: CallingClient) -> None:
+        self.context = context
+        self.client = client
+        self.held: Asks | None = None
+        self.patience: Patience | None = None
+        self._in_order = anyio.Lock()
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether the client is asked in answers (2026-07-28), and not by requests to it."""
+        return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def wished_level(self) -> types.LoggingLevel | None:
+        """Level from which on the client asked for log messages; None if it did not."""
+        if self.is_modern:
+            level = (self.context.meta or {}).get(LOG_LEVEL_META_KEY)
+            return level if level in LEVELS else None
+        return self.client.log_level
+
+    async def ask(self, question: Question) -> Answer | types.ErrorData:
+        """Ask the client a server's question.
+
+        Args:
+            question: as the server asked it.
+        """
+        if problem := unsupported(question, self.context.session.client_capabilities):
+            return types.ErrorData(code=types.INVALID_REQUEST, message=problem)
+        if self.patience is None:
+            return await self._asked(question)
+        with self.patience.paused():
+            return await self._asked(question)
+
+    async def _asked(self, question: Question) -> Answer | types.ErrorData:
+        if self.held is not None:
+            return await self.held.ask(question)
+        related = ServerMessageMetadata(related_request_id=self.context.request_id)
+        try:
+            return await self.context.session.send_request(
+                question, _answer_type(question), metadata=related
+            )
+        except MCPError as error:
+            return error.error
+        except ValidationError:
+            message = "the client's answer does not fit the question"
+            return types.ErrorData(code=types.INTERNAL_ERROR, message=message)
+
+    async def log(self, params: types.LoggingMessageNotificationParams) -> None:
+        """Pass a log message of the server on, unless it is below the client's level."""
+        level = self.wished_level
+        if level is None:
+            if self.is_modern:
+                return
+            level = _USUAL_LEVEL
+        if LEVELS.index(params.level) >= LEVELS.index(level):
+            await self._send(types.LoggingMessageNotification(params=params))
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Pass progress on; nothing happens if the client did not ask for it."""
+        async with self._in_order:
+            try:
+                await self.context.session.report_progress(progress, total, message)
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
+
+    async def settle(self) -> None:
+        """Wait until everything that was passed on so far is sent."""
+        async with self._in_order:
+            return
+
+    async def _send(self, notification: types.ServerNotification) -> None:
+        if self._in_order.statistics().tasks_waiting >= _MOST_WAITING:
+            # The server speaks faster than the client listens.
+            return
+        async with self._in_order:
+            try:
+                await self.context.session.send_notification(
+                    notification, related_request_id=self.context.request_id
+                )
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                # The client has left: its messages have nobody to go to.
+                return
+
+
+def unsupported(question: Question, able: types.ClientCapabilities | None) -> str | None:
+    """Why a client cannot be asked a question; None if it can.
+
+    Args:
+        question: of a server.
+        able: what the client declared; None for nothing.
+    """
+    able = able or types.ClientCapabilities()
+    if isinstance(question, types.ElicitRequest):
+        asks = "input from the user (elicitation)"
+        supported = able.elicitation is not None
+        if able.elicitation is not None and question.params.mode == "url":
+            asks = "the user to open an address (elicitation by URL)"
+            supported = able.elicitation.url is not None
+    elif isinstance(question, types.CreateMessageRequest):
+        asks = "a completion by the client's model (sampling)"
+        supported = able.sampling is not None
+    else:
+        asks, supported = "the client's folders (roots)", able.roots is not None
+    if supported:
+        return None
+    return f"the server asks for {asks}, which this client does not support"
+
+
+def forwarded_meta(meta: Mapping[str, Any] | None, caller: Caller) -> Any:
+    """The `_meta` of a request as the server behind gets it: without what is this connection's.
+
+    Args:
+        meta: of the client's request.
+        caller: the request.
+    """
+    kept: dict[str, Any] = {
+        key: value
+        for key, value in (meta or {}).items()
+        if key not in ("progressToken", "progress_token")
+        and not key.startswith("io.modelcontextprotocol/")
+    }
+    if caller.wished_level is not None:
+        kept[LOG_LEVEL_META_KEY] = caller.wished_level
+    return kept or None
+
+
+def _answer_type(question: Question) -> Any:
+    if isinstance(question, types.ElicitRequest):
+        return types.ElicitResult
+    if isinstance(question, types.ListRootsRequest):
+        return types.ListRootsResult
+    wants_tools = question.params.tools is not None or question.params.tool_choice is not None
+    return types.CreateMessageResultWithTools if wants_tools else types.CreateMessageResult

@@ -1,0 +1,23 @@
+"""What an error of a connection to a server means."""
+
+from __future__ import annotations
+
+from mcp import MCPError
+
+
+def is_end(error: Exception) -> bool:
+    """Whether an error says that the connection or the server's session has ended."""
+    if not isinstance(error, MCPError):
+        return True
+    said = str(error).lower()
+    return said in ("connection closed", "session terminated") or said.startswith("sse stream")
+
+
+def in_one_line(error: BaseException) -> str:
+    """What went wrong, in one line."""
+    if isinstance(error, BaseExceptionGroup):
+        return in_one_line(error.exceptions[0])
+    if isinstance(error, TimeoutError):
+        return "it did not answer in time"
+    text = str(error).strip().splitlines()
+    return (text[0] if text else type(error).__name__)[:300]

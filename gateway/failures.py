@@ -1,0 +1,51 @@
+"""Errors of the gateway's request handlers, as the protocol answers them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import TypeVar
+
+import mcp.types as types
+from mcp import MCPError
+
+from ..errors import ShortlistError
+from .caller import Context
+from .upstream import UpstreamError
+
+_LOG = logging.getLogger("shortlist.gateway")
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+def answered(handler: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context, P], Awaitable[R]]:
+    """The handler, whose errors a client may read.
+
+    An error that the server behind answered keeps its code and data. The text of an unexpected
+    exception stays in the log.
+
+    Args:
+        handler: of a request.
+    """
+
+    @wraps(handler)
+    async def answer(context: Context, params: P) -> R:
+        try:
+            return await handler(context, params)
+        except MCPError:
+            raise
+        except UpstreamError as error:
+            cause = error.__cause__
+            if isinstance(cause, MCPError):
+                raise MCPError(cause.code, str(error), cause.data) from error
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
+        except ShortlistError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        except Exception as error:
+            _LOG.exception("a request failed: %s", context.method)
+            message = "the gateway failed on this request; its log says why"
+            raise MCPError(types.INTERNAL_ERROR, message) from error
+
+    return answer

@@ -1,0 +1,67 @@
+"""The levels from which on clients want log messages, and messages that no request caused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import mcp.types as types
+from mcp.server.lowlevel import Server
+
+from .caller import LEVELS, Context
+from .failures import answered
+from .fleet import Fleet
+from .permitted_servers import permitted_servers
+from .sessions import ClientSession, ClientSessions
+
+
+class LogLevels:
+    """Takes the levels that clients of the older protocol set, and sends them what they ask for.
+
+    A client of the newer protocol says its level with each request.
+
+    Args:
+        fleet: the servers.
+        client_of: gives the session of a request.
+        sessions: of all clients.
+        server: the server in front; gets the handler.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        client_of: Callable[[Context], ClientSession],
+        sessions: ClientSessions,
+        server: Server[Any],
+    ) -> None:
+        self._fleet = fleet
+        self._client_of = client_of
+        self._sessions = sessions
+        server.add_request_handler(
+            "logging/setLevel", types.SetLevelRequestParams, answered(self._set)
+        )
+        fleet.front.logged = self._send
+
+    async def _set(
+        self, context: Context, params: types.SetLevelRequestParams
+    ) -> types.EmptyResult:
+        client = self._client_of(context)
+        client.log_level, client.log_listener = params.level, context.session
+        for name in permitted_servers(self._fleet, client):
+            await self._fleet.upstreams[name].lower_log_level(params.level)
+        return types.EmptyResult()
+
+    async def _send(self, server: str, params: types.LoggingMessageNotificationParams) -> None:
+        """Pass a message that no request caused to the clients that set a level for such."""
+        severity = LEVELS.index(params.level)
+        for client in self._sessions.all():
+            level, listener = client.log_level, client.log_listener
+            if level is None or listener is None or severity < LEVELS.index(level):
+                continue
+            if server not in permitted_servers(self._fleet, client):
+                continue
+            try:
+                await listener.send_notification(types.LoggingMessageNotification(params=params))
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                client.log_listener = None

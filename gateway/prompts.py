@@ -1,0 +1,127 @@
+"""Prompts of all servers, under names that say which server has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import mcp.types as types
+from mcp.server.lowlevel import Server
+from pydantic import TypeAdapter
+
+from ..errors import RequestError
+from ..loaders.names import provider_name
+from .addresses import with_public_links
+from .caller import Caller, Context, forwarded_meta
+from .failures import answered
+from .fleet import Fleet
+from .permitted_servers import permitted_servers
+from .relay import relay
+from .sessions import ClientSession
+
+#: Characters of a prompt's name; clients put a prefix before it.
+_NAME = 60
+_GOT: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
+    types.GetPromptResult | types.InputRequiredResult
+)
+
+
+def public_name(server: str, prompt: str) -> str:
+    """The name of a server's prompt as clients see it: the same always, and of no other prompt.
+
+    Args:
+        server: name of the server.
+        prompt: its name there.
+
+    Example:
+        >>> public_name("github", "review")
+        'github__review'
+    """
+    return provider_name(f"{quote(server, safe='', errors='surrogatepass')}/{prompt}", _NAME)
+
+
+class Prompts:
+    """Answers what clients ask about prompts.
+
+    Args:
+        fleet: the servers.
+        client_of: gives the session of a request.
+        server: the server in front; gets the handlers.
+    """
+
+    def __init__(
+        self, fleet: Fleet, client_of: Callable[[Context], ClientSession], server: Server[Any]
+    ) -> None:
+        self._fleet = fleet
+        self._client_of = client_of
+        server.add_request_handler(
+            "prompts/list", types.PaginatedRequestParams, answered(self._list)
+        )
+        server.add_request_handler("prompts/get", types.GetPromptRequestParams, answered(self._get))
+
+    async def _list(
+        self,
+        context: Context,
+        params: types.PaginatedRequestParams,  # noqa: ARG002
+    ) -> types.ListPromptsResult:
+        named = {
+            name: prompt.model_copy(update={"name": name})
+            for name, _, prompt in self._prompts(self._client_of(context))
+        }
+        return types.ListPromptsResult(prompts=list(named.values()))
+
+    async def _get(
+        self, context: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        client = self._client_of(context)
+        server, name = self.place(client, params.name)
+        caller = Caller(context, client)
+        meta = forwarded_meta(params.meta, caller)
+
+        async def send(
+            answers: types.InputResponses | None, state: str | None
+        ) -> types.GetPromptResult | types.InputRequiredResult:
+            asked = types.GetPromptRequestParams(
+                name=name,
+                arguments=params.arguments,
+                input_responses=answers,
+                request_state=state,
+                _meta=meta,
+            )
+            upstream = self._fleet.upstreams[server]
+            request = types.GetPromptRequest(params=asked)
+            return await upstream.request(
+                upstream.requests.sending(request, _GOT, caller, key=f"prompt {name}")
+            )
+
+        subject = f"prompt {name} {sorted((params.arguments or {}).items())}"
+        result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)
+        if isinstance(result, types.InputRequiredResult):
+            return result
+        messages = [
+            one.model_copy(update={"content": with_public_links(server, [one.content])[0]})
+            for one in result.messages
+        ]
+        return result.model_copy(update={"messages": messages})
+
+    def place(self, client: ClientSession, name: str) -> tuple[str, str]:
+        """The server that has a prompt, and the prompt's name there.
+
+        Args:
+            client: whose permission counts.
+            name: as listed.
+
+        Raises:
+            RequestError: no permitted server has it.
+        """
+        for known, server, prompt in self._prompts(client):
+            if known == name:
+                return server, prompt.name
+        raise RequestError(f"name: no prompt {name!r:.200}; prompts/list says which there are")
+
+    def _prompts(self, client: ClientSession) -> Iterator[tuple[str, str, types.Prompt]]:
+        for server in permitted_servers(self._fleet, client):
+            offers = self._fleet.listed.offers.get(server)
+            for prompt in offers.prompts if offers else ():
+                yield public_name(server, prompt.name), server, prompt

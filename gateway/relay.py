@@ -1,0 +1,119 @@
+"""A request through to a server, and the server's questions back to the client that asks.
+
+A server of the newer protocol asks by its result; one of the older protocol by a request while it
+works. A client of the newer protocol is asked by a result; one of the older protocol by a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar, cast
+
+import anyio
+import mcp.types as types
+
+from ..errors import RequestError
+from .caller import Answer, Caller, Question, unsupported
+from .fleet import Fleet
+from .held_calls import HELD
+from .server_requests import named
+from .upstream import UpstreamError
+
+#: Times that a server may ask during one request.
+_MOST_ROUNDS = 20
+#: Seconds before a server that only wants to be asked again is asked again.
+_PAUSE = 0.1
+#: What the state of a request that its server holds begins with.
+_SERVERS = "server:"
+
+R = TypeVar("R", types.CallToolResult, types.GetPromptResult, types.ReadResourceResult)
+#: Sends a request with answers to what its server asked, and the state that the server gave.
+Send = Callable[[types.InputResponses | None, str | None], Awaitable[R | types.InputRequiredResult]]
+
+
+async def relay(
+    fleet: Fleet,
+    caller: Caller,
+    given: types.InputResponseRequestParams,
+    *,
+    server: str,
+    subject: str,
+    send: Send[R],
+) -> R | types.InputRequiredResult:
+    """Send a request to a server; gives its result, or questions to the client.
+
+    Args:
+        fleet: the servers.
+        caller: whose request it is.
+        given: parameters of the client's request, for its answers and state.
+        server: name of the server.
+        subject: what is asked for; a request with answers must ask for the same as the first.
+        send: sends the request to the server.
+
+    Raises:
+        UpstreamError: the server is gone, does not answer in time, or refuses.
+        RequestError: the client cannot be asked, or answers what was not asked.
+    """
+    if not caller.is_modern:
+        return await _with_answers(caller, server, send)
+    state, answers = given.request_state, given.input_responses
+    subject = f"{server} {subject}"
+    if state is not None and state.startswith(HELD):
+        outcome = await fleet.held.go_on(caller, subject, state.removeprefix(HELD), answers)
+    elif state is not None and not state.startswith(_SERVERS):
+        raise RequestError("requestState: not a state that the gateway gave")
+    else:
+        own = None if state is None else state.removeprefix(_SERVERS)
+        outcome = await fleet.held.begin(
+            fleet.background, caller, subject, lambda: _asked(caller, server, send, answers, own)
+        )
+    return cast("R | types.InputRequiredResult", outcome)
+
+
+async def _asked(
+    caller: Caller,
+    server: str,
+    send: Send[R],
+    answers: types.InputResponses | None,
+    state: str | None,
+) -> R | types.InputRequiredResult:
+    """One round with a client of the newer protocol: a server's questions are handed to it."""
+    result = await send(answers, state)
+    if not isinstance(result, types.InputRequiredResult):
+        return result
+    asked = dict(result.input_requests or {})
+    for question in asked.values():
+        if problem := unsupported(question, caller.context.session.client_capabilities):
+            raise UpstreamError(f"server {server!r}: {problem}")
+    return types.InputRequiredResult(
+        input_requests={key: named(question, server) for key, question in asked.items()} or None,
+        request_state=None if result.request_state is None else _SERVERS + result.request_state,
+        _meta=result.meta,
+    )
+
+
+async def _with_answers(caller: Caller, server: str, send: Send[R]) -> R:
+    """All rounds with a client of the older protocol: it is asked by requests."""
+    answers: types.InputResponses | None = None
+    state: str | None = None
+    for _ in range(_MOST_ROUNDS):
+        result = await send(answers, state)
+        if not isinstance(result, types.InputRequiredResult):
+            return result
+        if result.input_requests:
+            answers = {
+                key: await _answer(caller, server, question)
+                for key, question in result.input_requests.items()
+            }
+        else:
+            answers = None
+            await anyio.sleep(_PAUSE)
+        state = result.request_state
+    raise UpstreamError(f"server {server!r} asked {_MOST_ROUNDS} times and gave no result")
+
+
+async def _answer(caller: Caller, server: str, question: Question) -> Answer:
+    answer = await caller.ask(named(question, server))
+    if isinstance(answer, types.ErrorData):
+        raise UpstreamError(f"server {server!r}: {answer.message}")
+    return answer

@@ -1,0 +1,297 @@
+"""Subscriptions to resources: a client hears when a resource that it follows has changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import mcp.types as types
+from mcp import Client, MCPError
+from mcp.client.subscriptions import Subscription, SubscriptionLost
+from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+
+from ..errors import RequestError, ShortlistError
+from .addresses import public_uri, server_and_uri
+from .caller import Context
+from .failures import answered
+from .fleet import Fleet
+from .patience import Patience
+from .permitted_servers import permitted_servers
+from .resources import Resources
+from .sessions import ClientSession
+from .upstream import Upstream, UpstreamError
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Resources that all clients together follow.
+_MOST = 10_000
+#: Seconds between two looks whether a server is still there.
+_LOOK = 5.0
+#: Seconds before a lost subscription is made again: at first, and at most.
+_WAIT, _MOST_WAIT = 1.0, 60.0
+#: Seconds that a server has to end a subscription.
+_FAREWELL = 2.0
+
+
+@dataclass(eq=False, slots=True)
+class _Follower:
+    """A client of the older protocol that follows a resource, and how it spells the address."""
+
+    client: ClientSession
+    channel: ServerSession
+    uri: str
+
+
+@dataclass(eq=False, slots=True)
+class _Followed:
+    """A resource that somebody follows."""
+
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    holders: int = 0
+    ready: anyio.Event = field(default_factory=anyio.Event)
+    problem: Exception | None = None
+
+
+class Subscriptions:
+    """Follows resources at their servers for as long as a client does.
+
+    A server with subscriptions is not stopped when it is idle.
+
+    Args:
+        fleet: the servers.
+        client_of: gives the session of a request.
+        resources: finds the server of a resource.
+        server: the server in front; gets the handlers.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        client_of: Callable[[Context], ClientSession],
+        resources: Resources,
+        server: Server[Any],
+    ) -> None:
+        self._fleet = fleet
+        self._client_of = client_of
+        self._resources = resources
+        self._bus = InMemorySubscriptionBus()
+        self._stream = ListenHandler(self._bus)
+        self._followed: dict[tuple[str, str], _Followed] = {}
+        self._followers: dict[tuple[str, str], list[_Follower]] = {}
+        server.add_request_handler(
+            "resources/subscribe", types.SubscribeRequestParams, answered(self._subscribe)
+        )
+        server.add_request_handler(
+            "resources/unsubscribe", types.UnsubscribeRequestParams, answered(self._unsubscribe)
+        )
+        server.add_request_handler(
+            "subscriptions/listen", types.SubscriptionsListenRequestParams, answered(self._listen)
+        )
+        fleet.front.updated = self._updated
+
+    def drop(self, client: ClientSession) -> None:
+        """End what a client of the older protocol follows.
+
+        Args:
+            client: whose session has ended.
+        """
+        for place, followers in list(self._followers.items()):
+            for one in [one for one in followers if one.client is client]:
+                self._leave(place, one)
+
+    async def _subscribe(
+        self, context: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        client = self._client_of(context)
+        place = self._resources.place(client, params.uri)
+        followers = self._followers.setdefault(place, [])
+        if not any(one.client is client for one in followers):
+            follower = _Follower(client, context.session, params.uri)
+            followers.append(follower)
+            try:
+                await self._follow(place)
+            except BaseException:
+                self._forget(place, follower)
+                raise
+        return types.EmptyResult()
+
+    async def _unsubscribe(
+        self, context: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        client = self._client_of(context)
+        place = self._resources.place(client, params.uri)
+        for one in self._followers.get(place, ()):
+            if one.client is client:
+                self._leave(place, one)
+                break
+        return types.EmptyResult()
+
+    async def _listen(
+        self, context: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """A stream of changes of the resources that the client may read; others are left out."""
+        permitted = permitted_servers(self._fleet, self._client_of(context))
+        uris, places = [], []
+        for uri in params.notifications.resource_subscriptions or ():
+            place = server_and_uri(uri)
+            if place is not None and place[0] in permitted:
+                uris.append(uri)
+                places.append(place)
+        taken = []
+        try:
+            for place in places:
+                await self._follow(place)
+                taken.append(place)
+            honoured = types.SubscriptionFilter(resource_subscriptions=uris)
+            return await self._stream(
+                context, params.model_copy(update={"notifications": honoured})
+            )
+        finally:
+            for place in taken:
+                self._unfollow(place)
+
+    async def _updated(self, server: str, uri: str) -> None:
+        """A server says that a resource has changed: tell those that follow it."""
+        await self._bus.publish(ResourceUpdated(uri=public_uri(server, uri)))
+        for place, followers in list(self._followers.items()):
+            # A part of a resource may change, such as a file in a folder.
+            if place[0] != server or not (uri + "/").startswith(place[1].rstrip("/") + "/"):
+                continue
+            for one in list(followers):
+                if server in permitted_servers(self._fleet, one.client):
+                    shown = one.uri if uri == place[1] else public_uri(server, uri)
+                    await self._tell(place, one, shown)
+
+    async def _tell(self, place: tuple[str, str], follower: _Follower, uri: str) -> None:
+        params = types.ResourceUpdatedNotificationParams(uri=uri)
+        try:
+            await follower.channel.send_notification(
+                types.ResourceUpdatedNotification(params=params)
+            )
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._leave(place, follower)
+
+    def _leave(self, place: tuple[str, str], follower: _Follower) -> None:
+        """A client follows no more; nothing happens if it had left already."""
+        if self._forget(place, follower):
+            self._unfollow(place)
+
+    def _forget(self, place: tuple[str, str], follower: _Follower) -> bool:
+        """Strike a follower off; whether it was there."""
+        followers = self._followers.get(place, [])
+        if follower not in followers:
+            return False
+        followers.remove(follower)
+        if not followers:
+            del self._followers[place]
+        return True
+
+    async def _follow(self, place: tuple[str, str]) -> None:
+        """Count one more that follows a resource; the first one subscribes at the server.
+
+        Raises:
+            RequestError: too many resources are followed.
+            UpstreamError: the server refuses.
+        """
+        followed = self._followed.get(place)
+        if followed is None:
+            if len(self._followed) >= _MOST:
+                raise RequestError(f"uri: {_MOST:,} resources are followed already; try later")
+            followed = self._followed[place] = _Followed()
+            self._fleet.background.start_soon(self._keep, place, followed)
+        followed.holders += 1
+        try:
+            await followed.ready.wait()
+        except BaseException:
+            self._unfollow(place, followed)
+            raise
+        if followed.problem is not None:
+            self._unfollow(place, followed)
+            raise followed.problem
+
+    def _unfollow(self, place: tuple[str, str], followed: _Followed | None = None) -> None:
+        one = followed or self._followed[place]
+        one.holders -= 1
+        if not one.holders:
+            one.scope.cancel()
+            if self._followed.get(place) is one:
+                del self._followed[place]
+
+    async def _keep(self, place: tuple[str, str], followed: _Followed) -> None:
+        """Subscribe, and again whenever the server was lost, until nobody follows."""
+        wait = _WAIT
+        with followed.scope:
+            while True:
+                try:
+                    await self._keep_once(place, followed)
+                except (UpstreamError, ShortlistError) as error:
+                    if not followed.ready.is_set():
+                        followed.problem = error
+                        break
+                    _LOG.info("server %r: a subscription was lost: %s", place[0], error)
+                await anyio.sleep(wait)
+                wait = min(wait * 2, _MOST_WAIT)
+        followed.ready.set()
+
+    async def _keep_once(self, place: tuple[str, str], followed: _Followed) -> None:
+        upstream = self._fleet.upstreams.get(place[0])
+        if upstream is None:
+            # It may be configured again while somebody follows.
+            raise UpstreamError(f"server {place[0]!r} was removed from the configuration")
+        await upstream.request(self._subscribing(upstream, place, followed), lasting=True)
+
+    def _subscribing(
+        self, upstream: Upstream, place: tuple[str, str], followed: _Followed
+    ) -> Callable[[Client, Patience], Any]:
+        server, uri = place
+
+        async def subscribe(client: Client, patience: Patience) -> None:
+            able = client.server_capabilities.resources
+            if able is None or not able.subscribe:
+                raise UpstreamError(f"server {server!r} takes no subscriptions to resources")
+            if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                try:
+                    async with client.listen(resource_subscriptions=[uri]) as changes:
+                        followed.ready.set()
+                        with patience.paused():
+                            while self._fleet.upstreams.get(server) is upstream:
+                                if await _has_ended(changes):
+                                    break
+                except SubscriptionLost as error:
+                    raise UpstreamError(f"server {server!r}: {error}") from error
+                return
+            asked = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+            await client.session.send_request(asked, types.EmptyResult)
+            followed.ready.set()
+            try:
+                with patience.paused():
+                    while self._fleet.upstreams.get(server) is upstream:
+                        await anyio.sleep(_LOOK)
+                        await client.session.send_request(types.PingRequest(), types.EmptyResult)
+            finally:
+                with anyio.move_on_after(_FAREWELL, shield=True):
+                    await _unsubscribe(client, uri)
+
+        return subscribe
+
+
+async def _has_ended(changes: Subscription) -> bool:
+    """Take changes for a while, which the connection's message handler hears; whether they end."""
+    with anyio.move_on_after(_LOOK):
+        async for _ in changes:
+            continue
+        return True
+    return False
+
+
+async def _unsubscribe(client: Client, uri: str) -> None:
+    request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+    try:
+        await client.session.send_request(request, types.EmptyResult)
+    except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+        _LOG.info("resources/unsubscribe: %s", error)
