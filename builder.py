@@ -28,7 +28,6 @@ from .retrieval.learned import Learned
 from .retrieval.names import Names
 from .retrieval.request_vectors import RequestVectors
 from .retrieval.searcher import Searcher
-from .retrieval.static import StaticRetriever
 from .retrieval.store import Saved, current, read, save
 from .retrieval.twins import Twins
 from .retrieval.vectors import Vectors
@@ -37,6 +36,7 @@ from .stages import Progress, Stages
 from .strategies import strategies
 
 if TYPE_CHECKING:
+    from .retrieval.static import StaticRetriever
     from .trust import Flag, Trust
 
 

@@ -24,7 +24,6 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "fast": {
         "retrievers": ("lexical", "static"),
         "fusion": {"method": "linear", "weights": {"lexical": 0.012}},
-        "depth": 50,
         "fallback": "lexical",
     },
     "embed": {"retrievers": ("dense",), "fallback": "fast"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,11 @@ from .protocols import DenseIndex, LexicalIndex, Retriever
 from .request_vectors import RequestVectors
 from .retrievers import DenseRetriever, LexicalRetriever
 from .run import RerankStage
-from .static import StaticRetriever
 from .twins import Twins
 from .vectors import Vectors
+
+if TYPE_CHECKING:
+    from .static import StaticRetriever
 
 
 @dataclass(frozen=True, slots=True, eq=False)

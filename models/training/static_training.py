@@ -20,7 +20,7 @@ TEMPERATURE = 0.05
 BATCH = 512
 #: Peak learning rate of distilling, and of the pairs after it.
 RATE = 3e-3
-PAIR_RATE = 1.5e-3
+PAIR_RATE = 8e-4
 #: Weight of the similarities within a batch beside the distance to the teacher's vector.
 _RELATIONS = 0.5
 #: Share of the labels in what a request is to find; the teacher's own answer has the rest.
