@@ -152,7 +152,8 @@ class _Table:
     """
 
     def __init__(self, rows: NDArray[np.int8], scales: NDArray[np.float16]) -> None:
-        self._rows = rows
+        # A plain array over the mapped file: indexing the mapping itself is slower.
+        self._rows = np.asarray(rows)
         self._scales = scales.astype(np.float32)
 
     def __len__(self) -> int:
