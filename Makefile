@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 demo: $(VENV)/.core
 	$(BIN)/shortlist demo
 
+# A file's tests stay in one process, with what they share.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --cov --cov-report=term:skip-covered --cov-fail-under=90
+	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 # Real servers and clients, kept in $$XDG_CACHE_HOME/shortlist-tests; names what it cannot install.
 test-long: $(VENV)/.dev

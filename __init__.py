@@ -1,4 +1,4 @@
-"""shortlist: the few tools an agent needs this turn, out of thousands."""
+"""shortlist: the few tools that an agent needs this turn, out of thousands."""
 
 from __future__ import annotations
 

@@ -17,7 +17,10 @@ from .gating.declaration import GateSetting
 from .gating.gate import Gate
 from .sections import (
     BUILT_IN_TIERS,
+    DenseConfig,
     EncoderConfig,
+    FusionConfig,
+    LexicalConfig,
     ModelSection,
     PartSection,
     RerankerConfig,
@@ -28,44 +31,6 @@ from .settings import joined
 
 CONFIG_BYTES = 1 << 22
 """Bytes of a configuration file, 4 MiB."""
-
-
-class LexicalConfig(PartSection):
-    """The lexical stage.
-
-    Args:
-        backend: name of a lexical index; every other key is a setting of it (`tantivy`: boosts).
-    """
-
-    kind = "lexical"
-    chooser = "backend"
-    backend: str = "tantivy"
-
-
-class DenseConfig(PartSection):
-    """The dense stage.
-
-    Args:
-        backend: name of a dense index: `exact`, `hnswlib`, or `auto`, which goes by size; every
-            other key is a setting of it (`hnswlib`: links, build_ef, search_ef).
-    """
-
-    kind = "dense"
-    chooser = "backend"
-    backend: str = "exact"
-
-
-class FusionConfig(PartSection):
-    """The fusion of several retrievers.
-
-    Args:
-        method: name of a fusion; every other key is a setting of it (`linear`: weights;
-            `rrf`: k, weights).
-    """
-
-    kind = "fusion"
-    chooser = "method"
-    method: str = "linear"
 
 
 EncoderChoice = Annotated[
@@ -83,12 +48,13 @@ class TierConfig(PartSection):
         strategy: name of a strategy class; `pipeline` is the one built in. Every key that is not
             listed here is a setting of the strategy; `pipeline` has none.
         retrievers: stages that find candidates, of `lexical`, `static` and `dense`.
-        fusion: how several retrievers become one ranking; the common `fusion` when absent.
-        reranker: model that reorders the best candidates, `default` for the common `reranker`; a
-            name or a table, as there.
-        depth: rows taken from each retriever.
-        candidates: rows handed to the reranker.
-        fallback: tier that takes over when a stage cannot run or the time budget is short.
+        fusion: how the rankings of several retrievers are merged; by default as in the top-level
+            `fusion`.
+        reranker: model that scores the best candidates again: a name or a table, or `default` for
+            the top-level `reranker`.
+        depth: candidates taken from each retriever.
+        candidates: candidates that the reranker scores.
+        fallback: tier that runs instead if a stage cannot run or the time budget is too short.
     """
 
     kind = "strategy"
@@ -115,8 +81,8 @@ class IndexConfig(Section):
     """What is indexed besides the definitions.
 
     Args:
-        enrichments: JSON lines files of requests known to belong to tools; see
-            `docs/enrichment.md`. An empty list switches enrichment off.
+        enrichments: JSON lines files of example queries for tools; see `docs/enrichment.md`. An
+            empty list turns enrichment off.
     """
 
     enrichments: tuple[Path, ...] = ()
@@ -127,11 +93,12 @@ class TrustConfig(Section):
 
     Args:
         scan: whether definitions are scanned for hidden instructions.
-        pins: file of accepted definitions; a tool that differs from its pin is quarantined. Read
-            anew whenever an engine is made, opened or updated. It has to exist: `shortlist trust
-            init` creates it.
-        approved: tools that are offered whatever the scan finds: `id` for every later definition
-            too, `id@fingerprint` for one definition. A changed pin still quarantines.
+        pins: file of accepted definitions; a tool that differs from its pin is quarantined. It is
+            read again whenever an engine is made, opened or updated. It must exist: `shortlist
+            trust init` creates it.
+        approved: tools that the scan never quarantines: `id` for every definition of the tool,
+            `id@fingerprint` for one definition. A definition that differs from its pin is still
+            quarantined.
     """
 
     scan: bool = True
@@ -142,29 +109,30 @@ class TrustConfig(Section):
 class SessionConfig(Section):
     """How sessions find and show tools; each setting may be given to `Engine.session` as a keyword.
 
-    The defaults show a small catalog whole, else one line of arguments for every tool where
-    `pool_tokens` have room, else lines of the servers in use and of what a turn finds.
+    By default, a small catalog is shown whole. A larger one is shown as one line for each tool, if
+    that fits in `pool_tokens`. Otherwise only servers in use and tools found have lines.
 
     Args:
         tier: tier that searches; the engine's default when absent.
-        k: tools offered with their definitions per turn; when absent 3 in a session with a format,
-            where other tools have lines, and the engine's `k` else.
+        k: tools offered with their definitions per turn. When absent: 3 in a session with a format
+            that shows other tools as lines, otherwise the engine's `k`.
         abstain: whether a turn may offer nothing because no tool fits; see `decision`.
-        cut: whether the decision also says how many tools are offered, at most `k`.
-        must_offer: whether a call of a permitted tool that the model was not shown is answered
-            with its definition first; False lets it pass if its arguments fit.
-        active_tools: tools a conversation keeps at most.
+        cut: whether the decision also limits how many of the `k` tools are offered.
+        must_offer: whether the first call of a tool that the prompt does not show is answered with
+            the tool's definition. False lets the call pass if its arguments fit.
+        active_tools: maximum number of tools that a conversation keeps.
         pinned: ids of tools that are offered from the first turn on and never dropped.
-        operator: text that stands before the tools in the system prompt.
+        operator: text before the tools in the system prompt.
         pool: lines of the pool: `signatures`, `summaries`, or `auto`, which picks by size.
-        pool_tokens: tokens of the pool and of the lines that take its place.
-        in_use_tokens: how many of these may go to the servers in use.
-        schema_tokens: tokens of all offered definitions together.
-        turn_tokens: tokens that one turn may add, beyond its first definition in full and the
-            signatures of the others; None for no bound.
-        context_tokens: tokens of the model's context.
-        pass_through: share of the context below which the whole catalog is shown; 0 for never.
-        summaries: file of summaries that `shortlist summarize` wrote.
+        pool_tokens: token budget of the pool, or of the working set in large catalogs.
+        in_use_tokens: part of `pool_tokens` for the tools of servers in use.
+        schema_tokens: token budget of all offered definitions together.
+        turn_tokens: tokens that one turn may add, besides its first definition and the signatures
+            of the others; None for no limit.
+        context_tokens: size of the model's context window in tokens.
+        pass_through: the whole catalog is shown if it takes less than this share of the context;
+            0 for never.
+        summaries: file that `shortlist summarize` wrote.
         events: file that events are appended to as JSON lines; or a `Recorder`.
     """
 
@@ -228,30 +196,35 @@ def _text_of_path(value: Any) -> Any:
 
 
 class Config(Section):
-    """What an engine is made of.
+    """All settings of an engine.
 
     Args:
         encoder: `bundled`, `static` (tables of token vectors, see `docs/instant.md`), a bundled
             model's name, a folder, a hub name, `sentence-transformers:NAME`, or a registered name;
             or a table of such a `name` and the model's settings (`threads`).
-        reranker: `features` (a weighted sum of what the stages measured), a folder or a hub name
+        reranker: `features` (a weighted sum of the stages' scores), a folder or a hub name
             of a cross-encoder, or a registered name; or a table, as for `encoder`.
-        threads: threads a model may use for one request, where its table does not say; None for
-            the model's default.
-        on_missing: what happens when the engine is made and a model that a tier names is not
-            there: `error` raises, `degrade` lets the tier fall back and say why.
+        threads: threads that a model may use for one query, unless its table sets `threads`; None
+            for the model's default.
+        on_missing: what happens if a model that a tier names is missing when the engine is made:
+            `error` raises, `degrade` lets the tier fall back and report the reason.
         lexical: the lexical stage.
         dense: the dense stage.
-        fusion: how the tiers fuse, where they do not say otherwise.
-        tiers: a table of tiers, added to the built-in `lexical`, `fast`, `embed`, `hybrid`,
-            `rerank` or changing single settings of them; or a list of names, to offer only those.
-        default_tier: tier of a request that names none.
-        k: hits of a request that asks for no number.
+        fusion: how rankings are merged in tiers that do not set `fusion`.
+        tiers: a table of tiers, which adds tiers or changes single settings of the built-in
+            `lexical`, `fast`, `embed`, `hybrid`, `rerank`; or a list of names, to offer only those.
+        default_tier: tier of a search that names none.
+        k: number of hits of a search that names none.
         index: what is indexed besides the definitions.
-        gate: what tools need before they may be used: a `Gate`, or its declaration.
-        trust: which definitions wait for an operator's approval.
+        gate: permission rules: a `Gate`, or its table.
+        trust: which definitions are quarantined.
         decision: when to abstain: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
         session: how sessions find and show tools.
+
+    Example:
+        >>> from shortlist import Config
+        >>> Config(tiers=["lexical"], k=5).default_tier
+        'lexical'
     """
 
     encoder: EncoderChoice = "bundled"
@@ -331,11 +304,23 @@ class Config(Section):
                 )
 
     def encoder_arguments(self) -> tuple[str, dict[str, Any]]:
-        """Spec of the encoder, and the keyword arguments to load it with."""
+        """The name of the encoder, and the keyword arguments to load it.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config(threads=2).encoder_arguments()
+            ('bundled', {'threads': 2})
+        """
         return self._model_arguments(self.encoder)
 
     def reranker_arguments(self, choice: str | RerankerConfig) -> tuple[str, dict[str, Any]]:
-        """Spec of a reranker, and the keyword arguments to load it with."""
+        """The name of a reranker, and the keyword arguments to load it.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config(threads=2).reranker_arguments("features")
+            ('features', {'threads': 2})
+        """
         return self._model_arguments(choice)
 
     def _model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:
@@ -350,15 +335,25 @@ class Config(Section):
 
         Raises:
             ConfigError: names the setting, what is wrong and what there is instead.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config.make(k=5).k
+            5
         """
         return cls(**settings)
 
     @classmethod
     def of(cls, config: Self | None, settings: Mapping[str, Any]) -> Self:
-        """The config given, or one of single settings.
+        """The given config, or a config made of single settings.
 
         Raises:
             ConfigError: both are given, or a setting is wrong.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config.of(None, {"k": 5}).k
+            5
         """
         if config is None:
             return cls.make(**settings)
@@ -374,6 +369,11 @@ class Config(Section):
 
         Raises:
             ConfigError: the file cannot be read or parsed, or a setting is wrong.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config.read({"tiers": ["lexical"], "k": 5}).k
+            5
         """
         if isinstance(source, Mapping):
             return cls.make(**source)

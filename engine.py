@@ -1,4 +1,4 @@
-"""Engine: the stages composed from a Config, and a request's way through them."""
+"""Engine: indexes a catalog of tools, searches it, and makes views and sessions."""
 
 from __future__ import annotations
 
@@ -34,11 +34,17 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """Finds the tools a request needs in a catalog.
+    """Indexes a catalog of tools and searches it.
 
     Make one with `from_tools`, `from_config` or `open`. An engine may be used from many threads
-    while `update` replaces its catalog: a request is answered from one version. It belongs to the
+    while `update` replaces its catalog: a search uses one version. It belongs to the
     process that made it: in a fork of that process its methods raise `ProcessError`.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> engine.search("list the invoices").ids
+        ('billing/list_invoices',)
     """
 
     def __init__(
@@ -66,7 +72,7 @@ class Engine:
         progress: Progress | None = None,
         **settings: Any,
     ) -> Self:
-        """Index tools.
+        """An engine over these tools.
 
         Args:
             tools: a Catalog, or what `Catalog` takes.
@@ -78,13 +84,26 @@ class Engine:
             ConfigError: a setting is wrong.
             ModelError: the encoder cannot be loaded.
             PinsError: the file of pins is missing or cannot be read.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> len(engine.catalog)
+            1
         """
         builder = Builder(Config.of(config, settings))
         return cls(builder, builder.build(_catalog(tools), progress=progress))
 
     @classmethod
     def from_config(cls, source: str | Path | Mapping[str, Any], tools: Tools) -> Self:
-        """Index tools with a configuration from a TOML or JSON file or a mapping."""
+        """An engine over these tools, with a configuration from a file or a mapping.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing")]
+            >>> Engine.from_config({"tiers": ["lexical"], "k": 5}, tools).config.k
+            5
+        """
         return cls.from_tools(tools, Config.read(source))
 
     @classmethod
@@ -97,7 +116,7 @@ class Engine:
         progress: Progress | None = None,
         **settings: Any,
     ) -> Self:
-        """Open a saved index, with the quarantine that `quarantine` had set.
+        """An engine from a saved index, with its quarantined tools.
 
         Args:
             folder: where `save` put it.
@@ -111,19 +130,37 @@ class Engine:
         Raises:
             StoreError: nothing readable is saved there.
             PinsError: the file of pins is missing or cannot be read.
+
+        Example:
+            >>> from tempfile import mkdtemp
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> folder = mkdtemp()
+            >>> engine.save(folder)
+            >>> Engine.open(folder, tiers=["lexical"]).search("list invoices").ids
+            ('billing/list_invoices',)
         """
         builder = Builder(Config.of(config, settings))
         catalog = None if tools is None else _catalog(tools)
         return cls(builder, *builder.open(folder, catalog, progress=progress))
 
     def save(self, folder: str | Path) -> None:
-        """Write the index as the new current version of a folder, atomically.
+        """Save the index to a folder, atomically.
 
         What `quarantine` was given is saved with it. A save that fails or is interrupted leaves
         the version before it in force and nothing of its own behind.
 
         Raises:
             StoreError: another process is writing, or the disk refuses.
+
+        Example:
+            >>> from tempfile import mkdtemp
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> folder = mkdtemp()
+            >>> engine.save(folder)
+            >>> len(Engine.open(folder, tiers=["lexical"]).catalog)
+            1
         """
         with self._offering:
             index, quarantine = self._index, self._quarantine
@@ -131,22 +168,22 @@ class Engine:
 
     @property
     def config(self) -> Config:
-        """What the engine is made of."""
+        """The settings of the engine."""
         return self._builder.config
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog version that answers now."""
+        """The present catalog version."""
         return self._index.catalog
 
     @property
     def encoded(self) -> int:
-        """How many tools had to be encoded to make the present index."""
+        """Number of tools that were encoded to make the present index."""
         return self._index.encoded
 
     @property
     def tiers(self) -> tuple[str, ...]:
-        """Names of the tiers a request may ask for."""
+        """Names of the tiers that a search can ask for."""
         return self._tiers.names
 
     def update(
@@ -157,7 +194,7 @@ class Engine:
         quarantined: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Replace the catalog, or one server's tools; the work is that of what differs.
+        """Replace the catalog, or the tools of one server. Only what differs is indexed again.
 
         Requests already under way are answered from the old version, later ones from the new.
 
@@ -173,6 +210,13 @@ class Engine:
             RequestError: `quarantined` is no mapping of ids to reasons.
             CatalogError: a tool belongs to another server than `server`.
             PinsError: the file of pins is missing or cannot be read; nothing has changed then.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.update([Tool("pay_invoice", "billing")], server="billing")
+            >>> [tool.id for tool in engine.catalog]
+            ['billing/pay_invoice']
         """
         told = None if quarantined is None else Quarantine(quarantined).reasons
         with self._updating:
@@ -183,12 +227,12 @@ class Engine:
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
-        """What of learning from usage is in force: events, moved tools, lexical factor; or None."""
+        """What `learn` changed: events, moved tools, lexical factor; None if nothing."""
         learned = self._index.learned
         return None if learned is None else learned.to_dict()
 
     def learn(self, events: Iterable[Event]) -> LearningReport:
-        """Refine tool vectors and the fusion's weight from requests and the tools that served them.
+        """Improve the search from recorded queries and the tools that were right for them.
 
         What is learned replaces what was learned before, and only if it makes the default tier
         better on held-out events; else nothing changes. Requests under way are answered as before.
@@ -199,6 +243,15 @@ class Engine:
         Raises:
             RequestError: no list of events, no tier uses vectors, or no event names a tool of the
                 catalog.
+
+        Example:
+            >>> from shortlist import Engine
+            >>> from shortlist.demo import load_catalog
+            >>> from shortlist.retrieval.usage import Event
+            >>> engine = Engine.from_tools(load_catalog())
+            >>> report = engine.learn([Event("tell the team", ("slack/post_message",))])
+            >>> report.accepted, report.events
+            (False, 1)
         """
         with self._updating:
             index = self._index
@@ -212,7 +265,15 @@ class Engine:
         return report
 
     def forget(self) -> None:
-        """Search the encoder's own vectors again."""
+        """Undo `learn`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.forget()
+            >>> engine.learned is None
+            True
+        """
         with self._updating:
             if self._index.learned is not None:
                 self._offer(self._builder.taught(self._index, None))
@@ -225,7 +286,7 @@ class Engine:
         votes: Votes | None = None,
         rules: Gate | None = None,
     ) -> View:
-        """What one caller may use now: a permission decision over the present catalog version.
+        """The permissions of one caller over the present catalog, to search and check calls with.
 
         Args:
             state: what the agent holds (scopes, calls made, milestones, facts); empty when absent.
@@ -259,7 +320,7 @@ class Engine:
         session_id: str | None = None,
         **settings: Any,
     ) -> Session:
-        """A new conversation.
+        """A new session for one conversation.
 
         Args:
             format: shape of what the model reads: `openai`, `anthropic`, `anthropic_search`,
@@ -303,7 +364,7 @@ class Engine:
         schemas: SchemaLoader | None = None,
         **settings: Any,
     ) -> Session:
-        """A conversation that `Session.save` saved, also over a newer catalog.
+        """A session continued from the result of `Session.save`, also over a newer catalog.
 
         Args:
             saved: what `save` gave.
@@ -313,6 +374,14 @@ class Engine:
         Raises:
             RequestError: it is damaged or of another version.
             ConfigError: an unknown setting, or a wrong value.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> engine.resume(session.save()).active
+            ('billing/list_invoices',)
         """
         from .session.resuming import resumed
 
@@ -327,10 +396,10 @@ class Engine:
         k: int | None = None,
         budget_ms: float | None = None,
     ) -> Selection:
-        """The tools that fit a request of an agent that holds nothing: `engine.view().search(...)`.
+        """The tools that fit a query, best first, for an agent without scopes or earlier calls.
 
         Args:
-            query: the request in any words.
+            query: what to search for, in any words.
             tier: name of a tier, or a strategy of your own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
             budget_ms: milliseconds the answer may take.
@@ -348,7 +417,9 @@ class Engine:
         return self._searcher.search(seen, query, tier=tier, k=k, budget_ms=budget_ms, start=start)
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
-        """Quarantine these tools, besides those that trust quarantines. `save` saves this as well.
+        """Deny these tools until an operator approves them.
+
+        They are added to those that trust quarantines. `save` saves them.
 
         Args:
             reasons: tool id to the reason, in place of those given before, for operators only; an
@@ -356,25 +427,39 @@ class Engine:
 
         Raises:
             RequestError: no mapping of ids to reasons.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.quarantine({"billing/list_invoices": "under review"})
+            >>> engine.view().refusal("billing/list_invoices").kind
+            'quarantined'
         """
         with self._offering:
             self._quarantine = self._quarantine.replaced(reasons)
 
     @property
     def quarantined(self) -> Mapping[str, str]:
-        """Tool id to the reason, for each tool that waits for an operator's approval."""
+        """Tool id to the reason, for each tool that is quarantined."""
         return self._quarantine.reasons
 
     @property
     def flags(self) -> Mapping[str, Flag]:
-        """Tool id to what trust found, warnings included. For operators: it quotes definitions."""
+        """Tool id to the findings of trust, with warnings. For operators: it quotes definitions."""
         return self._quarantine.flags
 
     def after_call(self, state: State, tool_id: str, *, rules: Gate | None = None) -> State:
-        """The state once a call of this tool succeeded, with the milestones rules say it reaches.
+        """The state after a successful call of a tool, with the milestones that the call reaches.
 
         Scopes and facts that rules say it provides are for the caller to grant and to fill in.
         `rules` are those of the caller, as for `view`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist import State
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> engine.after_call(State(), "billing/list_invoices").called
+            ('billing/list_invoices',)
         """
         if not isinstance(state, State):
             raise RequestError(f"state: a State, not {type(state).__name__}")
@@ -384,7 +469,7 @@ class Engine:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What is wrong with the gate's rules for the present catalog; empty is well."""
+        """Problems of the gate's rules with the present catalog; empty if there are none."""
         return self._gatekeeper.problems(self._index)
 
     def _offer(self, index: Index, *changes: Mapping[str, Any] | None) -> None:

@@ -22,7 +22,16 @@ from __future__ import annotations
 
 
 class ShortlistError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Root of every error this package raises on purpose.
+
+    Example:
+        >>> from shortlist import Config, ShortlistError
+        >>> try:
+        ...     Config(k=0)
+        ... except ShortlistError as error:
+        ...     print(type(error).__name__)
+        ConfigError
+    """
 
 
 class CatalogError(ShortlistError):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class View:
-    """What one caller may use now. Get one from `Engine.view` or `Session.view`.
+    """The tools that one caller may use now. `Engine.view` or `Session.view` makes one.
 
     A view decides once, from the caller's state, the ids it is limited to, the servers' votes and
     the quarantine. Search, explanations, details and call checks all follow that decision. A view
@@ -54,12 +54,12 @@ class View:
 
     @property
     def catalog(self) -> Catalog:
-        """The catalog version, permitted or not."""
+        """The catalog version, with denied tools."""
         return self.admission.index.catalog
 
     @property
     def state(self) -> State:
-        """The state it was decided in."""
+        """The state of the caller."""
         return self.admission.state
 
     @property
@@ -72,12 +72,28 @@ class View:
         return tuple(tool for tool in self.catalog if self.admission.admits(tool.id))
 
     def tools(self) -> tuple[Tool, ...]:
-        """The permitted tools, in the catalog's order."""
+        """The permitted tools, in the catalog's order.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> [tool.id for tool in view.tools()]
+            ['billing/list_invoices']
+        """
         self._guard.check()
         return self._permitted
 
     def permits(self, tool_id: str) -> bool:
-        """Whether a tool may be used; False for an id that the catalog does not hold."""
+        """Whether a tool may be used; False for an unknown id.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> view.permits("billing/list_invoices"), view.permits("mail/send_mail")
+            (True, False)
+        """
         self._guard.check()
         return self.admission.admits(tool_id)
 
@@ -86,12 +102,19 @@ class View:
 
         Raises:
             UnknownToolError: no such tool; names the nearest permitted ones.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> view.refusal("mail/send_mail").kind
+            'not_allowed'
         """
         self._guard.check()
         return self.admission.refusal(tool_id)
 
     def limited(self, tool_ids: Iterable[str]) -> View:
-        """The same decision, limited to these tools as well.
+        """The same permissions, limited to these tools.
 
         Args:
             tool_ids: ids; one that the catalog lacks counts for nothing.
@@ -115,10 +138,10 @@ class View:
         budget_ms: float | None = None,
         decide: bool = False,
     ) -> Selection:
-        """The permitted tools that fit a request, best first.
+        """The permitted tools that fit a query, best first.
 
         Args:
-            query: the request in any words; only its first 8,000 characters are read.
+            query: what to search for, in any words; only the first 8,000 characters are read.
             tier: name of a tier, or a strategy of your own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
             budget_ms: milliseconds the answer may take, the first answer of a process included. A
@@ -180,7 +203,7 @@ class View:
         tier: str | Strategy | None = None,
         k: int | None = None,
     ) -> list[Selection]:
-        """One answer per request; the requests are encoded together.
+        """One selection per query. The queries are encoded together, which is faster.
 
         Args:
             queries: the requests.
@@ -189,11 +212,27 @@ class View:
 
         Raises:
             RequestError: as for `search`.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> [found.ids for found in view.search_many(["list invoices", "send a mail"])]
+            [('billing/list_invoices',), ()]
         """
         return self._searcher.search_many(self.admission, queries, tier=tier, k=k)
 
     async def asearch(self, query: str, **options: Any) -> Selection:
-        """`search` in a worker thread, for use in an event loop; takes the same options."""
+        """`search` in a worker thread, for use in an event loop; takes the same options.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("list_invoices", "billing"), Tool("send_mail", "mail")]
+            >>> view = Engine.from_tools(tools, tiers=["lexical"]).view(allowed=["billing/*"])
+            >>> asyncio.run(view.asearch("list the invoices")).ids
+            ('billing/list_invoices',)
+        """
         # The budget counts from here, not from when a thread is free.
         return await asyncio.to_thread(partial(self._search, perf_counter(), query, **options))
 
@@ -205,10 +244,10 @@ class View:
         tier: str | Strategy | None = None,
         k: int | None = None,
     ) -> Explanation:
-        """Where each stage ranks one tool for a request, and why it is offered or not.
+        """The rank of one tool in each stage of a search, and why it is found or not.
 
         Args:
-            query: the request.
+            query: what to search for.
             name: id of the tool, or a name that one permitted tool has.
             tier: as for `search`.
             k: as for `search`.
@@ -234,7 +273,7 @@ class View:
         return replace(found, tool=name, refusal=replace(found.refusal, tool_id=name))
 
     def details(self, names: Iterable[str]) -> list[Tool | Refusal | UnknownToolError]:
-        """For each id or name: the tool, why it is denied, or that there is none.
+        """For each id or name: the tool, why it is denied, or an error with the nearest ids.
 
         Args:
             names: ids, or names that one permitted tool has.
@@ -255,7 +294,7 @@ class View:
         return [self.admission.resolve(name) for name in names]
 
     def check(self, name: str, arguments: object = None) -> Verdict:
-        """Whether a call is permitted and its arguments fit; changes nothing.
+        """Whether a call is permitted and its arguments fit. Nothing is recorded.
 
         Args:
             name: id of a tool, or a name that one permitted tool has.
@@ -285,7 +324,7 @@ class View:
         return Verdict(status, name, found, problems=problems, arguments=taken)  # type: ignore[arg-type]
 
     def decision(self, selection: Selection, k: int | None = None) -> Decision:
-        """What the decision says of an answer of this view.
+        """The probability of each hit, and whether to abstain.
 
         Args:
             selection: an answer, of at least `policy.depth` hits where the catalog has as many.
@@ -293,6 +332,14 @@ class View:
 
         Raises:
             RequestError: an argument is of the wrong type.
+
+        Example:
+            >>> from shortlist import Engine
+            >>> from shortlist.demo import load_catalog
+            >>> view = Engine.from_tools(load_catalog()).view()
+            >>> decided = view.decision(view.search("open an issue about the login bug", k=20), 10)
+            >>> decided.abstained, decided.ids[0]
+            (False, 'github/create_issue')
         """
         self._guard.check()
         if not isinstance(selection, Selection):

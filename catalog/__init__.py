@@ -1,4 +1,4 @@
-"""Tools and catalogs of them: definitions read, cleaned, named and versioned."""
+"""Tools and catalogs: reads, cleans, names and versions tool definitions."""
 
 from __future__ import annotations
 

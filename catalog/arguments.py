@@ -25,12 +25,19 @@ _MAX_DEPTH = 80
 
 @dataclass(frozen=True, slots=True)
 class ArgumentProblem:
-    """One thing wrong with a call's arguments.
+    """One problem of a call's arguments.
 
     Args:
         path: where, as a JSON pointer; empty for the arguments as a whole.
         expected: what the schema asks for there.
         got: what is there, shortened.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        >>> view = Engine.from_tools([Tool("add", "math", "", schema)], tiers=["lexical"]).view()
+        >>> [str(problem) for problem in view.check("add", {"n": "one"}).problems]
+        ['/n: expected integer, got "one"']
     """
 
     path: str

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Catalog:
-    """Tools in order, each under its own id; a change makes a new Catalog.
+    """An ordered, immutable set of tools, each with its own id.
 
     Args:
         tools: Tool objects; or definitions of any format as JSON or as objects of the MCP SDK, in
@@ -59,10 +59,18 @@ class Catalog:
         server: str | None = None,
         keep_ids: bool = False,
     ) -> Catalog:
-        """A catalog of all the tools of a source; see `read_tools` for its arguments.
+        """Read a file, a folder or a parsed value into a catalog.
+
+        The arguments are those of `read_tools`.
 
         Raises:
             CatalogError: the source cannot be read, or one of its tools is bad.
+
+        Example:
+            >>> from shortlist import Catalog
+            >>> definitions = {"tools": [{"name": "show_log", "inputSchema": {"type": "object"}}]}
+            >>> Catalog.read(definitions, format="mcp", server="git")[0].id
+            'git/show_log'
         """
         from .read import read_tools
 
@@ -70,16 +78,24 @@ class Catalog:
 
     @classmethod
     async def from_client(cls, client: ListsTools, *, server: str | None = None) -> Catalog:
-        """A catalog of the tools that an open MCP client lists; bad definitions are left out.
+        """Read the tools that an open MCP client lists. Bad definitions are left out.
 
         Args:
             client: `Client` or `ClientSession` of the MCP SDK, in the event loop it was opened on.
             server: name of the server, which becomes part of each id.
 
-        Example::
-
-            async with Client(transport) as client:
-                engine = Engine.from_tools(await Catalog.from_client(client, server="github"))
+        Example:
+            >>> import asyncio
+            >>> from mcp import Client
+            >>> from mcp.server.mcpserver import MCPServer
+            >>> from shortlist import Catalog
+            >>> server = MCPServer("git")
+            >>> show_log = server.tool(name="show_log")(lambda count: count)
+            >>> async def load():
+            ...     async with Client(server) as client:
+            ...         return await Catalog.from_client(client, server="git")
+            >>> asyncio.run(load())[0].id
+            'git/show_log'
         """
         from .read import read_tools
 
@@ -127,6 +143,12 @@ class Catalog:
 
         Raises:
             UnknownToolError: not in the catalog; names the nearest ids.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> catalog.get("mail/send_mail").name
+            'send_mail'
         """
         return self._tools[self.ordinal(tool_id)]
 
@@ -135,6 +157,12 @@ class Catalog:
 
         Raises:
             UnknownToolError: not in the catalog; names the nearest ids.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> catalog.ordinal("mail/send_mail")
+            1
         """
         try:
             return self._ordinals[tool_id]
@@ -147,13 +175,26 @@ class Catalog:
 
         Raises:
             UnknownToolError: one of them is not in the catalog.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> catalog.ordinals(["mail/send_mail", "billing/list_invoices"]).tolist()
+            [1, 0]
         """
         if isinstance(ids, str) or not isinstance(ids, Iterable):
             raise CatalogError(f"ids: a list of ids, not {ids!r:.80}")
         return np.fromiter((self.ordinal(tool_id) for tool_id in ids), dtype=np.intp)
 
     def named(self, name: str) -> tuple[int, ...]:
-        """The positions of the tools of exactly this name, on whatever server."""
+        """The positions of the tools with exactly this name, on any server.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> catalog.named("send_mail")
+            (1,)
+        """
         return self._by_name.get(name, ()) if isinstance(name, str) else ()
 
     @cached_property
@@ -167,20 +208,35 @@ class Catalog:
         return digest(f"{tool.id}\t{tool.fingerprint}".encode() for tool in self._tools)
 
     def add(self, tools: Tools) -> Catalog:
-        """A new version with these tools after the ones it has."""
+        """A new catalog with these tools added at the end.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> len(catalog.add([Tool("read_mail", "mail")]))
+            3
+        """
         return Catalog(chain(self._tools, checked_tools(tools)))
 
     def remove(self, ids: Iterable[str]) -> Catalog:
-        """A new version without the tools of these ids.
+        """A new catalog without the tools with these ids.
 
         Raises:
             UnknownToolError: one of them is not in the catalog.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> [tool.id for tool in catalog.remove(["mail/send_mail"])]
+            ['billing/list_invoices']
         """
         gone = frozenset(self.ordinals(ids).tolist())
         return Catalog(tool for i, tool in enumerate(self._tools) if i not in gone)
 
     def replace_server(self, server: str, tools: Tools) -> Catalog:
-        """A new version in which a server has these tools, in the place of its first one, or last.
+        """A new catalog in which the tools of one server are replaced.
+
+        The new tools take the position of the server's first tool, or the end for a new server.
 
         Args:
             server: the server's name; it need not be in the catalog yet.
@@ -188,6 +244,13 @@ class Catalog:
 
         Raises:
             CatalogError: a tool belongs to another server.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> newer = catalog.replace_server("mail", [Tool("read_mail", "mail")])
+            >>> [tool.id for tool in newer]
+            ['billing/list_invoices', 'mail/read_mail']
         """
         fresh = checked_tools(tools, server)
         for tool in fresh:
@@ -201,10 +264,17 @@ class Catalog:
         return Catalog(chain(self._tools[:place], fresh, rest))
 
     def diff(self, new: Catalog) -> CatalogDiff:
-        """What a newer version adds, lacks and changes.
+        """The ids that a newer catalog adds, removes and changes.
 
         Raises:
             CatalogError: `new` is no Catalog.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> newer = catalog.replace_server("mail", [Tool("read_mail", "mail")])
+            >>> catalog.diff(newer)
+            CatalogDiff(added=('mail/read_mail',), removed=('mail/send_mail',), changed=())
         """
         if not isinstance(new, Catalog):
             raise CatalogError(f"new: a Catalog, not {type(new).__name__}")

@@ -18,7 +18,7 @@ the MCP SDK (`Tool`, `ListToolsResult`); lists of these; or a table of server to
 
 @dataclass(frozen=True, slots=True)
 class Collision:
-    """A definition whose id was already taken by an earlier one.
+    """A definition whose id was already used by an earlier one.
 
     Attributes:
         id: the id both claim.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CatalogDiff:
-    """Ids that differ between an old and a new version.
+    """Ids that differ between an old and a new catalog.
 
     Attributes:
         added: ids only the new version holds, in its order.

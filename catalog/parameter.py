@@ -21,7 +21,7 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 
 class Parameter(NamedTuple):
-    """One named value that a tool takes, at any depth of its input schema.
+    """One parameter of a tool, at any depth of its input schema.
 
     Attributes:
         name: the property's own name.

@@ -13,7 +13,7 @@ from .tool import Tool
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A definition that could not be read.
+    """A definition that could not be read, with the reason.
 
     Attributes:
         where: file, line or index.
@@ -30,7 +30,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:
-    """What a source held.
+    """The tools of a source, and the definitions that could not be read.
 
     Attributes:
         tools: the good definitions, in order.
@@ -53,7 +53,7 @@ def read_tools(
     strict: bool = True,
     keep_ids: bool = False,
 ) -> ReadResult:
-    """Tools of a file, a folder, a list of files, or a value already parsed.
+    """The tools of a file, a folder, a list of files, or a parsed value, with errors.
 
     Args:
         source: a path to .json, .jsonl, .yaml or .yml, a folder or a list of such files, a dict or

@@ -19,7 +19,9 @@ _NO_PARAMETERS: Final = b'{"properties":{},"type":"object"}'
 
 
 class Tool:
-    """One tool definition, immutable, hashable, equal by id and content.
+    """One immutable tool definition.
+
+    Tools are equal if id and content are equal.
 
     Text is cleaned and bounded here (see `text`), schemas are held as canonical JSON and parsed
     afresh on each access, so that 50,000 tools stay small and nothing handed out can change them.
@@ -47,6 +49,12 @@ class Tool:
 
     Raises:
         ToolError: a value of the wrong type, empty, too large, or not JSON; names the field.
+
+    Example:
+        >>> from shortlist import Tool
+        >>> schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+        >>> Tool("get_forecast", "weather", "The forecast for a city", schema).id
+        'weather/get_forecast'
     """
 
     __slots__ = (
@@ -156,16 +164,21 @@ class Tool:
         return flatten(self.input_schema)
 
     def with_id(self, id: str) -> Tool:  # noqa: A002 - the field's name
-        """The same definition under another id.
+        """A copy of the tool with another id.
 
         Raises:
             ToolError: the id is empty, too long or no text.
+
+        Example:
+            >>> from shortlist import Tool
+            >>> Tool("get_forecast", "weather").with_id("weather/get_forecast~2").id
+            'weather/get_forecast~2'
         """
         changed = _line(id, "id", Notes(), ID_LIMIT)
         return Tool._of({slot: getattr(self, slot) for slot in Tool.__slots__} | {"id": changed})
 
     def to_dict(self) -> dict[str, Any]:
-        """The row form, one line of a tools.jsonl; fields that are not set are left out."""
+        """One row of a tools.jsonl file. Fields without a value are left out."""
         row: dict[str, Any] = {
             "id": self.id,
             "name": self.name,
@@ -179,7 +192,7 @@ class Tool:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Tool:
-        """A tool from its row form; other keys are ignored, null stands for an absent field.
+        """A tool from a row. Other keys are ignored; null means absent.
 
         Raises:
             ToolError: a field is missing or bad.
@@ -200,7 +213,13 @@ class Tool:
         return cls(row["name"], **given)
 
     def to_saved(self) -> dict[str, Any]:
-        """A form that `from_saved` reads without checking it again; schemas are JSON text."""
+        """A JSON form that `from_saved` reads without checks.
+
+        Example:
+            >>> from shortlist import Tool
+            >>> Tool.from_saved(Tool("get_forecast", "weather").to_saved()).id
+            'weather/get_forecast'
+        """
         return {
             slot: value.decode() if isinstance(value, bytes) else value
             for slot in Tool.__slots__
@@ -209,10 +228,16 @@ class Tool:
 
     @classmethod
     def from_saved(cls, row: Mapping[str, Any]) -> Tool:
-        """The tool `to_saved` gave the row of. The caller vouches that nothing else did.
+        """A tool from the result of `to_saved`. Any other input is undefined behaviour.
 
         Raises:
             KeyError, TypeError, AttributeError: the row is not such a form.
+
+        Example:
+            >>> from shortlist import Tool
+            >>> tool = Tool("get_forecast", "weather")
+            >>> Tool.from_saved(tool.to_saved()) == tool
+            True
         """
         output, hints = row.get("_output_schema"), row.get("_annotations")
         server = row.get("server")
@@ -233,7 +258,14 @@ class Tool:
         )
 
     def to_mcp(self) -> dict[str, Any]:
-        """The entry of an MCP `tools/list` result."""
+        """The entry of an MCP `tools/list` result.
+
+        Example:
+            >>> from shortlist import Tool
+            >>> entry = Tool("get_forecast", "weather", "The forecast for a city").to_mcp()
+            >>> entry["name"], entry["inputSchema"]
+            ('get_forecast', {'type': 'object', 'properties': {}})
+        """
         entry: dict[str, Any] = {"name": self.name, "description": self.description}
         entry["inputSchema"] = {"type": "object"} | self.input_schema
         declared = self._declared("title", "output_schema", "annotations")

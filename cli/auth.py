@@ -21,7 +21,7 @@ _FileOption = Annotated[
     typer.Option("--config", metavar="FILE", help="File with MCP servers, such as mcp.json."),
 ]
 
-auth = typer.Typer(no_args_is_help=True, help="Log in to servers that ask for OAuth.")
+auth = typer.Typer(no_args_is_help=True, help="Log in to servers that require OAuth.")
 
 
 def register(app: typer.Typer) -> None:
@@ -63,7 +63,7 @@ def logout(name: _NameArgument, config: _FileOption) -> None:
 
 @auth.command()
 def status(config: _FileOption, as_json: JsonOption = False) -> None:
-    """Show for each server over HTTP whether there is a login, and until when it counts."""
+    """Show the logins to servers over HTTP, and when they expire."""
     found, _ = read_configured(config, None)
     from ..gateway.oauth import KeyringLogins
 
@@ -85,7 +85,11 @@ def status(config: _FileOption, as_json: JsonOption = False) -> None:
     table = plain_table("server", "login", "access token ends")
     for row in rows:
         state = (
-            "none" if not row["logged_in"] else "renewed by itself" if row["renewed"] else "once"
+            "none"
+            if not row["logged_in"]
+            else "renewed automatically"
+            if row["renewed"]
+            else "once"
         )
         table.add_row(row["server"], state, _time(row["expires_at"]))
     show(table)

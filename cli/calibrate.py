@@ -42,7 +42,7 @@ def calibrate(
         Path,
         typer.Argument(
             metavar="QUERIES",
-            help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.',
+            help='JSONL of labelled queries: {"query": ..., "relevant": [ids]}.',
         ),
     ],
     out: Annotated[
@@ -52,7 +52,7 @@ def calibrate(
     tools: SourcesOption = None,
     no_tool: Annotated[
         Path | None,
-        typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool fits."),
+        typer.Option("--no-tool", metavar="FILE", help="JSONL of queries that no tool fits."),
     ] = None,
     alpha: Annotated[
         float,
@@ -61,7 +61,7 @@ def calibrate(
             metavar="RATE",
             min=0.001,
             max=0.5,
-            help="Share of right tools that the cut may miss.",
+            help="Share of right tools that may be cut off.",
         ),
     ] = 0.05,
     lost: Annotated[
@@ -71,7 +71,7 @@ def calibrate(
             metavar="RATE",
             min=0.0,
             max=0.5,
-            help="Share of requests with a right tool that may get none.",
+            help="Share of queries that may get no tool although one fits.",
         ),
     ] = 0.0275,
     tier: Annotated[
@@ -83,7 +83,7 @@ def calibrate(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit when to offer no tool, and how many, to your own requests.
+    """Calibrate on your own queries when to offer no tool.
 
     To use the result, set `decision` in the settings to the file. The figures shown are measured
     on requests that were held out in turn, one fifth at a time.

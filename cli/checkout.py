@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def refuse(context: typer.Context) -> None:  # noqa: ARG001
-    """Measure the project itself; needs a checkout of its repository.
+    """Reproduce this project's own figures; needs a checkout.
 
     Raises:
         EvaluationError: always.

@@ -26,7 +26,9 @@ ServersOption = Annotated[
 SettingsOption = Annotated[
     Path | None,
     typer.Option(
-        "--settings", metavar="FILE", help="With --config: shortlist's own settings, if not in it."
+        "--settings",
+        metavar="FILE",
+        help="With --config: settings of the gateway, if not in that file.",
     ),
 ]
 

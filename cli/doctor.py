@@ -36,10 +36,10 @@ def doctor(
     settings: SettingsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the installation and, if given, a catalog or the servers of a configuration.
+    """Check the installation, a catalog, or the servers of a gateway.
 
     With --config, every server is started, listed and stopped. Exits with 1 if a check fails, or
-    if a server or one of its tools is not served.
+    if a server does not start or one of its tools is left out.
     """
     if config is not None:
         if tools or index is not None:

@@ -37,25 +37,32 @@ def enrich(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", metavar="FILE", help="JSONL to write; rows that still hold are kept."
+            "--out",
+            metavar="FILE",
+            help="JSONL file to write. Rows of unchanged definitions are kept.",
         ),
     ],
     languages: Annotated[
-        str, typer.Option(metavar="LIST", help="Also ask for queries in these, such as de,ja.")
+        str,
+        typer.Option(metavar="LIST", help="Also write queries in these languages, such as de,ja."),
     ] = "",
     workers: Annotated[
-        int, typer.Option("--workers", min=1, help="Prompts under way at a time.")
+        int,
+        typer.Option(
+            "--workers", metavar="NUMBER", min=1, help="Commands that run at the same time."
+        ),
     ] = 4,
     price: Annotated[
-        bool, typer.Option("--price", help="Only say how many tokens it would take.")
+        bool, typer.Option("--price", help="Only print how many tokens the run would need.")
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Have a language model write queries for each tool, from its definition alone.
+    """Have a language model write example queries for each tool.
 
-    Use the file with `[index] enrichments = ["FILE"]`. Quarantined tools are left out. A run that
-    was interrupted goes on. Exits with 1 if the command answered nothing usable for some tool.
+    To use the result, set `[index] enrichments = ["FILE"]`. Quarantined tools are left out. An
+    interrupted run continues where it stopped. Exits with 1 if the command gave no usable answer
+    for some tool.
     """
     from ..enrichment import read_enrichments
     from ..enrichment.round_trip import round_trip

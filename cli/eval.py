@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 BELOW_FLOOR = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
 
-_app = typer.Typer(
-    help="Measure selection on labelled queries.", no_args_is_help=True, add_completion=False
-)
+_app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 TierOption = Annotated[
-    list[str] | None, typer.Option("--tier", help="Tier to measure; repeatable. All by default.")
+    list[str] | None,
+    typer.Option("--tier", metavar="TIER", help="Tier to measure; repeatable. All by default."),
 ]
-KOption = Annotated[int, typer.Option("--k", min=1, help="Tools asked for per query.")]
+KOption = Annotated[
+    int, typer.Option("--k", metavar="NUMBER", min=1, help="Number of tools to return per query.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -50,52 +51,62 @@ def evaluate(
     context: typer.Context,
     tools: ToolsOption = None,
     queries: Annotated[
-        list[Path] | None, typer.Option(help="Labelled queries, JSONL; repeatable.")
+        list[Path] | None, typer.Option(metavar="FILE", help="Labelled queries, JSONL; repeatable.")
     ] = None,
     tier: TierOption = None,
     k: KOption = 10,
     by: Annotated[
-        str | None, typer.Option(help="Break results down by a field of the rows, as style.")
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="Group the results by a field of the rows, such as style."
+        ),
     ] = None,
-    misses: Annotated[bool, typer.Option("--misses", help="List failed queries and why.")] = False,
+    misses: Annotated[
+        bool, typer.Option("--misses", help="List the queries whose tool was not found.")
+    ] = False,
     least: Annotated[
         list[str] | None,
-        typer.Option("--min", metavar="METRIC=VALUE", help="Fail below it; repeatable."),
+        typer.Option("--min", metavar="METRIC=VALUE", help="Lowest value that passes; repeatable."),
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Earlier JSON result or record; fail where worse.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Earlier JSON result; fail if a metric is worse."),
     ] = None,
     max_drop: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Fall against the baseline that still passes.")
+        float, typer.Option(metavar="VALUE", min=0.0, max=1.0, help="How far a metric may fall.")
     ] = 0.0,
     pool: Annotated[
-        str, typer.Option(help="catalog: search all tools; queries: each query's own pool.")
+        str,
+        typer.Option(
+            metavar="NAME", help="catalog: search all tools; queries: the query's `pool`."
+        ),
     ] = "catalog",
     session: Annotated[
         bool,
         typer.Option(
             "--session",
-            help="Measure the whole decision, not the search alone.",
+            help="Measure sessions, which may abstain, instead of searches.",
         ),
     ] = False,
     cut: Annotated[
-        bool, typer.Option("--cut", help="With --session: only as many tools as are needed.")
+        bool,
+        typer.Option("--cut", help="With --session: the decision also limits the number of tools."),
     ] = False,
     decision: Annotated[
         Path | None,
         typer.Option(
             "--decision",
             metavar="FILE",
-            help="With --session: what `calibrate` wrote, not the bundled.",
+            help="With --session: file that `shortlist calibrate` wrote.",
         ),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure tiers on labelled queries: --tools T.jsonl --queries Q.jsonl.
+    """Measure search on labelled queries.
 
-    Finding is measured, not trust: no definition is quarantined; `shortlist doctor` names
-    those that would be.
+    Needs --tools and --queries. No definition is quarantined here; `shortlist doctor` lists those
+    that would be.
     """
     if context.invoked_subcommand is not None:
         return
@@ -160,20 +171,23 @@ def evaluate(
 @_app.command("xlam")
 def evaluate_xlam(
     data: Annotated[
-        Path | None, typer.Option(help="Rows as published: JSON, JSON lines or parquet.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The published rows: JSON, JSON lines or parquet."),
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(envvar="HF_TOKEN", help="Fetch the rows from their hub with this token."),
+        typer.Option(metavar="TOKEN", envvar="HF_TOKEN", help="Token to download the rows with."),
     ] = None,
     tier: TierOption = None,
     k: KOption = 10,
-    sample: Annotated[int, typer.Option("--n", min=1, help="Queries per pool size.")] = 400,
-    seed: Annotated[int, typer.Option(help="Of the draw of queries and of the padding.")] = 0,
+    sample: Annotated[
+        int, typer.Option("--n", metavar="NUMBER", min=1, help="Queries per pool size.")
+    ] = 400,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the random sample.")] = 0,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure tiers on xlam by the published protocol, with the published figures beside."""
+    """Measure search on xlam-function-calling-60k."""
     from ..evals import report, xlam, xlam_rows
 
     if data is None and token is None:

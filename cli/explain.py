@@ -53,7 +53,7 @@ def explain(
         typer.Option(
             "--event",
             metavar="FILE",
-            help="Show what a turn of a recorded session decided; replaces QUERY and TOOL.",
+            help="Show a recorded turn from this file of events, in place of QUERY and TOOL.",
         ),
     ] = None,
     turn: Annotated[
@@ -64,7 +64,7 @@ def explain(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show why a tool is offered for a request, or why not.
+    """Show why a query finds a tool, or why not.
 
     A table shows the rank of the tool in each stage of the search.
     """

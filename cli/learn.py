@@ -26,19 +26,19 @@ def register(app: typer.Typer) -> None:
 
 
 def learn(
-    index: Annotated[Path, typer.Option("--index", metavar="FOLDER", help="Index to refine.")],
+    index: Annotated[Path, typer.Option("--index", metavar="FOLDER", help="Index to improve.")],
     events: Annotated[
         Path | None,
         typer.Argument(
             metavar="EVENTS",
-            help='JSONL of requests and the tools that were right: {"query": ..., "tool": id}.',
+            help='JSONL of queries and the tools that were right: {"query": ..., "tool": id}.',
         ),
     ] = None,
     config: ConfigOption = None,
     forget: Annotated[bool, typer.Option("--forget", help="Remove what was learned.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Refine an index by which tools were right for which requests.
+    """Improve an index from queries and the tools that were right.
 
     The index changes only if held-out events are answered better; otherwise the exit code is 3.
     What was learned before is replaced, so give all events.

@@ -27,17 +27,23 @@ def register(app: typer.Typer) -> None:
 
 def logs(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Server whose log is printed.")
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Server whose log is printed; without it, all logs are listed."
+        ),
     ] = None,
     lines: Annotated[
-        int, typer.Option("-n", "--lines", min=0, help="Lines to print, the last ones.")
+        int,
+        typer.Option(
+            "-n", "--lines", metavar="NUMBER", min=0, help="Number of last lines to print."
+        ),
     ] = 100,
     follow: Annotated[
-        bool, typer.Option("-f", "--follow", help="Go on printing until interrupted.")
+        bool, typer.Option("-f", "--follow", help="Print new lines until interrupted.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what a server wrote to stderr; without NAME, list the logs there are."""
+    """Print what a server wrote to stderr, or list the logs."""
     if name is None:
         if follow:
             raise typer.BadParameter("--follow: needs the NAME of a server")

@@ -76,7 +76,7 @@ EncodingOption = Annotated[
     typer.Option(
         "--encoding",
         metavar="NAME",
-        help="Vocabulary that tokens are counted in.",
+        help="Vocabulary for counting tokens.",
         callback=_known_encoding,
     ),
 ]

@@ -60,12 +60,12 @@ def search(
         typer.Option(
             "--budget-ms",
             metavar="MS",
-            help="Milliseconds the answer may take; a cheaper tier runs if time is short.",
+            help="Time limit of the answer in milliseconds. A cheaper tier runs if time is short.",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Find the tools that fit a request.
+    """Find the tools that fit a query.
 
     A table shows the score of each tool and its rank in each stage of the search.
     """

@@ -18,7 +18,7 @@ _NameArgument = Annotated[
 
 secret = typer.Typer(
     no_args_is_help=True,
-    help="Keep secrets in the system keyring; a configuration names them as ${keyring:NAME}.",
+    help="Store secrets in the system keyring, for use as ${keyring:NAME}.",
 )
 
 
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 @secret.command("set")
 def set_secret(name: _NameArgument) -> None:
-    """Store a secret. It is asked for without an echo, or read from stdin if that is a pipe."""
+    """Store a secret. It is read from a hidden prompt, or from stdin if that is a pipe."""
     from ..gateway.system_keyring import SERVICE, store_password
 
     _check(name)

@@ -24,23 +24,28 @@ if TYPE_CHECKING:
 
 def serve(
     config: Annotated[
-        Path, typer.Option("--config", help="File with the servers, as MCP clients have it.")
+        Path,
+        typer.Option("--config", metavar="FILE", help="File with MCP servers, such as mcp.json."),
     ],
     settings: Annotated[
         Path | None,
-        typer.Option("--settings", help="shortlist's own settings, TOML or JSON, if not in it."),
+        typer.Option(
+            "--settings", metavar="FILE", help="Settings of the gateway, if not in --config."
+        ),
     ] = None,
     http: Annotated[
         str | None,
         typer.Option(
-            "--http", metavar="HOST:PORT", help="Serve streamable HTTP at /mcp, not stdin/stdout."
+            "--http",
+            metavar="HOST:PORT",
+            help="Serve streamable HTTP at /mcp instead of stdin/stdout.",
         ),
     ] = None,
     profile: Annotated[
-        str, typer.Option(help="Profile of clients that send no token.")
+        str, typer.Option(metavar="NAME", help="Profile of clients that send no token.")
     ] = "default",
 ) -> None:
-    """Serve all servers of a configuration as one MCP server with a few meta-tools."""
+    """Run the gateway: one MCP server in front of all of yours."""
     from ..errors import MissingExtraError
 
     # What is imported and read here stays: looking for garbage in it takes a tenth of the start.

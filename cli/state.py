@@ -15,22 +15,24 @@ if TYPE_CHECKING:
 
 ScopeOption = Annotated[
     list[str] | None,
-    typer.Option("--scope", metavar="NAME", help="Scope that the agent holds; repeatable."),
+    typer.Option("--scope", metavar="NAME", help="Scope granted to the agent; repeatable."),
 ]
 CalledOption = Annotated[
     list[str] | None,
-    typer.Option("--called", metavar="ID", help="Id of a tool that it called already; repeatable."),
+    typer.Option("--called", metavar="ID", help="Id of a tool that the agent called; repeatable."),
 ]
 MilestoneOption = Annotated[
     list[str] | None,
-    typer.Option("--milestone", metavar="NAME", help="Milestone that it reached; repeatable."),
+    typer.Option(
+        "--milestone", metavar="NAME", help="Milestone that the agent reached; repeatable."
+    ),
 ]
 FactOption = Annotated[
     list[str] | None,
     typer.Option(
         "--fact",
         metavar="NAME[=VALUE]",
-        help="Fact that it knows. The value is a number, true, false or text; true by default. "
+        help="Fact about the agent. The value is a number, true, false or text; true by default. "
         "Repeatable.",
     ),
 ]

@@ -35,7 +35,7 @@ def stats(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Sum up events: tokens saved, searches, misses, calls, slow servers, tools never found."""
+    """Summarize recorded events: tokens, searches, calls, servers."""
     from .event_stats import EventStats
 
     rows = Counter[str]()

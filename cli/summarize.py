@@ -62,7 +62,7 @@ def summarize(
 ) -> None:
     """Write a one-line summary of every tool into a file.
 
-    An interrupted run continues where it stopped. Quarantined tools are left out unless asked for.
+    An interrupted run continues where it stopped. Quarantined tools need --quarantined.
 
     Exits with 1 if --command gave no usable answer for some tool. Such a tool gets an offline
     summary, and the next run asks for it again.

@@ -27,15 +27,20 @@ def tax(
     tools: Annotated[list[Path] | None, SourcesArgument] = None,
     config: ServersOption = None,
     settings: SettingsOption = None,
-    k: Annotated[int, typer.Option("-k", "--k", min=1, help="Tools a selection holds.")] = 10,
-    top: Annotated[int, typer.Option("--top", min=0, help="Heaviest tools to name.")] = 10,
+    k: Annotated[
+        int,
+        typer.Option("-k", "--k", metavar="NUMBER", min=1, help="Number of tools in a selection."),
+    ] = 10,
+    top: Annotated[
+        int, typer.Option("--top", metavar="NUMBER", min=0, help="Number of largest tools to list.")
+    ] = 10,
     encoding: EncodingOption = "cl100k_base",
     as_json: JsonOption = False,
 ) -> None:
-    """Count what tool definitions cost every turn, and what a selection would cost instead.
+    """Count the tokens that tool definitions cost in every turn.
 
-    With --config, the tools are those of the servers of the file, and what shortlist costs is
-    measured at a gateway over them.
+    The result is compared with the cost of a selection of k tools. With --config, the tools are
+    those of the file's servers, and the result is compared with a gateway over these servers.
     """
     if bool(tools) == (config is not None):
         raise typer.BadParameter("give TOOLS or --config FILE")

@@ -32,7 +32,7 @@ _GatewayOption = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="A gateway's file with the servers, in place of --tools: what they listed last, and "
+        help="Use a gateway's servers in place of --tools: the tools they listed last, and "
         "the gateway's own pins.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Requests known to belong to a tool: what a tool is for, in users' words.
+"""Example queries for tools, in users' words.
 
 A definition says what a tool does; people say what they want. An enrichment says the second, once
 per definition. Searches use it in every tier; models never see it as the tool's own words.

@@ -11,7 +11,7 @@ from .row import MOST_REQUESTS, Enrichment
 
 
 class Enrichments:
-    """Rows of enrichment, by tool.
+    """The example queries of many tools.
 
     A row with a fingerprint belongs to the tool with that definition, on any server. When the
     definition of its id changes, the row stays, marked as stale, while the names of the parameters
@@ -40,7 +40,7 @@ class Enrichments:
         return bool(self._by_id)
 
     def of(self, tool: Tool) -> KnownRequests | None:
-        """What belongs to a tool, None for nothing."""
+        """The enrichment of a tool; None if it has none."""
         if not self:
             return None
         fresh = [*self._by_fingerprint.get(tool.fingerprint, ())]
@@ -59,7 +59,7 @@ class Enrichments:
         return KnownRequests(requests[:MOST_REQUESTS], when, sources, stale=not fresh)
 
     def matched(self, tools: Iterable[Tool]) -> dict[str, KnownRequests]:
-        """Id of each tool that has an enrichment, to it."""
+        """Tool id to enrichment, for each tool of the catalog that has one."""
         if not self:
             return {}
         return {tool.id: found for tool in tools if (found := self.of(tool)) is not None}

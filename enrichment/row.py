@@ -26,7 +26,7 @@ Line = Annotated[str, AfterValidator(_line)]
 
 
 class Enrichment(BaseModel):
-    """Requests that a tool serves, as users word them.
+    """The example queries of one tool.
 
     Args:
         tool: id of the tool.
@@ -76,7 +76,7 @@ class Enrichment(BaseModel):
 
 
 def read_enrichments(paths: Iterable[str | Path]) -> tuple[Enrichment, ...]:
-    """The rows of JSON lines files.
+    """The enrichments of JSON lines files.
 
     Args:
         paths: of the files.

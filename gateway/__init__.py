@@ -1,1 +1,1 @@
-"""The gateway: any MCP client in front, real MCP servers behind."""
+"""The gateway: one MCP server in front of many."""

@@ -49,10 +49,10 @@ class VoteSettings(Section):
     """Which servers are asked about a request; each of them reads what the model searches for.
 
     Args:
-        servers: globs over names of servers that are asked, and may leave out tools of their own.
-        claims: globs over those of them that may claim a request, which ranks the tool first.
-        calls: globs over those of these whose claimed tool is called at once, without the model, if
-            it is annotated as read-only and the server gives its arguments.
+        servers: globs of the servers that are asked. They may exclude their own tools.
+        claims: globs of the asked servers that may claim a query. A claimed tool ranks first.
+        calls: globs of the claiming servers whose claimed tool is called at once, without the
+            model. The tool must be annotated as read-only and the claim must have arguments.
     """
 
     servers: tuple[str, ...] = ()
@@ -69,14 +69,13 @@ class ProfileSettings(Section):
     """What one client may use.
 
     Args:
-        servers: globs over names of servers.
-        tools: globs over ids `server/tool`.
-        scopes: permissions that are granted.
-        rules: conditions of tools, as in the section `gate` of a configuration.
-        votes: which servers are asked which of their tools fit (`_tool_gating`);
-            true for all of them, none of which may claim a request.
-        token: bearer token of this client over HTTP; a reference, or plain text. None for a
-            profile that no token selects.
+        servers: globs of server names.
+        tools: globs of tool ids, `server/tool`.
+        scopes: scopes granted to the client.
+        rules: permission rules, as in the section `gate` of a configuration.
+        votes: servers that are asked which of their tools fit a query (`_tool_gating`); true for
+            all servers, without claims.
+        token: bearer token that selects this profile over HTTP; a reference, or plain text.
     """
 
     servers: tuple[str, ...] = ("*",)
@@ -103,24 +102,27 @@ class GatewaySettings(Section):
     """How the gateway shows and runs the tools behind it.
 
     Args:
-        profiles: what each client may use, by name; without profiles every client may use all.
-        pinned: ids or globs of tools that clients see directly, beside the meta-tools.
-        pass_through: share of the context below which all tools are shown directly; 0 for never.
-        context_tokens: tokens of the model's context.
-        result_tokens: tokens of a result from which on it is stored and read in parts.
-        split_call_tool: whether `call_tool` becomes one tool each to read, to write and to destroy.
-        catalog: descriptions of servers that are found by their description only, by name;
-            they start when one of their tools is called.
-        operator: text that stands in the description of `search_tools`.
+        profiles: permissions of each client, by name; without profiles, every client may use all
+            tools.
+        pinned: ids or globs of tools that clients always see directly.
+        pass_through: all tools are shown directly if their definitions take less than this share
+            of the context; 0 for never.
+        context_tokens: size of the model's context window in tokens.
+        result_tokens: a result of more tokens is stored, and read in parts.
+        split_call_tool: whether `call_tool` is replaced by one tool to read, one to write and one
+            to destroy.
+        catalog: server name to description. Such a server is found by its description only, and
+            starts when it is called.
+        operator: text added to the description of `search_tools`.
         code: whether the model may run code that calls tools.
-        idle_stop_s: seconds without a call after which a server is stopped; None for never.
-        events: file that gets a JSON line for each search, call and start of a server; relative
-            to the folder of the configuration. None records nothing.
-        event_content: whether events hold queries, arguments and results.
+        idle_stop_s: a server is stopped after this many seconds without a call; None for never.
+        events: file to which each search, call and server start is appended as a JSON line. The
+            path is relative to the folder of the configuration.
+        event_content: whether events contain queries, arguments and results.
         metrics_token: bearer token for `/metrics`; a reference, or plain text. Without one,
             `/metrics` answers on this machine only, and only if no profile has a token.
-        timeouts: seconds a call may take without a sign of progress, by ids or globs of tools; the
-            first that matches counts, in place of the limit of the server.
+        timeouts: id or glob of tools to the seconds that a call may take without progress. The
+            first match replaces the timeout of the server.
         engine: settings of the search engine, see `Config`.
 
     Example:

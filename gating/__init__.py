@@ -1,4 +1,4 @@
-"""What may be offered now, and how much of it: scopes, preconditions, votes, the cut."""
+"""Permissions: rules about scopes, earlier calls, milestones and facts, and votes of servers."""
 
 from ..retrieval.refusal import Refusal
 from .admission import Admission

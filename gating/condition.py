@@ -59,7 +59,7 @@ class Unanswered(Exception):
 
 
 class Condition:
-    """Something that must hold before a tool may be used; the base class of every kind.
+    """The base class of conditions of rules.
 
     A kind is an immutable class that is compared and hashed by value. It defines `key`, `parse`,
     `to_dict`, `describe` and `evaluate`; everything else has a default.
@@ -67,6 +67,11 @@ class Condition:
     Attributes:
         key: the key of its JSON form.
         refusal: the kind of refusal when it does not hold, one of `REFUSALS`.
+
+    Example:
+        >>> from shortlist.gating import Condition, requires_scope
+        >>> isinstance(requires_scope("mail:send"), Condition)
+        True
     """
 
     __slots__ = ()
@@ -84,6 +89,11 @@ class Condition:
 
         Raises:
             ConfigError: the value is wrong.
+
+        Example:
+            >>> from shortlist.gating.condition import parse_condition
+            >>> parse_condition({"scope": "mail:send"}).describe()
+            "the scope 'mail:send'"
         """
         raise NotImplementedError
 
@@ -92,72 +102,175 @@ class Condition:
         raise NotImplementedError
 
     def describe(self) -> str:
-        """What it asks for, in words that follow "needs"."""
+        """What the condition requires, in words that follow "needs".
+
+        Example:
+            >>> from shortlist.gating import milestone
+            >>> milestone("confirmed").describe()
+            "the milestone 'confirmed'"
+        """
         raise NotImplementedError
 
     def label(self) -> str:
-        """What reports of errors call it."""
+        """The name of the condition in error reports.
+
+        Example:
+            >>> from shortlist.gating import milestone
+            >>> milestone("confirmed").label()
+            'confirmed'
+        """
         return str(self.to_dict()[self.key])
 
     def clause(self) -> str:
-        """`describe` for use inside another condition's words."""
+        """`describe`, in the form used inside another condition.
+
+        Example:
+            >>> from shortlist.gating import any_of, fact
+            >>> any_of(fact("trial"), fact("paid")).clause()
+            "(the fact 'trial' or the fact 'paid')"
+        """
         return self.describe()
 
     def evaluate(self, request: Request) -> Truth:
-        """Whether it holds and whether it fails. An exception means unknown."""
+        """Whether it holds and whether it fails. An exception means unknown.
+
+        Example:
+            >>> from shortlist import Engine, Gate, Tool
+            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating import State, requires_scope
+            >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
+            >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
+            >>> compiled = CompiledGate(Gate(), index.tools, index.names)
+            >>> requires_scope("a").evaluate(compiled.holding(State(scopes={"a"})))
+            (True, False)
+        """
         raise NotImplementedError
 
     def member(self) -> tuple[str, str] | None:
         """A set of the `State` and a name, if it holds exactly when the name is in that set.
 
         The gate then looks the name up and does not call `evaluate`, which is faster.
+
+        Example:
+            >>> from shortlist.gating import requires_scope
+            >>> requires_scope("mail:send").member()
+            ('scopes', 'mail:send')
         """
         return None
 
     def fixed(self, catalog: CatalogView) -> Truth | None:
-        """The truth that no state changes; None if its truth depends on the state.
+        """The truth if it is the same in every state; None if it depends on the state.
 
         The gate then asks once per catalog version and does not call `evaluate`.
+
+        Example:
+            >>> from shortlist import Engine, Gate, Tool
+            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating import annotation
+            >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
+            >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
+            >>> compiled = CompiledGate(Gate(), index.tools, index.names)
+            >>> holds, fails = annotation("readOnlyHint").fixed(compiled)
+            >>> holds.tolist(), fails.tolist()
+            ([True], [False])
         """
         return None
 
     def provided_by(self) -> tuple[str, str] | None:
-        """Kind and name in `Provides` that lead to its holding; None if nothing provides it."""
+        """Kind and name in `Provides` that make the condition hold; None if nothing does.
+
+        Example:
+            >>> from shortlist.gating import milestone
+            >>> milestone("confirmed").provided_by()
+            ('milestones', 'confirmed')
+        """
         return self.member()
 
     def unlocked_by(self, catalog: CatalogView) -> Mask | None:
-        """Rows of the tools whose call leads to its holding, shape (n,); None if no call does."""
+        """Rows of the tools whose call makes the condition hold, shape (n,); None if none does.
+
+        Example:
+            >>> from shortlist import Engine, Gate, Tool
+            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating import after
+            >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
+            >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
+            >>> compiled = CompiledGate(Gate(), index.tools, index.names)
+            >>> after("mail/*").unlocked_by(compiled).tolist()
+            [True]
+        """
         provided = self.provided_by()
         return None if provided is None else catalog.providers.get(provided)
 
     def possible(self, catalog: CatalogView, called: Mask | None) -> Truth:
-        """Whether it can come to hold and can come to fail, whatever is granted.
+        """Whether the condition can hold and can fail in any state.
 
         Args:
             catalog: the catalog version.
             called: rows that may have been called, shape (n,); None for any tool at all.
+
+        Example:
+            >>> from shortlist import Engine, Gate, Tool
+            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating import requires_scope
+            >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
+            >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
+            >>> compiled = CompiledGate(Gate(), index.tools, index.names)
+            >>> requires_scope("mail:send").possible(compiled, None)
+            (True, True)
         """
         return self.fixed(catalog) or (True, True)
 
     def awaited(self, holding: bool = True) -> Iterator[Pattern]:
-        """Patterns of the calls it needs in order to hold (or to fail, if not `holding`)."""
+        """Patterns of the calls that the condition needs to hold (or to fail, if not `holding`).
+
+        Example:
+            >>> from shortlist.gating import after
+            >>> [pattern.text for pattern in after("mail/read_*").awaited()]
+            ['mail/read_*']
+        """
         for part in self.composed_of():
             yield from part.awaited(holding)
 
     def about(self) -> Hashable:
-        """Conditions about the same thing can exclude each other; None if it excludes nothing."""
+        """A key. Only conditions with the same key can contradict each other; None if none can.
+
+        Example:
+            >>> from shortlist.gating import fact, requires_scope
+            >>> fact("plan").about(), requires_scope("mail:send").about()
+            (('fact', 'plan'), None)
+        """
         return None
 
     def consistent(self, held: Collection[Self], failed: Collection[Self]) -> bool:
-        """Whether conditions about the same thing can hold and fail as given, all at once."""
+        """Whether conditions with the same key can hold and fail as given at the same time.
+
+        Example:
+            >>> from shortlist.gating import fact
+            >>> free, paid = fact("plan", equals="free"), fact("plan", equals="paid")
+            >>> free.consistent([free, paid], [])
+            False
+        """
         return True
 
     def composed_of(self) -> tuple[Condition, ...]:
-        """The conditions it is made of; none for a simple one."""
+        """The inner conditions of this condition; empty for a simple one.
+
+        Example:
+            >>> from shortlist.gating import all_of, fact
+            >>> len(all_of(fact("trial"), fact("paid")).composed_of())
+            2
+        """
         return ()
 
     def combine(self, parts: Sequence[Truth]) -> Truth:
-        """The truth that follows from the parts' truths; for conditions that have parts."""
+        """The truth of the condition from the truths of its inner conditions.
+
+        Example:
+            >>> from shortlist.gating import all_of, fact
+            >>> all_of(fact("trial"), fact("paid")).combine([(True, False), (False, True)])
+            (False, True)
+        """
         raise NotImplementedError
 
 

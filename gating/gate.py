@@ -10,7 +10,7 @@ from .rule import Rule
 
 
 class Gate:
-    """Rules, and the scopes they may speak of; immutable, compared by value.
+    """All permission rules of an engine; immutable.
 
     A tool may be used when the condition of every rule that concerns it holds; a tool that no rule
     concerns may be used. The gate is held against a catalog version by `CompiledGate`.
@@ -21,6 +21,14 @@ class Gate:
 
     Raises:
         ConfigError: something that is no rule.
+
+    Example:
+        >>> from shortlist import Engine, Gate, Rule, Tool
+        >>> from shortlist.gating import requires_scope
+        >>> gate = Gate([Rule(requires_scope("mail:send"), tools="mail/send_*")])
+        >>> engine = Engine.from_tools([Tool("send_mail", "mail")], gate=gate, tiers=["lexical"])
+        >>> engine.view().refusal("mail/send_mail").reason
+        "needs the scope 'mail:send'"
     """
 
     __slots__ = ("rules", "scopes")

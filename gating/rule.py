@@ -18,7 +18,7 @@ KINDS_PROVIDED = ("scopes", "milestones", "facts")
 
 @dataclass(frozen=True, slots=True)
 class Provides:
-    """What a successful call gives the agent; a refusal names the tools that give what it lacks.
+    """The scopes, milestones and facts that a successful call of a tool gives the agent.
 
     Args:
         scopes: a call may lead to being granted these.
@@ -27,6 +27,12 @@ class Provides:
 
     Raises:
         ConfigError: a value that is no list of names.
+
+    Example:
+        >>> from shortlist.gating import Provides, Rule
+        >>> rule = Rule(tools="planner/confirm", provides=Provides(milestones=["confirmed"]))
+        >>> rule.to_dict()["provides"]
+        {'milestones': ['confirmed']}
     """
 
     scopes: tuple[str, ...] = ()
@@ -43,7 +49,7 @@ class Provides:
 
 
 class Rule:
-    """What some tools need before they may be used, or what calling them provides; immutable.
+    """A permission rule: the condition of some tools, or what a call of them provides; immutable.
 
     A rule concerns the tools that all of its selectors match; without any, every tool. For the
     condition, `tools` and `server` ignore letter case and character width; for what the tools
@@ -59,6 +65,11 @@ class Rule:
 
     Raises:
         ConfigError: an empty selector, or a rule that says nothing.
+
+    Example:
+        >>> from shortlist.gating import Rule, requires_scope
+        >>> Rule(requires_scope("mail:send"), tools="mail/send_*")
+        Rule(for tools mail/send_*, Scope(name='mail:send'))
     """
 
     __slots__ = ("annotations", "condition", "name", "provides", "server", "tools")
@@ -104,7 +115,13 @@ class Rule:
         return {key: value for key, value in form.items() if value}
 
     def described(self) -> str:
-        """Its name, or what it concerns."""
+        """The name of the rule, or a description of the tools it applies to.
+
+        Example:
+            >>> from shortlist.gating import Rule, milestone
+            >>> Rule(milestone("confirmed"), tools="*/delete_*").described()
+            'for tools */delete_*'
+        """
         if self.name:
             return self.name
         chosen = [
@@ -116,10 +133,16 @@ class Rule:
         return f"for {'; '.join(chosen) or 'every tool'}"
 
     def may_concern(self, server: str) -> bool:
-        """Whether the rule may concern what a server offers besides tools, such as resources.
+        """Whether the rule may apply to other things of a server, such as resources.
 
         Args:
             server: name of the server; letter case and character width are ignored.
+
+        Example:
+            >>> from shortlist.gating import Rule, milestone
+            >>> rule = Rule(milestone("confirmed"), server="github")
+            >>> rule.may_concern("GitHub"), rule.may_concern("mail")
+            (True, False)
         """
         name = fold(server)
         selected = self.server is None or any(one.fits(name, folded=True) for one in self.server)

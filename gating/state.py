@@ -15,7 +15,7 @@ Scalar = str | bool | int | float
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the agent holds: the gate decides from nothing else.
+    """The scopes, calls, milestones and facts of an agent, on which permissions depend.
 
     Immutable; the methods give a changed copy. A session that is not told otherwise holds nothing.
 
@@ -27,6 +27,12 @@ class State:
 
     Raises:
         RequestError: a value of the wrong type.
+
+    Example:
+        >>> from shortlist import State
+        >>> state = State(scopes={"mail:send"}, facts={"plan": "free"})
+        >>> sorted(state.granted("mail:read").scopes)
+        ['mail:read', 'mail:send']
     """
 
     scopes: frozenset[str] = frozenset()
@@ -47,23 +53,53 @@ class State:
         return State.from_dict, (self.to_dict(),)
 
     def after_call(self, tool_id: str) -> Self:
-        """The state once this tool was called."""
+        """A copy in which this tool was called.
+
+        Example:
+            >>> from shortlist import State
+            >>> State().after_call("mail/send").called
+            ('mail/send',)
+        """
         return self if tool_id in self.called else replace(self, called=(*self.called, tool_id))
 
     def granted(self, *scopes: str) -> Self:
-        """The state with these scopes as well."""
+        """A copy with these scopes added.
+
+        Example:
+            >>> from shortlist import State
+            >>> State().granted("mail:send").scopes
+            frozenset({'mail:send'})
+        """
         return replace(self, scopes=self.scopes.union(scopes))
 
     def reached(self, *milestones: str) -> Self:
-        """The state with these milestones as well."""
+        """A copy with these milestones added.
+
+        Example:
+            >>> from shortlist import State
+            >>> State().reached("confirmed").milestones
+            frozenset({'confirmed'})
+        """
         return replace(self, milestones=self.milestones.union(milestones))
 
     def knowing(self, **facts: Scalar) -> Self:
-        """The state with these facts as well, in place of those of the same name."""
+        """A copy with these facts added; they replace facts of the same name.
+
+        Example:
+            >>> from shortlist import State
+            >>> State(facts={"plan": "free"}).knowing(plan="paid").facts["plan"]
+            'paid'
+        """
         return replace(self, facts={**self.facts, **facts})
 
     def continuing(self, before: State) -> Self:
-        """This state with the calls and milestones of an earlier one as well."""
+        """A copy with the calls and milestones of an earlier state added.
+
+        Example:
+            >>> from shortlist import State
+            >>> State(scopes={"mail:send"}).continuing(State(called=["mail/read"])).called
+            ('mail/read',)
+        """
         return replace(
             self,
             called=(*before.called, *self.called),
@@ -81,7 +117,7 @@ class State:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """A state from its JSON form; what is absent is empty.
+        """A state from its JSON form. Absent keys are empty.
 
         Raises:
             RequestError: an unknown key, or a value of the wrong type.

@@ -29,7 +29,7 @@ _SHORTENED = " Its definition is long: parts of its description and schema are l
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to a call a model wants to make.
+    """The result of checking a call by the model.
 
     Args:
         status: see `Status`.
@@ -43,6 +43,13 @@ class Verdict:
             promoted tool, in a session with a format.
         renamed: whether `asked` is the name by which the model calls the tool.
         rebuilt: whether `append` replaces all messages about tools that were added before.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
+        >>> verdict = view.check("get_invoise")
+        >>> verdict.status, verdict.message
+        ('unknown', "There is no tool 'get_invoise'. Nearest: billing/get_invoice.")
     """
 
     status: Status
@@ -62,12 +69,12 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the call may go ahead."""
+        """Whether the call may run."""
         return self.status == "passed"
 
     @property
     def message(self) -> str:
-        """What to tell the model, in a sentence or two."""
+        """What the model should know, in one or two sentences."""
         name = self.asked if self.renamed or self.tool is None else self.tool.id
         if self.status == "passed":
             return f"{name} may be called."
@@ -87,10 +94,16 @@ class Verdict:
         return f"There is no tool {self.asked!r}.{near}"
 
     def named(self, name_of: Callable[[str], str]) -> Verdict:
-        """The same verdict with the names by which the model calls tools in place of ids.
+        """A copy with the names that the model uses instead of ids.
 
         Args:
             name_of: id to name.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> view = Engine.from_tools([Tool("get_invoice", "billing")], tiers=["lexical"]).view()
+            >>> view.check("get_invoise").named(lambda id: id.replace("/", "__")).nearest
+            ('billing__get_invoice',)
         """
         return replace(
             self,
@@ -102,12 +115,12 @@ class Verdict:
 
     @property
     def text(self) -> str:
-        """What the model is answered with in place of a result: `to_dict` as JSON."""
+        """The text to answer the model with, if the call did not pass: `to_dict` as JSON."""
         # A model may write half of a surrogate pair, which no provider takes back.
         return json.dumps(self.to_dict(), ensure_ascii=False).encode("utf-8", "replace").decode()
 
     def to_dict(self) -> dict[str, Any]:
-        """What the model is answered with, JSON-able.
+        """The answer for the model, as a JSON object.
 
         `{"error": "tool_not_available", ...}` for a tool that was not offered, is denied or does
         not exist, extended by what mends it; `{"error": "invalid_arguments", ...}` for arguments.

@@ -69,13 +69,21 @@ class Voter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """The votes of a turn, as collected; the gate has the last word on every one.
+    """The collected votes of servers for one turn.
 
     Args:
         excluded: id of each tool left out, to the server's reason, which only operators see.
         claimed: ids of the tools that should take the turn, in order; those of the first server
             with an admitted one are put first.
         failures: what was said or went wrong that counts for nothing.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> from shortlist.gating import Votes
+        >>> engine = Engine.from_tools([Tool("send_mail", "mail")], tiers=["lexical"])
+        >>> votes = Votes(excluded={"mail/send_mail": "maintenance"})
+        >>> engine.view(votes=votes).refusal("mail/send_mail").kind
+        'excluded'
     """
 
     excluded: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What the model gets to read: the pool of summaries, full schemas, and where each stands."""
+"""Prompts: summaries, signatures and definitions of tools within a token budget."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .signature import signature
 
 
 class Detail(IntEnum):
-    """From least to most; each says all that the ones below it say."""
+    """Levels of detail, from least to most."""
 
     NAME = 0
     """The id."""

@@ -55,7 +55,7 @@ class WritesTools(Protocol):
 
 
 class EntryWriter:
-    """Writes tools in one format, each once per definition, id and level.
+    """Writes tools as text in one format.
 
     Args:
         renderer: of the format.
@@ -68,7 +68,7 @@ class EntryWriter:
         self._written: LruCache[tuple[str, str, Detail, str], PoolEntry] = LruCache(_KEPT)
 
     def write(self, tool: Tool, detail: Detail, summary: str) -> PoolEntry:
-        """A tool at a level of detail.
+        """The text of a tool at a level of detail.
 
         Args:
             tool: its definition.

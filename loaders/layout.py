@@ -13,7 +13,7 @@ Batch = tuple[PoolEntry, ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What stands in a prompt about tools, in order; a change makes a new one.
+    """The parts of a prompt about tools, in order; immutable.
 
     Args:
         operator: text of whoever runs the agent; comes first.
@@ -46,7 +46,7 @@ class Layout:
         return sum(entry.tokens for entry in self.promoted)
 
     def promote(self, entries: Iterable[PoolEntry]) -> Layout:
-        """With a batch after the others; what was there does not move.
+        """A new layout with a batch added at the end. Earlier entries do not move.
 
         Raises:
             RequestError: a tool that is there already.
@@ -60,5 +60,5 @@ class Layout:
         return replace(self, batches=(*self.batches, batch)) if batch else self
 
     def rebuild(self, entries: Iterable[PoolEntry]) -> Layout:
-        """With one batch in place of all; the prefix does not change."""
+        """A new layout with one batch instead of all earlier ones. The prefix does not change."""
         return replace(self, batches=()).promote(entries)

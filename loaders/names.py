@@ -17,7 +17,7 @@ _DIGITS = 20
 
 
 def provider_name(tool_id: str, length: int = OPENAI_LENGTH) -> str:
-    """The name of a tool towards a provider: the same for an id always, and for no other id.
+    """The name of a tool for a provider, unique for each id.
 
     A slash becomes two underscores (`github/create_issue` gives `github__create_issue`). Where
     that could be undone in two ways, says too much or not enough, the name is what can be kept of

@@ -27,7 +27,7 @@ _LEAST = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A tool to be packed.
+    """One tool to fit into a token budget, with its costs.
 
     Args:
         tool_id: its id.
@@ -41,7 +41,7 @@ class Candidate:
 
 
 def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
-    """The detail of each tool that fits, in the order given; the costs never exceed the budget.
+    """The level of detail of each tool, within a token budget.
 
     The first is shown at its highest level that fits, before anything else. If there is room for
     all others at a level they can be called with, they all get it, and what is left goes to whole

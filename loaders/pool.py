@@ -24,7 +24,7 @@ _VERSIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The text of a pool and what it shows.
+    """The text of a pool, and the level of each server.
 
     The same catalog, budget and summaries give the same bytes, whatever order tools came in.
 
@@ -46,12 +46,12 @@ class Pool:
 
     @property
     def level(self) -> PoolLevel:
-        """The lowest level any server stands on; search only where there are no tools."""
+        """The lowest level of any server."""
         return min(self.levels.values(), default=PoolLevel.SEARCH)
 
 
 class PoolWriter:
-    """Writes the pool of a catalog, once per version.
+    """Writes one line per tool, or less, for a whole catalog within a token budget.
 
     Args:
         budget: tokens the text has at most.
@@ -83,7 +83,9 @@ class PoolWriter:
         self._written: LruCache[tuple[str, frozenset[str]], Pool] = LruCache(_VERSIONS)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
-        """The pool of a catalog, on the best levels its budget has room for; see `choose_levels`.
+        """The pool of a catalog, at the highest levels that fit in the budget.
+
+        See `choose_levels`.
 
         Args:
             catalog: one version.

@@ -38,7 +38,7 @@ _RANKS = 10
 
 
 class Prompt:
-    """The part of one session's prompt that is about tools. Not for several threads at once.
+    """Renders the tools of one conversation. Not for several threads at once.
 
     The prefix depends on the catalog alone. Tools are promoted behind it, each once, at a level of
     detail that it keeps; the suffix is laid out anew when a tool leaves it, or when a tool that is
@@ -137,7 +137,7 @@ class Prompt:
 
     @property
     def standing(self) -> frozenset[str]:
-        """Ids of the catalog's tools that can be called without being promoted.
+        """Ids of the tools that the model can call without a promotion first.
 
         All where the catalog passes through, else those whose arguments the pool or the working set
         says in the turn that was last.
@@ -146,12 +146,12 @@ class Prompt:
 
     @property
     def shows_found(self) -> bool:
-        """Whether what a turn finds gets lines, because the pool has no room for all tools."""
+        """Whether tools found in a turn get lines, because the pool is too small for all tools."""
         return self._at_hand.tells(self._pool)
 
     @property
     def promoted(self) -> Mapping[str, Detail]:
-        """Id to level of detail of the tools promoted, in order."""
+        """Id to level of detail of the promoted tools, in order."""
         return {entry.tool_id: entry.detail for entry in self._layout.promoted}
 
     @property
@@ -160,7 +160,7 @@ class Prompt:
         return self._pool
 
     def called(self, tool_id: str) -> None:
-        """A tool was called: with a working set, its server is in use from the next turn on.
+        """Report a call. With a working set, the tool's server is in use from the next turn on.
 
         Raises:
             UnknownToolError: the catalog has no such tool.
@@ -168,7 +168,7 @@ class Prompt:
         self._at_hand.called(self.catalog.get(tool_id))
 
     def update(self, catalog: Catalog, *, withheld: Iterable[str] = ()) -> None:
-        """Go on with another version of the catalog, from the next turn.
+        """Use another version of the catalog from the next turn on.
 
         The prefix changes with it. If it changes, lacks or withholds a tool that is promoted, the
         suffix is laid out anew in the next turn.
@@ -190,7 +190,7 @@ class Prompt:
         self._phase1_tokens = self._count_prefix()
 
     def turn(self, active: Sequence[str], scores: Mapping[str, float] | None = None) -> PromptTurn:
-        """The prompt of the next turn; blocks for at most the schema loader's timeout.
+        """The prompt of the next turn. Waits at most the schema loader's timeout.
 
         Args:
             active: ids of all tools to be offered, those of earlier turns included; new ones in
@@ -206,7 +206,7 @@ class Prompt:
     async def aturn(
         self, active: Sequence[str], scores: Mapping[str, float] | None = None
     ) -> PromptTurn:
-        """The same without blocking the event loop.
+        """`turn` for event loops.
 
         Args:
             active: see `turn`.
@@ -232,7 +232,7 @@ class Prompt:
         raise UnknownToolError(name)
 
     def to_dict(self) -> dict[str, Any]:
-        """What `resume` goes on from, as JSON: which tools stand where, at which level."""
+        """A JSON form from which `resume` continues."""
         batches = (
             tuple(SavedTool(name, self.shown_as[name], detail) for name, detail, *_ in batch)
             for batch in self._layout.batches
@@ -241,7 +241,7 @@ class Prompt:
         return SavedPrompt(self.passes_through, self._asked, tuple(batches), working).to_dict()
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Go on where another prompt of the same session was, byte for byte.
+        """Continue from the saved prompt of the same session, with the same bytes.
 
         If a tool has changed since, or its definition cannot be had, the suffix is laid out anew in
         the next turn. Blocks for at most the schema loader's timeout.

@@ -13,7 +13,7 @@ from .schemas import Missing
 
 @dataclass(frozen=True, slots=True)
 class PromptTurn:
-    """What a prompt says about tools in one turn.
+    """The prompt of one turn: its text, messages and token counts.
 
     Args:
         rendered: in the provider's shape.

@@ -23,7 +23,7 @@ _KEPT = 4_096
 
 
 class Missing(NamedTuple):
-    """A definition that could not be had.
+    """A definition that could not be loaded, with the reason.
 
     Attributes:
         tool_id: of the tool.
@@ -36,7 +36,7 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The definitions of a turn.
+    """The loaded definitions of a turn, and the missing ones.
 
     Args:
         tools: id to definition, in the order asked for; without those that are missing.
@@ -48,7 +48,7 @@ class Loaded:
 
 
 class SchemaLoader:
-    """Loads definitions from a source: concurrently, within a timeout, kept by fingerprint.
+    """Loads definitions from a source: in parallel, with a timeout, cached by fingerprint.
 
     Serves any number of threads and sessions. Nothing that a source does, or fails to do, makes a
     load take longer than its timeout or raise: what is not there in time is named as missing.
@@ -73,7 +73,7 @@ class SchemaLoader:
         self._kept: LruCache[str, Tool] = LruCache(_KEPT)
 
     def load(self, tools: Sequence[Tool]) -> Loaded:
-        """The definitions of tools; blocks for at most the timeout.
+        """The definitions of tools. Waits at most the timeout.
 
         Args:
             tools: as the catalog has them.
@@ -86,7 +86,7 @@ class SchemaLoader:
         return self._loaded(tools, answers)
 
     async def aload(self, tools: Sequence[Tool]) -> Loaded:
-        """The same without blocking the event loop.
+        """`load` for event loops.
 
         Args:
             tools: as the catalog has them.

@@ -41,7 +41,7 @@ class SummaryRow(NamedTuple):
 
 
 class Summaries:
-    """The summary of any tool: the one written for it, or else the offline one.
+    """One-line summaries of tools: from files, or else made offline.
 
     A row with a fingerprint speaks for that definition alone, so a definition that changes falls
     back to the offline summary until it is summarised again; a row without one speaks for its id
@@ -64,7 +64,7 @@ class Summaries:
 
     @classmethod
     def read(cls, *paths: Path | str) -> Summaries:
-        """The summaries of one or several files; later files replace earlier ones.
+        """Summaries from one or several files. Later files replace earlier ones.
 
         Raises:
             SummaryError: a file cannot be read or is no file of summaries.
@@ -82,7 +82,7 @@ class Summaries:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits over what was written."""
+        """32 hexadecimal digits over all summaries from files."""
         return digest(canonical_json(part).encode() for part in (self._by_fingerprint, self._by_id))
 
     def __len__(self) -> int:

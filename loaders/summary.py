@@ -62,7 +62,7 @@ _NAMES = frozenset(
 
 
 def summarize(tool: Tool) -> str:
-    """A query-shaped line of at most `SUMMARY_TOKENS` tokens, from the definition alone.
+    """A one-line summary of at most `SUMMARY_TOKENS` tokens, from the definition alone.
 
     The same definition gives the same line. Where the description adds nothing to the name, it is
     the name in plain words.

@@ -19,7 +19,7 @@ _COUNTS = 100
 
 @dataclass(frozen=True, slots=True)
 class WorkingSet:
-    """What a prompt spends on lines that tell arguments, besides its pool and its schemas.
+    """Token budgets of the lines for servers in use and for tools found.
 
     The defaults are those measured as `working set` in `docs/tool-attention.md`, where a session
     finds 250 tools a turn: as many as 3,000 tokens of lines have room for, and some more.

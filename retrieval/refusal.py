@@ -16,7 +16,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a tool may not be used now.
+    """Why a tool is denied.
 
     Args:
         tool_id: the tool.
@@ -29,6 +29,12 @@ class Refusal:
         quote: a stranger's words behind the reason, for operators; no JSON form holds them.
         shown: what JSON forms and messages call the tool, where its id is text that must not be
             shown; empty where they show the id.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("send_mail", "mail")], tiers=["lexical"])
+        >>> engine.view(allowed=["billing/*"]).refusal("mail/send_mail").kind
+        'not_allowed'
     """
 
     tool_id: str
@@ -41,7 +47,7 @@ class Refusal:
 
     @property
     def label(self) -> str:
-        """What JSON forms and messages call the tool."""
+        """The name of the tool in JSON forms and messages."""
         return self.shown or self.tool_id
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a request is answered with."""
+"""The result of a search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StageResult(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """One tool of an answer.
+    """One tool that a search found.
 
     Args:
         tool: its definition in the catalog version that answered.
@@ -35,6 +35,13 @@ class Hit(NamedTuple):
         stages: stage name to where it placed the tool; stages that did not see it are absent.
         requests: who wrote the requests that were searched beside the definition; see
             `docs/enrichment.md`.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> [hit] = engine.search("list the invoices")
+        >>> hit.rank, hit.id, list(hit.stages)
+        (1, 'billing/list_invoices', ['lexical'])
     """
 
     tool: Tool
@@ -86,10 +93,10 @@ class VoterFailure:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The tools chosen for one request, and how they were.
+    """The result of a search: hits, the tier that ran, times, and denied tools.
 
     Args:
-        query: the request as it was read (bounded in length).
+        query: the query, cut to the length that was read.
         hits: best first.
         tier: the tier that ran.
         tier_asked: the tier asked for.
@@ -97,13 +104,20 @@ class Selection:
         timings: milliseconds per stage, in the order they ran.
         total_ms: milliseconds from call to answer.
         catalog: fingerprint of the catalog version that answered.
-        denied: the tools that the request may not use, with the reason; made when looked at.
+        denied: the denied tools with the reasons, each made when it is read.
         voter_failures: votes of servers that counted for nothing.
-        abstained: whether nothing is offered because no tool fits; False where nothing was judged.
-        reason: why it abstained, or why nothing could be judged; None for a plain search.
-        fits: probability that any tool serves the request, None where nothing judged it.
+        abstained: whether there are no hits because no tool fits; False without a decision.
+        reason: why it abstained, or why there was no decision; None for a plain search.
+        fits: probability that any tool fits the query; None without a decision.
         unmatched: entries of the caller's `allowed` that match no tool of the catalog.
-        vector: the request as the encoder reads it, shape (dim,); None where no stage needed it.
+        vector: embedding of the query, shape (dim,); None if no stage needed it.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> selection = engine.search("list the invoices")
+        >>> selection.ids, selection.tier, len(selection)
+        (('billing/list_invoices',), 'lexical', 1)
     """
 
     query: str
@@ -141,7 +155,7 @@ class Selection:
         return tuple(hit.id for hit in self.hits)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form; of the denied tools, how many and the nearest few."""
+        """JSON form, with the number of denied tools and the nearest five."""
         return {
             "query": self.query,
             "tier": self.tier,

@@ -1,4 +1,4 @@
-"""A conversation: what it asks for, and the tools it keeps."""
+"""Sessions: the tools, checks and events of one conversation."""
 
 from ..catalog.arguments import ArgumentProblem
 from ..gating.verdict import Verdict

@@ -33,12 +33,21 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A tool that is active no longer.
+    """A tool that is no longer active, with the reason.
 
     Args:
         tool_id: the tool.
         kind: `budget`, `vanished`, or the kind of the refusal that holds it back now.
         reason: a sentence for people and models.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> session = engine.session()
+        >>> turn = session.turn("list the invoices")
+        >>> session.allowed = []
+        >>> [(one.tool_id, one.kind) for one in session.turn("list them again").left]
+        [('billing/list_invoices', 'not_allowed')]
     """
 
     tool_id: str

@@ -27,11 +27,16 @@ _MOST = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing said.
+    """One message of the user or the assistant.
 
     Args:
         role: `user` or `assistant`.
         content: the words.
+
+    Example:
+        >>> from shortlist.session import Message
+        >>> Message("user", "list the invoices").role
+        'user'
     """
 
     role: str
@@ -40,30 +45,47 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """The end of a conversation: the newest messages, bounded in number and length.
+    """The newest messages of a conversation, limited in number and length.
 
     Args:
         messages: oldest first.
+
+    Example:
+        >>> from shortlist.session import Conversation, Message
+        >>> messages = (Message("user", "list the invoices"), Message("assistant", "INV-7"))
+        >>> Conversation(messages).request
+        'list the invoices'
     """
 
     messages: tuple[Message, ...] = ()
 
     @classmethod
     def of(cls, messages: Iterable[Mapping[str, Any] | Message]) -> Conversation:
-        """Read messages as providers write them.
+        """A conversation from messages in a provider's format.
 
         Content is a text or a list of parts, of which the text parts are read. Messages of other
         roles (system, tool) and without words are passed over.
 
         Raises:
             RequestError: no list of messages, or one without a role.
+
+        Example:
+            >>> from shortlist.session import Conversation
+            >>> Conversation.of([{"role": "user", "content": "list the invoices"}]).request
+            'list the invoices'
         """
         if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
             raise RequestError("messages: a list of objects with role and content")
         return cls().extended(_message(at, message) for at, message in enumerate(messages))
 
     def extended(self, messages: Iterable[Message]) -> Conversation:
-        """The conversation with more said; what falls out of its bounds is forgotten."""
+        """The conversation with these messages added. Messages over the limits are dropped.
+
+        Example:
+            >>> from shortlist.session import Conversation, Message
+            >>> Conversation().extended([Message("user", "hello")]).request
+            'hello'
+        """
         kept = [
             message
             for message in (*self.messages, *messages)
@@ -79,24 +101,26 @@ class Conversation:
 
     @property
     def request(self) -> str:
-        """What the user said last; empty when the user has not spoken."""
+        """The last message of the user; empty if there is none."""
         return next((one.content for one in reversed(self.messages) if one.role == "user"), "")
 
     @property
     def earlier(self) -> tuple[Message, ...]:
-        """What was said before the request, oldest first."""
+        """The messages before the last one of the user, oldest first."""
         places = [at for at, one in enumerate(self.messages) if one.role == "user"]
         return self.messages[: places[-1]] if places else ()
 
     @property
     def answered(self) -> str:
-        """What the assistant said right before the request; empty when it did not."""
+        """The assistant's message right before the last one of the user; empty if there is none."""
         earlier = self.earlier
         return earlier[-1].content if earlier and earlier[-1].role == "assistant" else ""
 
     @property
     def in_context(self) -> str:
-        """The request with what was said before it, newest first as encoders cut at the end.
+        """The last message of the user, followed by the earlier ones, newest first.
+
+        Encoders cut texts at the end. Without earlier messages, just the message.
 
         Just the request when nothing was.
         """

@@ -93,7 +93,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class TurnEvent:
-    """Which tools a turn offers, and why these.
+    """Event: the tools that a turn offers, with the reasons.
 
     Args:
         place: where and when.
@@ -124,6 +124,16 @@ class TurnEvent:
         content: the texts searched for, the candidates' descriptions, and what servers said of the
             tools they left out, if asked for.
         warnings: active tools that a scan warns about: id to codes, never the text.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> from shortlist.session import Recorder
+        >>> events = []
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> session = engine.session(events=Recorder(events.append), format="openai")
+        >>> turn = session.turn("list the invoices")
+        >>> events[0].kind, events[0].offered
+        ('turn', ('billing/list_invoices',))
     """
 
     kind: ClassVar[str] = "turn"
@@ -165,6 +175,15 @@ class TurnEvent:
             place: where and when.
             query: hash of the request.
             content: whether to tell the texts.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.session import TurnEvent
+            >>> from shortlist.session.event import Place
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> turn = engine.session().turn("list the invoices")
+            >>> TurnEvent.of(turn, Place.now("42", turn.number), query="").offered
+            ('billing/list_invoices',)
         """
         first = turn.selections[0] if turn.selections else None
         considered = turn.ranked[:CANDIDATES]
@@ -220,7 +239,7 @@ class TurnEvent:
 
 @dataclass(frozen=True, slots=True)
 class CallEvent:
-    """Whether a call of the model may go ahead.
+    """Event: the check of a call by the model.
 
     Args:
         place: where and when; the turn is the last one before the call.
@@ -232,6 +251,16 @@ class CallEvent:
         ms: milliseconds the check took.
         content: what the arguments hold where they do not fit, and what a server said of its tool
             when it left it out, if asked for.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> from shortlist.session import Recorder
+        >>> events = []
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> session = engine.session(events=Recorder(events.append), format="openai")
+        >>> verdict = session.check("list_invoice")
+        >>> events[0].status, events[0].nearest
+        ('unknown', ('billing/list_invoices',))
     """
 
     kind: ClassVar[str] = "call"
@@ -254,6 +283,12 @@ class CallEvent:
             place: where and when.
             ms: milliseconds the check took.
             content: whether to tell what the arguments hold.
+
+        Example:
+            >>> from shortlist.session import CallEvent, Verdict
+            >>> from shortlist.session.event import Place
+            >>> CallEvent.of(Verdict("unknown", "list_invoice"), Place.now("42", 1), ms=0.1).tool
+            'list_invoice'
         """
         refusal = verdict.refusal
         if verdict.tool is not None:
@@ -291,7 +326,7 @@ class CallEvent:
 
 @dataclass(frozen=True, slots=True)
 class PromptEvent:
-    """How a turn's tools are shown.
+    """Event: how the prompt shows the tools of a turn.
 
     Args:
         place: where and when.
@@ -302,6 +337,16 @@ class PromptEvent:
         details: id to the name of the level of detail.
         missing: id of each tool whose definition could not be had, to the reason.
         left_out: ids without room.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> from shortlist.session import Recorder
+        >>> events = []
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> session = engine.session(events=Recorder(events.append), format="openai")
+        >>> turn = session.turn("list the invoices")
+        >>> events[1].kind, events[1].phase1_tokens > 0
+        ('prompt', True)
     """
 
     kind: ClassVar[str] = "prompt"
@@ -317,7 +362,17 @@ class PromptEvent:
 
     @classmethod
     def of(cls, prompt: PromptTurn, place: Place) -> PromptEvent:
-        """The event of a prompt's turn."""
+        """The event of a turn's prompt.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.session import PromptEvent
+            >>> from shortlist.session.event import Place
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> turn = engine.session(format="openai").turn("list the invoices")
+            >>> PromptEvent.of(turn.shown, Place.now("42", turn.number)).phase1_tokens > 0
+            True
+        """
         return cls(
             place=place,
             phase1_tokens=prompt.phase1_tokens,
@@ -336,7 +391,7 @@ class PromptEvent:
 
 
 class Event(Protocol):
-    """Anything that is recorded: a decision of a session, or what a gateway did."""
+    """Any recorded event, of a session or of the gateway."""
 
     kind: ClassVar[str]
 

@@ -27,6 +27,15 @@ class JsonLines:
 
     Raises:
         EventError: the file cannot be opened.
+
+    Example:
+        >>> import os, tempfile
+        >>> from shortlist.session import JsonLines, Recorder, Verdict, read_events
+        >>> path = os.path.join(tempfile.mkdtemp(), "events.jsonl")
+        >>> with JsonLines(path) as log:
+        ...     Recorder(log).call("42", 1, Verdict("unknown", "list_invoice"), ms=0.1)
+        >>> [event["kind"] for event in read_events(path)]
+        ['call']
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -58,7 +67,14 @@ class JsonLines:
         return f"JsonLines({str(self.path)!r})"
 
     def close(self) -> None:
-        """Close the file; events that come later are failures."""
+        """Close the file. Later events are errors.
+
+        Example:
+            >>> import os, tempfile
+            >>> from shortlist.session import JsonLines
+            >>> log = JsonLines(os.path.join(tempfile.mkdtemp(), "events.jsonl"))
+            >>> log.close()
+        """
         with self._lock:
             if self._open:
                 self._open = False
@@ -83,7 +99,7 @@ class JsonLines:
 
 
 def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
-    """The events of a file in the order they were written, in JSON form.
+    """The events of a file in JSON form, in the order they were written.
 
     Args:
         path: of the file.
@@ -93,6 +109,15 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
 
     Raises:
         EventError: the file cannot be read.
+
+    Example:
+        >>> import os, tempfile
+        >>> from shortlist.session import JsonLines, Recorder, Verdict, read_events
+        >>> path = os.path.join(tempfile.mkdtemp(), "events.jsonl")
+        >>> with JsonLines(path) as log:
+        ...     Recorder(log).call("42", 1, Verdict("unknown", "list_invoice"), ms=0.1)
+        >>> [event["tool"] for event in read_events(path)]
+        ['list_invoice']
     """
     try:
         with (

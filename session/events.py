@@ -25,7 +25,7 @@ EventSink = Callable[[Event], None]
 
 
 class Recorder:
-    """Makes an event of each decision and hands it to every sink. For any number of sessions.
+    """Records the events of any number of sessions and passes them to sinks.
 
     A sink that raises never fails a turn nor keeps an event from the others: its failures are
     counted, and the first is logged with its traceback.
@@ -38,6 +38,16 @@ class Recorder:
 
     Raises:
         RequestError: no sink, one that cannot be called, or a key of another type or too long.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> from shortlist.session import Recorder
+        >>> events = []
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> session = engine.session(events=Recorder(events.append), format="openai")
+        >>> turn = session.turn("list the invoices")
+        >>> [event.kind for event in events]
+        ['turn', 'prompt']
     """
 
     def __init__(self, *sinks: EventSink, key: bytes = b"", content: bool = False) -> None:
@@ -53,45 +63,77 @@ class Recorder:
 
     @property
     def failures(self) -> tuple[int, ...]:
-        """How many events each sink failed to take, in the order of the sinks."""
+        """Number of events that each sink failed to take, in the order of the sinks."""
         with self._lock:
             return tuple(self._failures)
 
     def hashed(self, text: str) -> str:
-        """The hash of a request as events carry it: BLAKE2b of 16 bytes, hexadecimal."""
+        """The hash of a query as events have it: BLAKE2b of 16 bytes, hexadecimal.
+
+        Example:
+            >>> from shortlist.session import Recorder
+            >>> Recorder(print, key=b"secret").hashed("list the invoices")
+            'a5fa4eefad272d4f6def0414f3d71127'
+        """
         return blake2b(
             text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST, key=self._key
         ).hexdigest()
 
     def turn(self, session: str, turn: Turn) -> None:
-        """Record which tools a turn offers.
+        """Record the tools that a turn offers.
 
         Args:
             session: its id.
             turn: what it came to.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.session import Recorder
+            >>> events = []
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> Recorder(events.append).turn("42", engine.session().turn("list the invoices"))
+            >>> events[0].place.turn_id
+            '42/1'
         """
         query = self.hashed(turn.queries[0])
         place = Place.now(session, turn.number)
         self(TurnEvent.of(turn, place, query=query, content=self._content))
 
     def call(self, session: str, turn: int, verdict: Verdict, *, ms: float) -> None:
-        """Record whether a call may go ahead.
+        """Record the check of a call.
 
         Args:
             session: its id.
             turn: number of the last turn.
             verdict: the answer to the call.
             ms: milliseconds the check took.
+
+        Example:
+            >>> from shortlist.session import Recorder, Verdict
+            >>> events = []
+            >>> Recorder(events.append).call("42", 1, Verdict("unknown", "list_invoice"), ms=0.1)
+            >>> events[0].kind, events[0].status
+            ('call', 'unknown')
         """
         self(CallEvent.of(verdict, Place.now(session, turn), ms=ms, content=self._content))
 
     def prompt(self, session: str, turn: int, prompt: PromptTurn) -> None:
-        """Record how a turn's tools are shown, which only who fills the prompt knows.
+        """Record how the prompt shows a turn's tools.
 
         Args:
             session: its id.
             turn: number of the turn.
             prompt: what was shown.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> from shortlist.session import Recorder
+            >>> events = []
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> turn = engine.session(format="openai").turn("list the invoices")
+            >>> Recorder(events.append).prompt("42", turn.number, turn.shown)
+            >>> events[0].kind
+            'prompt'
         """
         self(PromptEvent.of(prompt, Place.now(session, turn)))
 

@@ -33,18 +33,17 @@ _OBSERVED = 0.5
 
 
 class Session:
-    """One conversation. Make one with `Engine.session`, go on with a saved one by `Engine.resume`.
+    """One conversation. `Engine.session` makes one; `Engine.resume` continues a saved one.
 
-    `turn` finds the tools for what the user says, `check` judges a call the model wants to make,
-    `result` records what the call came to. Each step follows the present catalog, quarantine,
-    `state` and `allowed` by itself. A session may be used from several threads; its steps then
-    come one after the other.
+    `turn` finds the tools for a user's message, `check` checks a call by the model, `result`
+    records the result of the call. Each step uses the present catalog, quarantine, `state` and
+    `allowed`. Several threads may use one session; its steps then run one after the other.
 
     Args:
         engine: gives the views.
         settings: how tools are found and shown.
         format: provider's format of what the model reads; None renders nothing.
-        state: what the agent holds; empty when absent.
+        state: the state of the agent; empty when absent.
         allowed: ids or globs the session is limited to; all tools when absent.
         schemas: loads definitions that the catalog lacks.
         session_id: names the session in events; random when absent.
@@ -53,6 +52,16 @@ class Session:
     Raises:
         RequestError: there is no such tier or format.
         UnknownToolError: a pinned tool is not in the catalog.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> session = engine.session()
+        >>> session.turn("list the invoices").ids
+        ('billing/list_invoices',)
+        >>> verdict = session.check("billing/list_invoices", {})
+        >>> session.result(verdict.tool.id, "INV-7").called
+        'billing/list_invoices'
     """
 
     def __init__(
@@ -100,7 +109,7 @@ class Session:
 
     @property
     def state(self) -> State:
-        """What the agent holds, the calls that succeeded included. Assigning replaces it."""
+        """The state of the agent, with its successful calls. Assigning replaces it."""
         return self._state
 
     @state.setter
@@ -131,12 +140,12 @@ class Session:
 
     @property
     def conversation(self) -> Conversation:
-        """What was said, as far as it is remembered."""
+        """The messages that the session remembers."""
         return self._conversation
 
     @property
     def shown(self) -> PromptTurn | None:
-        """What the model reads of tools after the last step; None without a format or a turn."""
+        """What the prompt shows of tools since the last step; None without a format or a turn."""
         return None if self._tools.prompt is None else self._tools.prompt.shown
 
     @property
@@ -151,16 +160,24 @@ class Session:
 
     @property
     def passes_through(self) -> bool:
-        """Whether the whole catalog stands in the prompt. Decided by the first turn."""
+        """Whether the prompt shows the whole catalog. The first turn decides it."""
         prompt = self._tools.prompt
         return prompt is not None and prompt.passes_through
 
     def level(self, tool_id: str) -> str | None:
-        """How much the prompt shows of a tool.
+        """The level of detail at which the prompt shows a tool.
 
         Returns:
             `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None
             where it shows nothing.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(format="openai")
+            >>> turn = session.turn("list the invoices")
+            >>> session.level("billing/list_invoices")
+            'full'
         """
         if not isinstance(tool_id, str):
             return None
@@ -168,21 +185,28 @@ class Session:
             return None if self._tools.prompt is None else self._tools.prompt.level(tool_id)
 
     def view(self, votes: Votes | None = None) -> View:
-        """What the session may use now, for hosts in which the model searches by itself.
+        """The present permissions of the session, for models that search by themselves.
 
         Args:
             votes: what servers say of their own tools for this step.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(allowed=["mail/*"])
+            >>> session.view().permits("billing/list_invoices")
+            False
         """
         return self._engine.view(self._state, allowed=self._allowed, votes=votes)
 
     def turn(
         self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
     ) -> Turn:
-        """Find the tools for what the user says.
+        """The tools for a user's message.
 
         Args:
-            messages: what the user says, added to the conversation; or the whole conversation, as
-                objects with `role` and `content`, in place of what is remembered.
+            messages: the user's message, which is added to the conversation; or the whole
+                conversation, as objects with `role` and `content`, which replaces it.
             votes: what servers say of their own tools for this step.
 
         Raises:
@@ -208,7 +232,7 @@ class Session:
             return self._step(said.in_context, votes)
 
     def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
-        """Whether a call the model wants to make may go ahead, and if not, what would mend it.
+        """Whether a call by the model may run, and if not, what the model should change.
 
         Nothing counts as done before `result`. Arguments are never changed.
 
@@ -222,6 +246,14 @@ class Session:
             A verdict. If `passed`, call `verdict.tool.id` with `verdict.arguments` and report to
             `result`. Else answer the model with `verdict.text`; if `promoted`, add
             `verdict.append` behind the answers of this round.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> session.check("list_invoices", {}).status, session.check("list_invoice").nearest
+            ('passed', ('billing/list_invoices',))
         """
         start = perf_counter()
         with self._lock:
@@ -240,7 +272,7 @@ class Session:
     def result(
         self, tool_id: str, content: object, *, ok: bool = True, votes: Votes | None = None
     ) -> Turn:
-        """Record what a call came to, and look again with the answer beside the request.
+        """Record the result of a call, and search again with it.
 
         Only a successful call counts as made: it satisfies `after(...)`, reaches milestones, and
         puts the tool's server in use.
@@ -253,6 +285,16 @@ class Session:
 
         Raises:
             RequestError: no call of this tool has passed `check` and waits for its result.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> verdict = session.check("billing/list_invoices", {})
+            >>> turn = session.result(verdict.tool.id, "INV-7, INV-9")
+            >>> session.state.called
+            ('billing/list_invoices',)
         """
         with self._lock:
             if not isinstance(tool_id, str) or self._passed[tool_id] < 1:
@@ -273,16 +315,36 @@ class Session:
             return self._step(f"{said.request}\n{seen}", votes, (tool_id, ok), _OBSERVED)
 
     def refresh(self) -> None:
-        """Bring `system`, `tools` and `active` in step with what is permitted now.
+        """Update `system`, `tools` and `active` to the present permissions.
 
         Every step does so by itself. Call it only to send a prompt again without a step between,
         after the catalog, the quarantine, `state` or `allowed` changed.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(format="openai")
+            >>> turn = session.turn("list the invoices")
+            >>> engine.quarantine({"billing/list_invoices": "under review"})
+            >>> session.refresh()
+            >>> session.active, session.tools
+            ((), [])
         """
         with self._lock:
             self._tools.refresh(self.view())
 
     def answered(self, text: str | None) -> None:
-        """Remember what the assistant said, so that a follow-up can be understood from it."""
+        """Remember the model's answer as context for follow-ups.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> session.answered("There are two.")
+            >>> session.conversation.messages[-1].content
+            'There are two.'
+        """
         if not isinstance(text, str | None):
             raise RequestError(f"text: what the assistant said, not {type(text).__name__}")
         with self._lock:
@@ -292,23 +354,58 @@ class Session:
     async def aturn(
         self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
     ) -> Turn:
-        """`turn` in a worker thread, for event loops."""
+        """`turn` in a worker thread, for event loops.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> asyncio.run(engine.session().aturn("list the invoices")).ids
+            ('billing/list_invoices',)
+        """
         return await asyncio.to_thread(self.turn, messages, votes=votes)
 
     async def acheck(
         self, name: str, arguments: object = None, *, votes: Votes | None = None
     ) -> Verdict:
-        """`check` in a worker thread, for event loops."""
+        """`check` in a worker thread, for event loops.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> asyncio.run(engine.session(must_offer=False).acheck("list_invoices", {})).status
+            'passed'
+        """
         return await asyncio.to_thread(self.check, name, arguments, votes=votes)
 
     async def aresult(
         self, tool_id: str, content: object, *, ok: bool = True, votes: Votes | None = None
     ) -> Turn:
-        """`result` in a worker thread, for event loops."""
+        """`result` in a worker thread, for event loops.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(must_offer=False)
+            >>> verdict = session.check("list_invoices", {})
+            >>> asyncio.run(session.aresult(verdict.tool.id, "INV-7", ok=False)).ok
+            False
+        """
         return await asyncio.to_thread(self.result, tool_id, content, ok=ok, votes=votes)
 
     def save(self) -> dict[str, Any]:
-        """Everything `Engine.resume` goes on from, as JSON; some kilobytes."""
+        """A JSON form of the session, from which `Engine.resume` continues. Some kilobytes.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session()
+            >>> turn = session.turn("list the invoices")
+            >>> engine.resume(session.save()).active == session.active
+            True
+        """
         with self._lock:
             return {
                 "version": 2,

@@ -1,4 +1,4 @@
-"""What one turn of a conversation came to."""
+"""The result of one turn of a conversation."""
 
 from __future__ import annotations
 
@@ -15,30 +15,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The tools for one turn.
+    """The result of one turn: the tools, and what to send to the model.
 
     Args:
         number: of the turn in its session, from 1.
-        queries: texts searched for, the request first, then it with its context, then its parts.
-        selections: the engine's answer to each.
-        hits: tools that serve the request, best first; none when abstaining.
+        queries: texts searched for: the message, the message with its context, its parts.
+        selections: the result of each query.
+        hits: tools that fit the message, best first; none when abstaining.
         ranked: all tools found, best first, of which `hits` are offered.
-        called: id of the tool whose answer was read, None where the user spoke.
-        ok: whether that call succeeded, None where the user spoke.
-        intents: parts of the request that got tools of their own; none when it is one.
-        context: weight of what was said before, from 0 to 1.
+        called: id of the tool whose result was read; None for a user's message.
+        ok: whether that call succeeded; None for a user's message.
+        intents: parts of the message with different tools; empty for a single intent.
+        context: weight of the earlier conversation, from 0 to 1.
         added: ids newly active, in order.
         active: ids of all active tools, in the order they came.
-        left: tools that are active no longer, with the reason.
+        left: tools that are no longer active, with the reason.
         changed: ids of active tools whose definition changed since they were offered last.
         warnings: active tools that a scan warns about: id to codes such as `puts_itself_first`.
-        abstained: whether nothing fits.
-        reason: why it abstained or why nothing was judged, else None.
-        fits: probability that any tool serves the request, None where nothing judged it.
+        abstained: whether no tool is offered because none fits.
+        reason: why it abstained, or why there was no decision; else None.
+        fits: probability that any tool fits the message; None without a decision.
         cut: what decided how many tools are offered, None where nothing was found.
         unmatched: entries of `allowed` that match no tool of the catalog.
-        shown: what the model reads of tools; None without a format.
+        shown: the prompt's text about tools; None without a format.
         timings: milliseconds: `search` in the engine, `session` besides.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> turn = engine.session(format="openai").turn("list the invoices")
+        >>> turn.ids, turn.number, len(turn.tools)
+        (('billing/list_invoices',), 1, 1)
     """
 
     number: int
@@ -65,12 +72,12 @@ class Turn:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Ids of the tools that serve the request, best first."""
+        """Ids of the tools that fit the message, best first."""
         return tuple(hit.id for hit in self.hits)
 
     @property
     def evicted(self) -> tuple[str, ...]:
-        """Ids of the tools that are active no longer."""
+        """Ids of the tools that are no longer active."""
         return tuple(departure.tool_id for departure in self.left)
 
     @property
@@ -85,7 +92,7 @@ class Turn:
 
     @property
     def append(self) -> tuple[dict[str, Any], ...]:
-        """Messages to add to the conversation, behind the answers of tools.
+        """Messages to add to the conversation, after the answers of tools.
 
         If `rebuilt`, these are all messages about tools: those added earlier may be dropped.
         """
@@ -93,7 +100,7 @@ class Turn:
 
     @property
     def transient(self) -> tuple[dict[str, Any], ...]:
-        """Messages to send with the next model calls of this turn only, last, without keeping them.
+        """Messages to send last with the next model calls of this turn, and not to keep.
 
         Lines of tools found, in catalogs that are too large to list; else empty.
         """
@@ -101,17 +108,17 @@ class Turn:
 
     @property
     def rebuilt(self) -> bool:
-        """Whether the offered definitions were written anew, because one left or changed."""
+        """Whether all offered definitions were written again, because one left or changed."""
         return self.shown is not None and self.shown.rebuilt
 
     @property
     def prefix_tokens(self) -> int | None:
-        """Tokens of the pool and of tools that always stand there; None without a format."""
+        """Tokens of the pool and of tools that are always shown; None without a format."""
         return None if self.shown is None else self.shown.phase1_tokens
 
     @property
     def tokens(self) -> int | None:
-        """Tokens of everything the prompt says of tools; None without a format."""
+        """Tokens of all text about tools in the prompt; None without a format."""
         if self.shown is None:
             return None
         return self.shown.phase1_tokens + self.shown.phase2_tokens + self.shown.working_tokens

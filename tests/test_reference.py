@@ -18,15 +18,13 @@ from shortlist import registry
 from shortlist.cli.app import app
 from shortlist.config import (
     Config,
-    DenseConfig,
-    FusionConfig,
     IndexConfig,
-    LexicalConfig,
     SessionConfig,
     TierConfig,
     TrustConfig,
 )
 from shortlist.gateway.gateway_settings import GatewaySettings, ProfileSettings, VoteSettings
+from shortlist.sections import DenseConfig, FusionConfig, LexicalConfig
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 _SECTIONS = {
@@ -132,7 +130,7 @@ def configuration() -> str:
         *_settings(_SECTIONS),
         *_parts(),
         "",
-        "Rules, under `[gate]`: [the gate](gate.md). Parts of your own: [CONTRIBUTING](../CONTRIBUTING.md).",
+        "Rules, under `[gate]`: [the gate](gate.md). To add a part of your own: [CONTRIBUTING](../CONTRIBUTING.md).",
         "",
     ])  # fmt: skip
 
@@ -142,8 +140,8 @@ def gateway_settings() -> str:
     return "\n".join([
         "# Gateway settings",
         "",
-        "After this page you know every setting of `shortlist serve`. They stand under the key `shortlist` of the file with",
-        "your servers, or in a TOML or JSON file of their own (`--settings FILE`). This page is generated from the code.",
+        "After this page you know every setting of `shortlist serve`. Write them under the key `shortlist` of the file with",
+        "your servers, or in a separate TOML or JSON file (`--settings FILE`). This page is generated from the code.",
         *_settings(_GATEWAY),
         "",
         "What they are for: [the gateway](gateway.md). Settings under `engine`: [configuration](configuration.md).",
@@ -153,6 +151,8 @@ def gateway_settings() -> str:
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
     if hasattr(command, "commands"):
+        if command.invoke_without_command and len(path.split()) > 1:
+            yield path, command
         for name, inner in sorted(command.commands.items()):
             if not inner.hidden:
                 yield from _commands(inner, f"{path} {name}")

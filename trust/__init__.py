@@ -1,4 +1,4 @@
-"""Which definitions may be shown: hidden instructions, definitions that changed, approvals."""
+"""Trust: quarantines definitions with hidden instructions and definitions that changed."""
 
 from .change import Change, PartChange
 from .flag import Finding, Flag

@@ -15,7 +15,7 @@ _PARTS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class PartChange:
-    """One part of a definition that is not as it was.
+    """One field of a definition that changed.
 
     Args:
         part: its path, such as `description` or `input_schema.properties.note`.
@@ -29,13 +29,13 @@ class PartChange:
 
     @property
     def kind(self) -> Literal["added", "removed", "changed"]:
-        """What happened to it."""
+        """Whether the field was added, removed or changed."""
         if self.before is None:
             return "added"
         return "removed" if self.after is None else "changed"
 
     def lines(self) -> list[str]:
-        """What was said, marked `-`, and what is said, marked `+`; sentences that stayed, ` `."""
+        """The changed sentences: old ones marked `-`, new ones `+`, equal ones with a space."""
         before = sentences(self.before or "")
         after = sentences(self.after or "")
         return [line.rstrip("\n") for line in ndiff(before, after) if not line.startswith("?")]
@@ -52,7 +52,7 @@ class PartChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A definition that is not as it was pinned.
+    """A definition that differs from its pin.
 
     Args:
         tool_id: of the tool.
@@ -68,7 +68,7 @@ class Change:
 
     @property
     def summary(self) -> str:
-        """One line that names the first parts."""
+        """One line with the first differences."""
         named = [f"{one.part} {one.kind}" for one in self.parts[:_PARTS_SHOWN]]
         if len(self.parts) > _PARTS_SHOWN:
             named.append(f"and {len(self.parts) - _PARTS_SHOWN} more")

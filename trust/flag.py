@@ -28,7 +28,7 @@ _OF_THE_ID: Final = frozenset(("server", "name", "id"))
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One rule that matched in one place. For operators: `text` quotes the definition.
+    """One rule that matched in one field. For operators: `text` quotes the definition.
 
     Args:
         code: the rule, such as `moves_secrets`.
@@ -65,12 +65,12 @@ class Flag:
 
     @property
     def sentence(self) -> str:
-        """The fixed sentence of the code."""
+        """The fixed sentence of the code, for models."""
         return SENTENCES[self.code]
 
     @property
     def in_id(self) -> bool:
-        """Whether a finding is in what the id is made of, so that the id itself is not shown."""
+        """Whether the id itself has the finding, so that the id must not be shown."""
         return any(one.where in _OF_THE_ID for one in self.findings)
 
     @property

@@ -24,7 +24,7 @@ def notice(flags: Mapping[str, Flag]) -> str:
 
 
 def tell(flags: Mapping[str, Flag], before: Mapping[str, Flag]) -> None:
-    """Log the notice if other tools are quarantined than before."""
+    """Log the notice if the quarantined tools differ from before."""
     if _quarantined(flags) != _quarantined(before) and (line := notice(flags)):
         _LOG.warning("%s", line)
 

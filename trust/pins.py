@@ -29,7 +29,7 @@ _STALE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The definition of a tool that was accepted.
+    """An accepted definition of a tool.
 
     Args:
         fingerprint: of the definition.
@@ -43,11 +43,11 @@ class Pin:
 
     @classmethod
     def of(cls, tool: Tool, *, approved: bool = False) -> Self:
-        """A pin on a definition as it is."""
+        """A pin of a tool's present definition."""
         return cls(tool.fingerprint, tool.to_dict(), approved)
 
     def change(self, tool: Tool) -> Change | None:
-        """How a definition differs from this one, or None where it does not."""
+        """The differences between a definition and the pin; None if there are none."""
         if tool.fingerprint == self.fingerprint:
             return None
         parts = changed_parts(self.definition, tool.to_dict())
@@ -55,7 +55,7 @@ class Pin:
 
 
 class Pins:
-    """Tool ids and the definitions that were accepted under them; immutable.
+    """The accepted definitions by tool id; immutable.
 
     Args:
         pins: by tool id.
@@ -89,7 +89,7 @@ class Pins:
         return cls({tool_id: _pin(path, tool_id, row) for tool_id, row in _rows(path, text)})
 
     def save(self, path: str | Path) -> None:
-        """Write the file whole or not at all; a reader sees the old one or the new one.
+        """Write the file atomically.
 
         A process that is killed meanwhile leaves a temporary file; a save one minute later or more
         removes it.
@@ -147,33 +147,33 @@ class Pins:
     __hash__ = None  # type: ignore[assignment]  # holds definitions, which are not hashable
 
     def approves(self, tool: Tool) -> bool:
-        """Whether someone approved exactly this definition."""
+        """Whether exactly this definition was approved."""
         pin = self._pins.get(tool.id)
         return pin is not None and pin.approved and pin.fingerprint == tool.fingerprint
 
     def change(self, tool: Tool) -> Change | None:
-        """How a definition differs from the pinned one; None where none is pinned or it is it."""
+        """The differences between a definition and its pin; None if there are none, or no pin."""
         pin = self._pins.get(tool.id)
         return None if pin is None else pin.change(tool)
 
     def changes(self, catalog: Catalog) -> tuple[Change, ...]:
-        """All changes of a catalog, in its order."""
+        """All definitions of a catalog that differ from their pin, in order."""
         if not self._pins:
             return ()
         return tuple(change for tool in catalog if (change := self.change(tool)) is not None)
 
     def pin(self, tools: Iterable[Tool]) -> Pins:
-        """These pins and one on each tool that has none; no pin that exists is moved."""
+        """A copy with a pin added for each tool that has none."""
         fresh = {tool.id: Pin.of(tool) for tool in tools if tool.id not in self._pins}
         return Pins(self._pins | fresh)
 
     def approve(self, tools: Iterable[Tool]) -> Pins:
-        """These pins with each of the tools approved as it is now."""
+        """A copy in which these tools are approved with their present definitions."""
         return Pins(self._pins | {tool.id: Pin.of(tool, approved=True) for tool in tools})
 
 
 def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
-    """Read a file of pins, change the pins and write them, while no other process does.
+    """Read, change and write a file of pins, with a lock against other processes.
 
     Args:
         path: of the file; created where there is none.

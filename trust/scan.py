@@ -34,7 +34,7 @@ _LONGEST_BLOCK: Final = 4_000
 
 
 def scan(tool: Tool) -> tuple[Finding, ...]:
-    """What stands out in a definition, quarantine first; empty for most.
+    """The findings in a definition, quarantine first; empty for most definitions.
 
     At most `MOST_CHARACTERS` and `MOST_STRINGS` are read; what exceeds them is a warning.
 

@@ -17,7 +17,7 @@ _Found = dict[str, tuple[Finding, ...]]
 
 
 class Trust:
-    """Decides which definitions may be shown to a model; safe to use from several threads.
+    """Decides which definitions are quarantined. Safe to use from several threads.
 
     A tool is quarantined if its definition differs from the pinned one, or if the scan finds what
     no honest vendor writes and nobody approved exactly this definition. Findings are remembered by
@@ -45,7 +45,7 @@ class Trust:
         self._read: tuple[Catalog, Pins] | None = None
 
     def flags(self, catalog: Catalog) -> dict[str, Flag]:
-        """Tool id to its flag, in the order of the catalog; most tools have none.
+        """Tool id to its flag, in the order of the catalog. Most tools have none.
 
         Behind `originals` of the same catalog it decides by the same pins.
 
@@ -77,7 +77,7 @@ class Trust:
         }
 
     def originals(self, catalog: Catalog) -> frozenset[str]:
-        """Ids of tools that are approved, or pinned with exactly the definition they have.
+        """Ids of tools that are approved, or whose definition equals its pin.
 
         Args:
             catalog: the tools.
@@ -94,7 +94,7 @@ class Trust:
         )
 
     def to_dict(self, catalog: Catalog) -> dict[str, Any] | None:
-        """JSON form of what the scan finds, whatever is approved; None without scanning."""
+        """JSON form of the scan's findings; None without scanning."""
         if not self._scans:
             return None
         found = self._found(catalog)
@@ -108,7 +108,7 @@ class Trust:
         }
 
     def recall(self, catalog: Catalog, saved: Mapping[str, Any] | None) -> None:
-        """Take over what `to_dict` returned for a catalog, unless another scanner wrote it.
+        """Use the findings in the result of `to_dict`, unless another scanner version wrote them.
 
         Raises:
             StoreError: it is damaged.

@@ -34,7 +34,7 @@ def file_name(tool_id: str) -> str:
 
 
 class FolderSource:
-    """Reads definitions from a folder, in rows as `Tool.to_dict` gives them.
+    """Reads definitions from a folder of JSON files.
 
     Args:
         folder: of files named by `file_name`; links in it are not followed.
@@ -52,7 +52,7 @@ class FolderSource:
         return await in_thread(lambda: self._read(tool.id))
 
     def store(self, tools: Iterable[Tool]) -> None:
-        """Write the definitions of tools; the folder is made where there is none.
+        """Write the definitions of tools. The folder is created if needed.
 
         Raises:
             SchemaError: the folder cannot be written.

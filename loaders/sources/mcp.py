@@ -12,7 +12,7 @@ from ...errors import SchemaError
 
 
 class McpSource:
-    """Asks a server for its tools once, and again when it is told that they have changed.
+    """Reads definitions from an MCP server, and again after they changed.
 
     A client belongs to the event loop it was opened on. Made inside that loop, the source sends
     its questions there from wherever it is asked; made outside of any, it asks on the loop it is
@@ -33,7 +33,7 @@ class McpSource:
             self._home = None
 
     def changed(self) -> None:
-        """Forget the listing: call it on `notifications/tools/list_changed`."""
+        """Forget the definitions. Call it on `notifications/tools/list_changed`."""
         self._listing = None
 
     async def fetch(self, tool: Tool) -> Tool:

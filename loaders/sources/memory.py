@@ -9,7 +9,7 @@ from ...errors import SchemaError
 
 
 class MemorySource:
-    """Answers at once, from tools it holds.
+    """Returns definitions of tools in memory.
 
     Args:
         tools: full definitions; None gives each tool back as the catalog has it.

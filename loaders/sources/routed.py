@@ -10,7 +10,7 @@ from .source import SchemaSource
 
 
 class RoutedSource:
-    """Asks the source of a tool's server.
+    """Reads each definition from the source of the tool's server.
 
     Args:
         sources: server to its source; "" for tools without a server.

@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class SchemaSource(Protocol):
-    """Gives the full definition of a tool, at once or later."""
+    """A source of tool definitions."""
 
     def fetch(self, tool: Tool) -> Tool | Awaitable[Tool]:
-        """The definition of a tool: itself where it is at hand, or something to await.
+        """The definition of a tool, or an awaitable of it.
 
         Called from any thread; what is returned is awaited on an event loop of the loader's own,
         may be cancelled, and must not block that loop: `in_thread` is for what blocks.

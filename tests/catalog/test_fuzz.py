@@ -55,7 +55,7 @@ VALID: list[Any] = [
     {
         "server": "s",
         "serverInfo": {"name": "x"},
-        "tools": [{"name": "t", "description": "d", "inputSchema": SCHEMA}] * 2,
+        "tools": [{"name": "t", "description": "d", "inputSchema": SCHEMA}, {"name": "u"}],
     },
     {"result": {"tools": [{"name": "t", "annotations": {"a": 1}, "outputSchema": SCHEMA}]}},
     [{"type": "function", "function": {"name": "t", "parameters": SCHEMA}}],
@@ -121,7 +121,7 @@ HOSTILE = [
     CYCLE,
     BOMB,
     "d" * 1_000_000,
-    {f"k{i}": i for i in range(100_000)},
+    {f"k{i}": i for i in range(10_000)},
     float("nan"),
     10**5000,
     "\ud800\udc00\u202e" * 100,

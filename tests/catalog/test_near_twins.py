@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from itertools import combinations
-from time import perf_counter
+from time import process_time
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +52,6 @@ def test_a_changed_word_in_a_text_of_ten_is_a_twin():
 def test_thousands_of_equal_texts_are_one_group_at_once():
     text = "list all the open pull requests of one repository"
     catalog = [Tool("t", None, text, id=f"x{n}") for n in range(5_000)]
-    start = perf_counter()
+    start = process_time()
     assert [len(ids) for ids in near_twins(catalog)] == [5_000]
-    assert perf_counter() - start < 20
+    assert process_time() - start < 20

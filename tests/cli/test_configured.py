@@ -163,8 +163,8 @@ def test_a_set_up_without_any_tool_is_an_error_that_says_why(run, mcp_json):
 
 
 def test_the_tax_is_of_a_file_of_tools_or_of_a_configuration(run, mcp_json, servers):
-    assert "TOOLS_OR_INDEX" in run("tax", code=2).output
-    assert "TOOLS_OR_INDEX" in run("tax", servers, "--config", mcp_json({}), code=2).output
+    assert "give TOOLS or --config FILE" in run("tax", code=2).output
+    assert "give TOOLS or" in run("tax", servers, "--config", mcp_json({}), code=2).output
     assert "--config" in run("tax", servers, "--settings", servers, code=2).output
     for option in (("-k", 3), ("--encoding", "o200k_base")):
         text = run("tax", "--config", mcp_json({}), *option, code=2).output

@@ -13,6 +13,8 @@ from shortlist.cli.lab.programs import PROGRAMS
 
 COMMANDS = ["index", "search", "explain", "list", "summarize", "learn", "calibrate", "demo"]
 COMMANDS += ["import", "install", "trust init", "trust pin", "trust diff", "trust approve"]
+COMMANDS += ["tax", "enrich", "doctor", "serve", "stats", "logs", "secret set", "eval", "eval xlam"]
+COMMANDS += ["auth login", "auth logout", "auth status"]
 
 
 def names(group: object = None, before: str = "") -> list[str]:
@@ -49,7 +51,7 @@ def test_every_option_has_a_name_for_its_value_and_a_help_text(run, command):
     assert not re.search(r"^  (-\S+( [A-Z|=\[\]]+)?,? ?)+$", options, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", [*{name.split()[0] for name in COMMANDS}])
+@pytest.mark.parametrize("command", sorted({name.split()[0] for name in COMMANDS}))
 def test_the_list_of_commands_shows_the_whole_first_sentence(run, command):
     [line] = re.findall(rf"^  {command} +(.*)$", run("--help").stdout, re.MULTILINE)
     assert line.endswith(".")

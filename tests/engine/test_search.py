@@ -264,8 +264,8 @@ class TestRefused:
             Engine.from_tools([], Config(), k=3)
 
     def test_something_else_than_tools(self, models: Models) -> None:
-        with pytest.raises(ShortlistError, match="dict"):
-            Engine.from_tools([{"name": "a"}])  # type: ignore[list-item]
+        with pytest.raises(ShortlistError, match="got int"):
+            Engine.from_tools([3])  # type: ignore[list-item]
 
 
 def test_a_catalog_is_taken_as_it_is(make_engine: Callable[..., Engine]) -> None:

@@ -177,7 +177,7 @@ def test_the_commands(tmp_path, kept, monkeypatch):
     login = {"tokens": {"access_token": "a", "refresh_token": "r"}, "expires_at": time.time()}
     kept["shortlist-oauth", "plans http://127.0.0.1:1/mcp"] = json.dumps(login)
     table = CliRunner().invoke(app, ["auth", "status", "--config", str(config)]).stdout
-    assert "renewed by itself" in table
+    assert "renewed automatically" in table
     assert (
         CliRunner().invoke(app, ["auth", "logout", "plans", "--config", str(config)]).exit_code == 0
     )

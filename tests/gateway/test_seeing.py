@@ -364,7 +364,7 @@ async def test_the_page_names_every_field_of_every_event(tmp_path):
     of_a_check = {"tool", "status", "denied", "nearest", "problems", "ms"}
     for kind, rows in by_kind(path).items():
         (line,) = re.findall(
-            rf"^\| `{kind}`(?: adds)? \| [^|`]*(?:`\w+` \w+)? \| (.*) \|$", page, re.M
+            rf"^\| `{kind}`(?:, further fields)? \| [^|`]*(?:`\w+` \w+)? \| (.*) \|$", page, re.M
         )
         fields = [name for name in rows[0] if name not in head]
         if kind == "call":

@@ -92,7 +92,7 @@ def test_every_problem_is_found() -> None:
         make_engine(Rule(plan, tools="nowhere")).problems,
     ]
     found = [[problem.kind for problem in problems] for problems in (*static, *live)]
-    assert found == [[kind] for kind in table("What is wrong with rules")]
+    assert found == [[kind] for kind in table("Problems with rules")]
 
 
 FORMS = [form for form in re.findall(r"\| `(\{ \w+ = .*? \})` \|", GATE) if "..." not in form]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -236,10 +236,10 @@ class TestAllowed:
         index, keeper = index_of(tools), Gatekeeper(Gate())
         allowed = [tool.id for tool in tools[::2]] + ["big/tool_1*"]
         keeper.admission(index, Quarantine(), None, allowed)
-        start = perf_counter()
+        start = process_time()
         for _ in range(10):
             decided = keeper.admission(index, Quarantine(), None, allowed)
-        assert perf_counter() - start < 0.5
+        assert process_time() - start < 0.5
         assert decided.admits("big/tool_1001")
         assert not decided.admits("big/tool_2001")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from fnmatch import fnmatchcase
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import example, given, settings
@@ -36,9 +36,9 @@ def test_it_fits_what_fnmatch_says_and_itself(glob: str, texts: set[str]) -> Non
 @pytest.mark.parametrize("glob", ["*a" * (LIMIT // 2 - 1) + "b", "*[a-z]?" * 80 + "B"])
 def test_no_pattern_takes_long(glob: str) -> None:
     pattern = Pattern(glob)
-    start = perf_counter()
+    start = process_time()
     assert not pattern.fits("a" * 512)
-    assert perf_counter() - start < 2
+    assert process_time() - start < 2
 
 
 @pytest.mark.parametrize(

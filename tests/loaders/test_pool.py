@@ -134,9 +134,9 @@ def test_ten_thousand_tools_on_five_hundred_servers(crowd, counter):
     counter.count("")
     crowd.fingerprint  # noqa: B018 - not part of what is timed
     for budget in (60, 2_000, 8_000):
-        start = time.perf_counter()
+        start = time.process_time()
         pool = PoolWriter(budget=budget, counter=counter).write(crowd)
-        assert time.perf_counter() - start < 3  # some 0.3 s on an idle core
+        assert time.process_time() - start < 3  # some 0.3 s on an idle core
         assert counter.count(pool.text) == pool.tokens <= budget
         assert pool.tools == 10_000
     assert pool.tokens > 7_000

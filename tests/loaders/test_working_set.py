@@ -43,7 +43,7 @@ def line_of(tool: Tool) -> str:
 
 
 @pytest.mark.parametrize("style", FORMATS)
-def test_the_prefix_is_identical_over_a_thousand_turns_and_promotions_append(style, demo, counter):
+def test_the_prefix_is_identical_over_many_turns_and_promotions_append(style, demo, counter):
     choose, ids = random.Random(5), [tool.id for tool in demo]
     working = WorkingSet(600, 500, 2)
     prompt = Prompt(
@@ -51,7 +51,7 @@ def test_the_prefix_is_identical_over_a_thousand_turns_and_promotions_append(sty
     )
     active: list[str] = []
     prefixes, in_use, shown = set(), set(), None
-    for _ in range(1_000):
+    for _ in range(200):
         before, rests = shown, prompt._layout.in_use
         found = choose.sample(ids, choose.randrange(24))
         active = list(dict.fromkeys((*active, *found)))[-40:]

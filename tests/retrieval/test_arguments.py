@@ -132,7 +132,7 @@ def test_any_schema_and_any_request_give_shares(schema: Any, text: str) -> None:
 def test_long_requests_are_read_in_no_time(text: str) -> None:
     times = []
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.process_time()
         Values.of(text)
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     assert min(times) < 0.03

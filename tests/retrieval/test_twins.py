@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -96,9 +96,9 @@ def test_thousands_of_tools_of_one_name_take_seconds() -> None:
         Tool("search", f"s{n}", " ".join(words[(n * k) % 400] for k in range(1, 12)))
         for n in range(5_000)
     ]
-    start = perf_counter()
+    start = process_time()
     Twins.of(tools)
-    assert perf_counter() - start < 10
+    assert process_time() - start < 10
 
 
 class TestInSearches:

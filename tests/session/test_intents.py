@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -61,9 +61,9 @@ def test_any_text_gives_few_parts_made_of_its_own_words(text: str) -> None:
 
 @pytest.mark.parametrize("text", [" " * 8_000, " , " * 300, " and " * 199, ",\n" * 400, "a " * 499])
 def test_hostile_whitespace_takes_no_time(text: str) -> None:
-    start = perf_counter()
+    start = process_time()
     clauses(text)
-    assert perf_counter() - start < 0.5
+    assert process_time() - start < 0.5
 
 
 def test_a_document_is_not_taken_apart() -> None:

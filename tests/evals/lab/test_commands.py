@@ -154,6 +154,8 @@ def test_a_program_has_its_own_help(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_program_without_its_libraries_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["shortlist"])
+    for name in [one for one in sys.modules if one.startswith("shortlist.models.training.")]:
+        monkeypatch.delitem(sys.modules, name)  # what an earlier test imported
     monkeypatch.setitem(sys.modules, "torch", None)
     result = run("average", "one", "--share", "1", "--out", "two")
     assert result.exit_code == 1

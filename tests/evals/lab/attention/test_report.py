@@ -62,7 +62,8 @@ def test_catalogs_of_one_size_have_no_bar_on_growth(found):
     assert len(bars(found)) == 4
 
 
-def test_the_command_shows_tables_and_writes_records(measured, tmp_path):
+def test_the_command_shows_tables_and_writes_records(measured, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "again.json"
     told = CliRunner().invoke(
         app,
