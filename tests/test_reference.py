@@ -18,15 +18,13 @@ from shortlist import registry
 from shortlist.cli.app import app
 from shortlist.config import (
     Config,
-    DenseConfig,
-    FusionConfig,
     IndexConfig,
-    LexicalConfig,
     SessionConfig,
     TierConfig,
     TrustConfig,
 )
 from shortlist.gateway.gateway_settings import GatewaySettings, ProfileSettings, VoteSettings
+from shortlist.sections import DenseConfig, FusionConfig, LexicalConfig
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 _SECTIONS = {
