@@ -36,6 +36,7 @@ from .stages import Progress, Stages
 from .strategies import strategies
 
 if TYPE_CHECKING:
+    from .retrieval.static import StaticRetriever
     from .trust import Flag, Trust
 
 
@@ -125,6 +126,7 @@ class Builder:
             change=change,
             twins=twins,
             requests=requests,
+            static=self._stages.updated_static(index.static, change, dense),
         )
 
     def _rebuilt(self, index: Index, catalog: Catalog, progress: Progress | None = None) -> Index:
@@ -273,6 +275,7 @@ class Builder:
         names: Names | None = None,
         change: Change | None = None,
         twins: Twins | None = None,
+        static: StaticRetriever | None = None,
     ) -> Index:
         trust, copies = self.config.trust, None
         if self.trust is not None and (trust.approved or trust.pins is not None):
@@ -293,6 +296,7 @@ class Builder:
             twins=twins,
             copies=copies,
             requests=requests,
+            static=self._stages.static(tools, dense) if static is None else static,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -16,7 +16,11 @@ from .errors import ConfigError
 from .gating.declaration import GateSetting
 from .gating.gate import Gate
 from .sections import (
+    BUILT_IN_TIERS,
+    DenseConfig,
     EncoderConfig,
+    FusionConfig,
+    LexicalConfig,
     ModelSection,
     PartSection,
     RerankerConfig,
@@ -27,55 +31,6 @@ from .settings import joined
 
 CONFIG_BYTES = 1 << 22
 """Bytes of a configuration file, 4 MiB."""
-
-_BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
-    "lexical": {"retrievers": ("lexical",)},
-    "embed": {"retrievers": ("dense",), "fallback": "lexical"},
-    "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "lexical"},
-    "rerank": {
-        "retrievers": ("lexical", "dense"),
-        "reranker": "default",
-        "fallback": "hybrid",
-    },
-}
-
-
-class LexicalConfig(PartSection):
-    """The lexical stage.
-
-    Args:
-        backend: name of a lexical index; every other key is a setting of it (`tantivy`: boosts).
-    """
-
-    kind = "lexical"
-    chooser = "backend"
-    backend: str = "tantivy"
-
-
-class DenseConfig(PartSection):
-    """The dense stage.
-
-    Args:
-        backend: name of a dense index: `exact`, `hnswlib`, or `auto`, which chooses by catalog
-            size; every other key is a setting of it (`hnswlib`: links, build_ef, search_ef).
-    """
-
-    kind = "dense"
-    chooser = "backend"
-    backend: str = "exact"
-
-
-class FusionConfig(PartSection):
-    """The fusion of several retrievers.
-
-    Args:
-        method: name of a fusion; every other key is a setting of it (`linear`: weights;
-            `rrf`: k, weights).
-    """
-
-    kind = "fusion"
-    chooser = "method"
-    method: str = "linear"
 
 
 EncoderChoice = Annotated[
@@ -92,7 +47,7 @@ class TierConfig(PartSection):
     Args:
         strategy: name of a strategy class; `pipeline` is the one built in. Every key that is not
             listed here is a setting of the strategy; `pipeline` has none.
-        retrievers: stages that find candidates: `lexical`, `dense` or both.
+        retrievers: stages that find candidates, of `lexical`, `static` and `dense`.
         fusion: how the rankings of several retrievers are merged; by default as in the top-level
             `fusion`.
         reranker: model that scores the best candidates again: a name or a table, or `default` for
@@ -115,9 +70,9 @@ class TierConfig(PartSection):
     @field_validator("retrievers")
     @classmethod
     def _known_retrievers(cls, stages: tuple[str, ...]) -> tuple[str, ...]:
-        if unknown := set(stages) - {"lexical", "dense"}:
+        if unknown := set(stages) - {"lexical", "static", "dense"}:
             raise ValueError(
-                f"no retriever {', '.join(sorted(unknown))}; there are: lexical, dense"
+                f"no retriever {', '.join(sorted(unknown))}; there are: lexical, static, dense"
             )
         return stages
 
@@ -225,7 +180,15 @@ class SessionConfig(Section):
 
 
 def _built_in_tiers() -> dict[str, TierConfig]:
-    return {name: TierConfig(**tier) for name, tier in _BUILT_IN_TIERS.items()}
+    return {name: TierConfig(**tier) for name, tier in BUILT_IN_TIERS.items()}
+
+
+def _chosen_tier(name: str, among: Sequence[str]) -> dict[str, Any]:
+    """A built-in tier that falls back past those that were not chosen."""
+    tier = dict(BUILT_IN_TIERS[name])
+    while (fallback := tier.get("fallback")) is not None and fallback not in among:
+        tier["fallback"] = BUILT_IN_TIERS[fallback].get("fallback")
+    return tier
 
 
 def _text_of_path(value: Any) -> Any:
@@ -236,9 +199,9 @@ class Config(Section):
     """All settings of an engine.
 
     Args:
-        encoder: `bundled`, a bundled model's name, a folder, a hub name,
-            `sentence-transformers:NAME`, or a registered name; or a table of such a `name` and the
-            model's settings (`threads`).
+        encoder: `bundled`, `static` (tables of token vectors, see `docs/instant.md`), a bundled
+            model's name, a folder, a hub name, `sentence-transformers:NAME`, or a registered name;
+            or a table of such a `name` and the model's settings (`threads`).
         reranker: `features` (a weighted sum of the stages' scores), a folder or a hub name
             of a cross-encoder, or a registered name; or a table, as for `encoder`.
         threads: threads that a model may use for one query, unless its table sets `threads`; None
@@ -249,7 +212,7 @@ class Config(Section):
         dense: the dense stage.
         fusion: how rankings are merged in tiers that do not set `fusion`.
         tiers: a table of tiers, which adds tiers or changes single settings of the built-in
-            `lexical`, `embed`, `hybrid`, `rerank`; or a list of names, to offer only those.
+            `lexical`, `fast`, `embed`, `hybrid`, `rerank`; or a list of names, to offer only those.
         default_tier: tier of a search that names none.
         k: number of hits of a search that names none.
         index: what is indexed besides the definitions.
@@ -290,20 +253,20 @@ class Config(Section):
     @classmethod
     def _complete_tiers(cls, tiers: Any) -> Any:
         if isinstance(tiers, list | tuple):
-            if unknown := [name for name in tiers if name not in list(_BUILT_IN_TIERS)]:
+            if unknown := [name for name in tiers if name not in list(BUILT_IN_TIERS)]:
                 raise ValueError(
                     f"no built-in tier {', '.join(map(str, unknown))}; "
-                    f"there are: {', '.join(_BUILT_IN_TIERS)}"
+                    f"there are: {', '.join(BUILT_IN_TIERS)}"
                 )
-            return {name: _BUILT_IN_TIERS[name] for name in tiers}
+            return {name: _chosen_tier(name, tiers) for name in tiers}
         if isinstance(tiers, Mapping):
             changed = {
-                name: {**_BUILT_IN_TIERS.get(name, {}), **tier}
+                name: {**BUILT_IN_TIERS.get(name, {}), **tier}
                 if isinstance(tier, Mapping)
                 else tier
                 for name, tier in tiers.items()
             }
-            return {**_BUILT_IN_TIERS, **changed}
+            return {**BUILT_IN_TIERS, **changed}
         return tiers
 
     @model_validator(mode="before")
@@ -325,7 +288,7 @@ class Config(Section):
 
     def _check_fallbacks(self) -> None:
         # A list of tiers may leave out a built-in one that another falls back to.
-        known = dict.fromkeys([*self.tiers, *_BUILT_IN_TIERS])
+        known = dict.fromkeys([*self.tiers, *BUILT_IN_TIERS])
         for name in self.tiers:
             passed: list[str] = []
             step: str | None = name

@@ -96,6 +96,7 @@ BUILT_IN: Mapping[str, Mapping[str, Part]] = {
         "bundled": Part(
             "shortlist.models.loading:bundled_encoder", "shortlist.models.settings:ThreadSettings"
         ),
+        "static": Part("shortlist.models.loading:static_encoder", _NO_SETTINGS),
         "onnx": Part("shortlist.models.loading:onnx_encoder", _MODEL_SETTINGS),
         "sentence-transformers": Part(
             "shortlist.models.sentence_transformers:SentenceTransformersEncoder", _MODEL_SETTINGS

@@ -19,6 +19,23 @@ from . import registry
 from .errors import ConfigError
 from .settings import explain, problem
 
+BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
+    "lexical": {"retrievers": ("lexical",)},
+    "fast": {
+        "retrievers": ("lexical", "static"),
+        "fusion": {"method": "linear", "weights": {"lexical": 0.012}},
+        "fallback": "lexical",
+    },
+    "embed": {"retrievers": ("dense",), "fallback": "fast"},
+    "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "fast"},
+    "rerank": {
+        "retrievers": ("lexical", "dense"),
+        "reranker": "default",
+        "fallback": "hybrid",
+    },
+}
+"""Settings of the built-in tiers, by name; see `TierConfig`."""
+
 
 class Section(BaseModel):
     """A table of settings. An unknown key is an error that lists the keys of the section.
@@ -132,3 +149,41 @@ def checked_model(section: type[ModelSection], value: Any) -> Any:
     if isinstance(value, Mapping | section):
         return section.model_validate(value)
     raise ValueError(f"a name, or a table of `name` and settings, not {type(value).__name__}")
+
+
+class LexicalConfig(PartSection):
+    """The lexical stage.
+
+    Args:
+        backend: name of a lexical index; every other key is a setting of it (`tantivy`: boosts).
+    """
+
+    kind = "lexical"
+    chooser = "backend"
+    backend: str = "tantivy"
+
+
+class DenseConfig(PartSection):
+    """The dense stage.
+
+    Args:
+        backend: name of a dense index: `exact`, `hnswlib`, or `auto`, which chooses by catalog
+            size; every other key is a setting of it (`hnswlib`: links, build_ef, search_ef).
+    """
+
+    kind = "dense"
+    chooser = "backend"
+    backend: str = "exact"
+
+
+class FusionConfig(PartSection):
+    """The fusion of several retrievers.
+
+    Args:
+        method: name of a fusion; every other key is a setting of it (`linear`: weights;
+            `rrf`: k, weights).
+    """
+
+    kind = "fusion"
+    chooser = "method"
+    method: str = "linear"

@@ -9,8 +9,8 @@ from typing import Any
 
 from .config import Config
 from .errors import MissingExtraError, ModelError
-from .models import Encoder, Reranker, load_encoder, load_reranker
-from .models.loading import FEATURES, check_model
+from .models import Encoder, Reranker, StaticEncoder, load_encoder, load_reranker
+from .models.loading import FEATURES, check_model, static_encoder
 from .retrieval.guard import Guard
 from .strategies import chosen_reranker
 
@@ -53,6 +53,10 @@ class StageModels:
         spec, arguments = self._config.encoder_arguments()
         encoder: Encoder = self._model("encoder", lambda: load_encoder(spec, **arguments))
         return encoder
+
+    def static(self) -> StaticEncoder:
+        """The tables of the static stage."""
+        return static_encoder()
 
     def reranker(self, name: str) -> Reranker:
         """A reranker that a tier names."""

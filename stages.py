@@ -24,6 +24,7 @@ from .retrieval.learned import Learned
 from .retrieval.request_vectors import RequestVectors
 from .retrieval.rerank import ModelRerank, TextScorer
 from .retrieval.settings import DEFAULT_BOOSTS
+from .retrieval.static import StaticRetriever
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
 from .stage_models import StageModels
 
@@ -60,6 +61,7 @@ class Stages:
         if "dense" in self.missing:
             self._dense = None
         self.has_dense = self._dense is not None
+        self._has_static = "static" in stages
         self._reads_tokens = FEATURES in self._models.guards
         self._read = reader()
 
@@ -168,6 +170,29 @@ class Stages:
             index = self._dense.build(values, **self._config.dense.arguments())
         return Dense(index, vectors, values, dense.encoder, dense.guard, made), learned, encoded
 
+    def static(self, tools: tuple[Tool, ...], dense: Dense | None) -> StaticRetriever | None:
+        """The static stage over tools and their dense stage; None where no tier needs one."""
+        if not self._has_static:
+            return None
+        every = np.arange(len(tools))
+        values = self._static_values(tools, every, dense)
+        return StaticRetriever.of(self._models.static(), values)
+
+    def updated_static(
+        self, static: StaticRetriever | None, change: Change, dense: Dense | None
+    ) -> StaticRetriever | None:
+        """The static stage of the next version.
+
+        Args:
+            static: of the version before.
+            change: from that version to the next.
+            dense: dense stage of the next version.
+        """
+        same = not len(change.rows) and len(change.tools) == len(change.before)
+        if static is None or same:
+            return static
+        return static.updated(change, self._static_values(change.tools, change.rows, dense))
+
     def rerankers(
         self, tools: tuple[Tool, ...], dense: Dense | None, lexical: LexicalIndex | None
     ) -> dict[str, ModelRerank]:
@@ -185,6 +210,17 @@ class Stages:
             name: ModelRerank(partial(scorer, name), guard, ready.get(name))
             for name, guard in self._models.guards.items()
         }
+
+    def _static_values(
+        self, tools: Sequence[Tool], rows: NDArray[np.int64], dense: Dense | None
+    ) -> NDArray[np.float32]:
+        """Static vectors of some rows: the encoder's where they fit, else of the definitions."""
+        static = self._models.static()
+        if dense is not None and dense.vectors.model == static.teacher:
+            return static.project(dense.values[rows])
+        if dense is not None and dense.vectors.model == static.fingerprint:
+            return dense.values[rows]
+        return static.encode([embedding_text(tools[row]) for row in rows.tolist()])
 
     def _documents(self, tools: tuple[Tool, ...], requests: Requests) -> Documents:
         boosts = self._lexical_arguments()["boosts"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from . import registry
-from .config import Config, FusionConfig, TierConfig
+from .config import Config, TierConfig
 from .errors import ConfigError
 from .retrieval import Fusion, Strategy
-from .sections import RerankerConfig
+from .sections import FusionConfig, RerankerConfig
 
 
 def strategies(config: Config) -> dict[str, Strategy]:

@@ -110,12 +110,17 @@ def calibrate(
 
 
 def tiers_of(engine: Engine, asked: Sequence[str] | None) -> list[str]:
-    """The tiers asked for, or all.
+    """The tiers asked for, or all but a built-in one that has no bundled model to start from.
 
     Raises:
         BadParameter: there is no such tier.
     """
-    names = list(dict.fromkeys(asked or engine.tiers))
+    from ..decision.decider import Decider
+    from ..sections import BUILT_IN_TIERS
+
+    bundled = Decider.bundled().tiers
+    started = [one for one in engine.tiers if one in bundled or one not in BUILT_IN_TIERS]
+    names = list(dict.fromkeys(asked or started))
     for name in names:
         if name not in engine.tiers:
             raise typer.BadParameter(f"--tier {name!r}: there are {', '.join(engine.tiers)}")

@@ -55,7 +55,7 @@ TierOption = Annotated[
     typer.Option(
         "--tier",
         metavar="TIER",
-        help="lexical, embed, hybrid, rerank, or a tier of the settings.",
+        help="lexical, fast, embed, hybrid, rerank, or a tier of the settings.",
     ),
 ]
 KOption = Annotated[

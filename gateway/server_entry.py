@@ -212,7 +212,10 @@ class _Reader:
 
     def _env(self) -> dict[str, str]:
         passed: dict[str, str] = {}
-        for at, one in enumerate(self.entry.get("env_vars") or ()):
+        names = self.entry.get("env_vars") or ()
+        if not isinstance(names, list | tuple):
+            raise EntryProblem("env_vars", "a list of names of variables")
+        for at, one in enumerate(names):
             name = one.get("name") if isinstance(one, Mapping) else one
             if not isinstance(name, str):
                 raise EntryProblem(f"env_vars.{at}", "the name of a variable")

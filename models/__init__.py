@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .encoder import Encoder
     from .loading import DEFAULT_ENCODER, load_encoder, load_reranker
     from .reranker import Reranker
+    from .static import StaticEncoder
     from .token_vectors import TokenEncoder, TokenTable, TokenVectors, encoded, gives_tokens
     from .tokens import TokenCounter
 
@@ -17,6 +18,7 @@ _HOMES = {
     "DEFAULT_ENCODER": ".loading",
     "Encoder": ".encoder",
     "Reranker": ".reranker",
+    "StaticEncoder": ".static",
     "TokenCounter": ".tokens",
     "TokenEncoder": ".token_vectors",
     "TokenTable": ".token_vectors",
@@ -31,6 +33,7 @@ __all__ = [
     "DEFAULT_ENCODER",
     "Encoder",
     "Reranker",
+    "StaticEncoder",
     "TokenCounter",
     "TokenEncoder",
     "TokenTable",

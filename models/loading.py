@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from .. import registry
 from ..errors import ConfigError
 from .encoder import Encoder
-from .hub import locate
+from .hub import WEIGHTS, locate
 from .reranker import Reranker
+
+if TYPE_CHECKING:
+    from .static import StaticEncoder
 
 DEFAULT_ENCODER = "shortlist-embed"
 """The bundled encoder that ``bundled`` means."""
+
+STATIC_TABLES = "shortlist-static"
+"""Folder of the tables of `static_encoder`."""
 
 FEATURES = "features"
 """Name of the reranker that reads the stages' measurements instead of texts."""
@@ -21,9 +28,10 @@ def load_encoder(spec: str = "bundled", *, threads: int | None = None, **setting
     """Load an encoder by name.
 
     Args:
-        spec: ``bundled``; the name of a bundled model; a local folder; ``org/name`` on the
-            Hugging Face hub; ``sentence-transformers:NAME`` for any model that library loads; or
-            the name of an entry point in the group ``shortlist.encoder``.
+        spec: ``bundled``; ``static`` for tables of token vectors, without ONNX Runtime; the name of
+            a bundled model; a local folder; ``org/name`` on the Hugging Face hub;
+            ``sentence-transformers:NAME`` for any model that library loads; or the name of an entry
+            point in the group ``shortlist.encoder``.
         threads: CPU threads for one call, where the encoder has that setting; by default two, or
             one on a single-core machine.
         settings: further settings of the encoder.
@@ -91,6 +99,18 @@ def check_model(kind: str, spec: str, **settings: Any) -> bool:
 def bundled_encoder(threads: int | None = None) -> Encoder:
     """The encoder that ships with the package."""
     return onnx_encoder(DEFAULT_ENCODER, threads)
+
+
+@cache
+def static_encoder() -> StaticEncoder:
+    """The tables of token vectors that ship with the package; one for the whole process.
+
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
+    from .static import StaticEncoder
+
+    return StaticEncoder(WEIGHTS / STATIC_TABLES, WEIGHTS / DEFAULT_ENCODER)
 
 
 def onnx_encoder(model: str, threads: int | None = None) -> Encoder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from .retrievers import DenseRetriever, LexicalRetriever
 from .run import RerankStage
 from .twins import Twins
 from .vectors import Vectors
+
+if TYPE_CHECKING:
+    from .static import StaticRetriever
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +70,7 @@ class Index:
         twins: tools that say nearly the same; None where nobody asked for them.
         copies: row of each copy to the rows of its originals, see `Twins.copies`.
         requests: tool id to the requests known to belong to the tool, see `Documents`.
+        static: the static stage, or None when no tier needs it.
     """
 
     def __init__(
@@ -84,7 +88,9 @@ class Index:
         twins: Twins | None = None,
         copies: Mapping[int, Sequence[int]] | None = None,
         requests: Mapping[str, KnownRequests] | None = None,
+        static: StaticRetriever | None = None,
     ) -> None:
+        self.static = static
         self.requests: Mapping[str, KnownRequests] = requests or {}
         self.catalog = catalog
         self.change = change
@@ -104,6 +110,8 @@ class Index:
         retrievers: dict[str, Retriever] = {}
         if lexical is not None:
             retrievers["lexical"] = LexicalRetriever(lexical)
+        if static is not None:
+            retrievers["static"] = static
         if dense is not None:
             retrievers["dense"] = DenseRetriever(
                 dense.encoder,

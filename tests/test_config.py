@@ -16,7 +16,7 @@ from shortlist import Config, Engine, Tool, registry
 from shortlist.config import TierConfig
 from shortlist.errors import ConfigError, MissingExtraError
 
-BUILT_IN = ["lexical", "embed", "hybrid", "rerank"]
+BUILT_IN = ["lexical", "fast", "embed", "hybrid", "rerank"]
 TOML = """
 encoder = "bundled"
 threads = 2
@@ -121,8 +121,21 @@ class TestTiers:
             Config.make(tiers={"mine": {"retrievers": []}})
 
     def test_a_fallback_that_is_no_tier_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"tiers\.mine.*'nope'.*lexical, embed"):
+        with pytest.raises(ConfigError, match=r"tiers\.mine.*'nope'.*lexical, fast, embed"):
             Config.make(tiers={"mine": {"retrievers": ["dense"], "fallback": "nope"}})
+
+    @pytest.mark.parametrize(
+        ("names", "fallback"),
+        [
+            (["lexical", "embed"], "lexical"),
+            (["lexical", "fast", "embed"], "fast"),
+            (["embed"], None),
+        ],
+    )
+    def test_chosen_tiers_fall_back_past_those_left_out(
+        self, names: list[str], fallback: str | None
+    ) -> None:
+        assert Config.make(tiers=names).tiers["embed"].fallback == fallback
 
     def test_fallbacks_that_go_round_are_refused(self) -> None:
         with pytest.raises(ConfigError, match="go round"):
@@ -131,7 +144,7 @@ class TestTiers:
             Config.make(tiers={"mine": {"retrievers": ["dense"], "fallback": "mine"}})
 
     def test_built_in_fallbacks_left_out_by_a_list_are_no_error(self) -> None:
-        assert Config.make(tiers=["rerank"]).tiers["rerank"].fallback == "hybrid"
+        assert Config.make(tiers=["rerank"]).tiers["rerank"].fallback is None
 
 
 class TestRefused:
@@ -172,8 +185,11 @@ class TestRefused:
             ({"k": 0}, "^k: "),
             ({"k": "many"}, "^k: "),
             ({"threads": 0}, "^threads: "),
-            ({"default_tier": "turbo"}, "default_tier 'turbo'.*lexical, embed, hybrid, rerank"),
-            ({"tiers": ["turbo"]}, "no built-in tier turbo; there are: lexical, embed"),
+            (
+                {"default_tier": "turbo"},
+                "default_tier 'turbo'.*lexical, fast, embed, hybrid, rerank",
+            ),
+            ({"tiers": ["turbo"]}, "no built-in tier turbo; there are: lexical, fast, embed"),
             ({"tiers": []}, "tier"),
             ({"tiers": [["hybrid"]]}, "tier"),
             ({"tiers": 5}, "^tiers: "),

@@ -18,10 +18,7 @@ from shortlist import registry
 from shortlist.cli.app import app
 from shortlist.config import (
     Config,
-    DenseConfig,
-    FusionConfig,
     IndexConfig,
-    LexicalConfig,
     SessionConfig,
     TierConfig,
     TrustConfig,
@@ -32,6 +29,7 @@ from shortlist.gateway.gateway_settings import (
     ProfileSettings,
     VoteSettings,
 )
+from shortlist.sections import DenseConfig, FusionConfig, LexicalConfig
 
 DOCS = Path(shortlist.__file__).parent / "docs"
 _SECTIONS = {

@@ -111,7 +111,7 @@ class TestUnknown:
             load_encoder(thread=1)
         with pytest.raises(ConfigError, match="reranker 'features' reads"):
             load_reranker("features")
-        with pytest.raises(ModelError, match=r"'no-such'.*registered name \(bundled, onnx, "):
+        with pytest.raises(ModelError, match=r"'no-such'.*name \(bundled, static, onnx, "):
             load_encoder("no-such")
 
 

@@ -35,9 +35,21 @@ DATA = {
     "models/weights/shortlist-embed/shortlist.json",
     "models/weights/shortlist-embed/tokenizer.json",
     "models/weights/shortlist-embed/training_record.json",
+    "models/weights/shortlist-static/MODEL_CARD.md",
+    "models/weights/shortlist-static/gram_rows.npy",
+    "models/weights/shortlist-static/gram_scales.npy",
+    "models/weights/shortlist-static/projection.npy",
+    "models/weights/shortlist-static/query_rows.npy",
+    "models/weights/shortlist-static/query_scales.npy",
+    "models/weights/shortlist-static/static.json",
+    "models/weights/shortlist-static/tool_places.npy",
+    "models/weights/shortlist-static/tool_rows.npy",
+    "models/weights/shortlist-static/tool_scales.npy",
     "py.typed",
 }
+#: Without the tables of static vectors, which have their own limit.
 MOST_BYTES = 20_500_000
+MOST_TABLE_BYTES = 12_000_000
 MOST_LINES = 21_500
 
 
@@ -95,7 +107,7 @@ def test_the_wheel_holds_the_files_that_the_configuration_names(wheel: Path) -> 
 
 
 def test_the_wheel_is_small(wheel: Path) -> None:
-    assert wheel.stat().st_size <= MOST_BYTES
+    assert wheel.stat().st_size <= MOST_BYTES + MOST_TABLE_BYTES
 
 
 def test_data_is_named_file_by_file() -> None:

@@ -12,6 +12,7 @@ from ...errors import MissingExtraError
 
 PROGRAMS = {
     "train-encoder": ("models.training.encoder", "Train an encoder."),
+    "train-static": ("models.training.static_vectors", "Distil an encoder into tables."),
     "train-reranker": ("models.training.reranker", "Train a cross-encoder."),
     "average": ("models.training.average", "Average the weights of encoders."),
     "ablation": ("models.training.ablation", "Measure what each training ingredient is worth."),

@@ -6,7 +6,7 @@ QUERY = "schedule a message for tomorrow"
 TOOL = "slack/schedule_message"
 
 
-@pytest.mark.parametrize("tier", ["lexical", "embed", "hybrid", "rerank"])
+@pytest.mark.parametrize("tier", ["lexical", "fast", "embed", "hybrid", "rerank"])
 def test_json_names_the_tier_the_times_and_every_stage(run_json, index, tier):
     found = run_json("search", QUERY, "--index", index, "--tier", tier, "-k", 3)
     assert set(found) >= {"query", "tier", "tier_asked", "tier_reason", "timings", "total_ms"}
@@ -96,7 +96,7 @@ def test_any_request_is_answered(run, index, query):
 
 
 def test_the_exact_name_wins(run_json, index):
-    for tier in ("lexical", "embed", "hybrid", "rerank"):
+    for tier in ("lexical", "fast", "embed", "hybrid", "rerank"):
         hits = run_json("search", "jira/rank_issues", "--index", index, "--tier", tier)["hits"]
         assert hits[0]["id"] == "jira/rank_issues"
         assert hits[0]["stages"]["exact"]["rank"] == 1

@@ -14,7 +14,7 @@ from shortlist.errors import ModelError
 
 from .fakes import BagEncoder, OverlapReranker, make_tools
 
-TIERS = ("lexical", "embed", "hybrid", "rerank")
+TIERS = ("lexical", "fast", "embed", "hybrid", "rerank")
 
 
 class Models:

@@ -15,7 +15,7 @@ from shortlist import Engine, Selection, ShortlistError, Tool
 from .conftest import cheap_engine
 from .fakes import make_tools
 
-TIERS = ("lexical", "embed", "hybrid", "rerank")
+TIERS = ("lexical", "fast", "embed", "hybrid", "rerank")
 CORPUS = [
     "",
     " ",

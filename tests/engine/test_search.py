@@ -46,13 +46,14 @@ def test_hits_are_ranked_and_bounded(engine: Engine, tier: str) -> None:
 
 
 def test_dense_tiers_fill_the_answer_up_to_the_catalog(engine: Engine) -> None:
-    for tier in ("embed", "hybrid", "rerank"):
+    for tier in ("fast", "embed", "hybrid", "rerank"):
         assert len(engine.search("create an issue", tier=tier, k=1_000)) == 100
 
 
 def test_each_hit_says_where_each_stage_placed_it(engine: Engine) -> None:
     expected = {
         "lexical": {"lexical"},
+        "fast": {"lexical", "static", "fusion"},
         "embed": {"dense"},
         "hybrid": {"lexical", "dense", "fusion"},
         "rerank": {"lexical", "dense", "fusion", "rerank"},
@@ -61,9 +62,8 @@ def test_each_hit_says_where_each_stage_placed_it(engine: Engine) -> None:
         answer = engine.search("create an issue", tier=tier, k=5)
         assert set(answer.hits[0].stages) == stages
         assert stages <= set(answer.timings)
-        last = {"lexical": "lexical", "embed": "dense", "hybrid": "fusion", "rerank": "rerank"}[
-            tier
-        ]
+        alone = {"lexical": "lexical", "embed": "dense", "rerank": "rerank"}
+        last = alone.get(tier, "fusion")
         for hit in answer:
             assert hit.stages[last].rank == hit.rank
             assert hit.stages[last].score == pytest.approx(hit.score)
@@ -239,7 +239,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("name", ["turbo", "", "Hybrid"])
     def test_an_unknown_tier_lists_the_tiers(self, engine: Engine, name: str) -> None:
-        with pytest.raises(RequestError, match="there are: lexical, embed, hybrid, rerank"):
+        with pytest.raises(RequestError, match="there are: lexical, fast, embed, hybrid, rerank"):
             engine.search("issue", tier=name)
 
     @pytest.mark.parametrize("tier", [5, object(), ["hybrid"]])

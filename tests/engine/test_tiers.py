@@ -91,12 +91,12 @@ class TestFallback:
         models.encoder.broken = ModelError("session lost")
         for tier in ("embed", "hybrid", "rerank"):
             answer = engine.search(QUERY, tier=tier)
-            assert (answer.tier_asked, answer.tier) == (tier, "lexical")
+            assert (answer.tier_asked, answer.tier) == (tier, "fast")
             assert "session lost" in str(answer.tier_reason)
-            assert answer.ids == engine.search(QUERY, tier="lexical").ids
+            assert answer.ids == engine.search(QUERY, tier="fast").ids
         answer = engine.search(QUERY, tier="rerank")
         assert "rerank -> hybrid" in str(answer.tier_reason)
-        assert "hybrid -> lexical" in str(answer.tier_reason)
+        assert "hybrid -> fast" in str(answer.tier_reason)
 
     def test_without_a_tier_to_fall_to_the_error_is_the_answer(
         self, make_engine: MakeEngine, models: Models
@@ -142,7 +142,7 @@ class TestBudget:
         engine = make_engine()
         engine.search(QUERY, tier="rerank")
         answer = engine.search(QUERY, tier="rerank", budget_ms=25)
-        assert answer.tier in {"hybrid", "lexical"}
+        assert answer.tier in {"hybrid", "fast", "lexical"}
         assert answer.tier_asked == "rerank"
         assert "rerank -> hybrid" in str(answer.tier_reason)
         assert answer.hits
@@ -213,7 +213,7 @@ class TestOfOnesOwn:
         assert set(answer.timings) == {"lexical", "rerank"}
 
     def test_a_pipeline_that_names_no_stage_here(self, engine: Engine) -> None:
-        with pytest.raises(ConfigError, match="there are: lexical, dense"):
+        with pytest.raises(ConfigError, match="there are: lexical, static, dense"):
             engine.search(QUERY, tier=Pipeline(("graph",)))
         with pytest.raises(ConfigError, match="there are: overlap"):
             engine.search(QUERY, tier=Pipeline(("lexical",), reranker="other"))
@@ -231,7 +231,7 @@ class TestOfOnesOwn:
             },
             default_tier="quick",
         )
-        assert engine.tiers == ("lexical", "embed", "hybrid", "rerank", "quick", "keen")
+        assert engine.tiers == ("lexical", "fast", "embed", "hybrid", "rerank", "quick", "keen")
         answer = engine.search(QUERY)
         assert answer.tier == "quick"
         assert set(answer.timings) == {"lexical", "rerank"}

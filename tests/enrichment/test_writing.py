@@ -144,7 +144,7 @@ def test_a_definition_that_claims_the_world_gains_nothing(catalog: Sequence[Tool
         engine._offer(engine._builder.build(engine.catalog))
         return sum(hostile.id in engine.search(query, tier=tier).ids for query in queries)
 
-    for tier in ("lexical", "embed", "hybrid", "rerank"):
+    for tier in ("lexical", "fast", "embed", "hybrid", "rerank"):
         assert found(kept, tier) <= found([], tier)
     # Without the way back it would have gained.
     assert found([row], "lexical") > found([], "lexical")

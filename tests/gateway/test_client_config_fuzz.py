@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError
@@ -78,6 +78,7 @@ SHAPE = st.sampled_from(["mcpServers", "servers", "context_servers", "mcp", "mcp
 
 @settings(suppress_health_check=[HealthCheck.too_slow], max_examples=200)
 @given(SHAPE, ENTRIES, ANY)
+@example("mcpServers", {"": {"command": "x", "env_vars": 1}}, None)
 def test_any_entries(shape, entries, other):
     document = {shape: entries, "inputs": other, "projects": other}
     found = read_bytes(json.dumps(document).encode(), ".json")

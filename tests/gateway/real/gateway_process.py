@@ -53,7 +53,9 @@ class Setup:
     def environment(self) -> dict[str, str]:
         """Of the process."""
         own = {"XDG_CACHE_HOME": str(self.home / "c"), "XDG_STATE_HOME": str(self.home / "s")}
-        return {**os.environ, **own}
+        # With an arena for each thread, glibc gives memory back late: resident size then says
+        # nothing about what the gateway keeps.
+        return {**os.environ, **own, "MALLOC_ARENA_MAX": "1"}
 
 
 @dataclass(frozen=True, slots=True)
