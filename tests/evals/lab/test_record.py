@@ -139,6 +139,7 @@ def test_markdown_shows_absent_cells_as_dashes() -> None:
     [
         "README.md",
         "docs/benchmarks.md",
+        "docs/enrichment.md",
         "docs/benchmarks-xlam.md",
         "docs/tool-attention-results.md",
         "models/training/README.md",
