@@ -71,8 +71,6 @@ def serve(
     for problem in found.problems:
         note(f"{config}: {problem}")
     chosen = read_gateway_settings(found, settings)
-    if chosen.code:
-        raise typer.BadParameter("shortlist.code: not supported yet; leave it out")
     configured = {spec.name for spec in found.servers}
     if unknown := [name for name in chosen.catalog if name not in configured]:
         raise typer.BadParameter(
@@ -101,6 +99,9 @@ def serve(
         clients.profiles,
         Observer(*sinks, content=chosen.event_content),
     )
+    if chosen.code.on:
+        # A missing extra is an error at the start, not in the first script.
+        _ = gateway.code
     if http is None:
         serving: Callable[[], Awaitable[None]] = gateway.serve_stdio
     else:
@@ -138,7 +139,11 @@ def serve(
             group.start_soon(
                 partial(_stopped_by_signal, group.cancel_scope, gateway.fleet, at_once=http is None)
             )
-            await serving()
+            try:
+                await serving()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await gateway.aclose()
             group.cancel_scope.cancel()
 
     gc.freeze()

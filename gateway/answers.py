@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -76,8 +76,18 @@ def search(
     return _answer(_listed(found, detail, held), held)
 
 
-def details(client: ClientSession, arguments: Mapping[str, Any]) -> types.CallToolResult:
-    """The answer of `get_tool_details`, within `DETAIL_TOKENS`."""
+def details(
+    client: ClientSession,
+    arguments: Mapping[str, Any],
+    stubs: Callable[[ClientSession, Iterable[Tool]], str] | None = None,
+) -> types.CallToolResult:
+    """The answer of `get_tool_details`, within `DETAIL_TOKENS`.
+
+    Args:
+        client: who asks.
+        arguments: of the call.
+        stubs: writes a tool as scripts call it, in place of its signature.
+    """
     view, detail = client.view(), arguments.get("detail", "full")
     names = client.views.names(view.catalog)
     left, tools = DETAIL_TOKENS, []
@@ -95,6 +105,8 @@ def details(client: ClientSession, arguments: Mapping[str, Any]) -> types.CallTo
             one = {"name": asked, "error": "unknown", "nearest": list(found.nearest)}
         else:
             one = {"name": found.id, **definition(found, detail)}
+            if stubs is not None and detail == "signature":
+                one = {"name": found.id, "stub": stubs(client, [found])}
             if client.profile.split:
                 one["call_with"] = CALLS[kind_of(found.annotations)]
             cost = bundled_counter().count(json.dumps(one, ensure_ascii=False))

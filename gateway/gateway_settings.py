@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
 
+from ..codemode.grants import Grant
 from ..config import Config
 from ..errors import ConfigError
 from ..gating.declaration import read_gate
@@ -65,6 +66,34 @@ def _voting(value: Any) -> Any:
     return {"servers": ("*",) if value else ()} if isinstance(value, bool) else value
 
 
+class CodeSettings(Section):
+    """Scripts of the model that call tools, by the meta-tool `run_code`.
+
+    Args:
+        on: whether there is `run_code`; it needs the extra `code`.
+        allow: ids or globs of tools that scripts call without asking. A tool with
+            `destructiveHint` is allowed by its id only.
+        deny: ids or globs of tools that scripts do not call.
+        flows: pairs of globs over names of servers: in one script, what was read from the first is
+            not sent to the second.
+    """
+
+    on: bool = True
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    flows: tuple[tuple[str, str], ...] = ()
+
+    def grants(self) -> tuple[Grant, ...]:
+        """What scripts may call, denials first."""
+        denied = (Grant(one, "deny") for one in self.deny)
+        return (*denied, *(Grant(one, "allow") for one in self.allow))
+
+
+def _scripts(value: Any) -> Any:
+    """True for scripts by the defaults, false for none."""
+    return {"on": value} if isinstance(value, bool) else value
+
+
 class ProfileSettings(Section):
     """What one client may use.
 
@@ -114,7 +143,8 @@ class GatewaySettings(Section):
         catalog: server name to description. Such a server is found by its description only, and
             starts when it is called.
         operator: text added to the description of `search_tools`.
-        code: whether the model may run code that calls tools.
+        code: whether the model may run scripts that call tools: true, or a table with what scripts
+            may do.
         idle_stop_s: a server is stopped after this many seconds without a call; None for never.
         events: file to which each search, call and server start is appended as a JSON line. The
             path is relative to the folder of the configuration.
@@ -138,7 +168,7 @@ class GatewaySettings(Section):
     split_call_tool: bool = False
     catalog: Annotated[dict[str, str], BeforeValidator(_descriptions)] = Field(default_factory=dict)
     operator: str = Field(default="", max_length=10_000)
-    code: bool = False
+    code: Annotated[CodeSettings, BeforeValidator(_scripts)] = CodeSettings(on=False)
     idle_stop_s: float | None = Field(default=600, gt=0, allow_inf_nan=False)
     events: str | None = Field(default=None, min_length=1)
     event_content: bool = False

@@ -22,7 +22,7 @@ class Kind(StrEnum):
 
 
 SEARCH, DETAILS, CALL = "search_tools", "get_tool_details", "call_tool"
-SERVERS, READ = "list_servers", "read_result"
+SERVERS, READ, RUN = "list_servers", "read_result", "run_code"
 #: Where `call_tool` is split: the tool for each kind of effect.
 CALLS: Mapping[Kind, str] = {
     Kind.READ: "call_read_tool",
@@ -31,7 +31,7 @@ CALLS: Mapping[Kind, str] = {
 }
 META_TOOLS = (SEARCH, DETAILS, CALL, SERVERS, READ)
 #: No tool of a server is called by these names alone.
-RESERVED = frozenset((*META_TOOLS, *CALLS.values()))
+RESERVED = frozenset((*META_TOOLS, *CALLS.values(), RUN))
 #: Tokens of the definitions together, and at most of the digest of servers in them.
 META_TOKENS, DIGEST_TOKENS = 890, 250
 #: Keeps the meta-tools in the context of clients that load tools on demand.
@@ -44,11 +44,20 @@ _SPLIT: Mapping[Kind, str] = {
     Kind.WRITE: "Call a tool that writes and destroys nothing.",
     Kind.DESTRUCTIVE: "Call any other tool: it may destroy.",
 }
+_RUN = (
+    "Run a Python script over the tools, all servers in one: loop, filter, join, and return only "
+    "what matters. Get signatures first: get_tool_details with detail=signature. Call "
+    "`await server.tool(name=value)`; results are Python values; failures raise RuntimeError, "
+    "refusals PermissionError. The last expression is the result; print() adds to the output. "
+    "The script is type-checked before it runs. Modules: asyncio, json, re, math, datetime, "
+    "collections, itertools, random, csv. Missing: files, network, class inheritance, generators, "
+    "`del`, `async with`, gather(return_exceptions=), statistics, string, uuid, heapq, urllib."
+)
 _NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
 
 def meta_tools(
-    digest: str, hints: types.ToolAnnotations, *, split: bool = False
+    digest: str, hints: types.ToolAnnotations, *, split: bool = False, code: bool = False
 ) -> list[types.Tool]:
     """The definitions; the same bytes for the same digest.
 
@@ -56,6 +65,7 @@ def meta_tools(
         digest: which servers there are and what they are about, at most some 250 tokens.
         hints: annotations of `call_tool`: those of the most dangerous tool behind it.
         split: whether there is a tool each to read, to write and to destroy, and no `call_tool`.
+        code: whether there is `run_code`.
     """
     reads = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return [
@@ -104,7 +114,14 @@ def meta_tools(
             ["id"],
             reads,
         ),
+        *([_run_code()] if code else []),
     ]
+
+
+def _run_code() -> types.Tool:
+    """`run_code`; a script may do whatever any tool does."""
+    script = {"type": "string", "description": "The script."}
+    return _tool(RUN, "Run code", _RUN, {"code": script}, ["code"], least_permissive([]))
 
 
 @cache

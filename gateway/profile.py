@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ..catalog import Catalog
+from ..codemode.grants import Flow, Grant
 from ..config import Config
 from ..engine import Engine
 from ..gating import Gate, State, Votes
@@ -42,6 +43,9 @@ class Profile:
         context_tokens: of the client's model.
         result_tokens: tokens of a result up to which it is passed through unchanged.
         operator: text in the description of `search_tools`.
+        code: whether there is `run_code`.
+        grants: what scripts of `run_code` may call by themselves; the first that fits counts.
+        flows: ways between servers that data must not take inside a script.
     """
 
     name: str = "default"
@@ -58,6 +62,9 @@ class Profile:
     context_tokens: int = 200_000
     result_tokens: int = 10_000
     operator: str = ""
+    code: bool = False
+    grants: tuple[Grant, ...] = ()
+    flows: tuple[Flow, ...] = ()
 
     @classmethod
     def of(cls, settings: GatewaySettings, name: str, given: ProfileSettings) -> Profile:
@@ -83,6 +90,9 @@ class Profile:
             context_tokens=settings.context_tokens,
             result_tokens=settings.result_tokens,
             operator=settings.operator,
+            code=settings.code.on,
+            grants=settings.code.grants(),
+            flows=tuple(Flow(source, target) for source, target in settings.code.flows),
         )
 
     def allowed(self, catalog: Catalog) -> list[str] | None:

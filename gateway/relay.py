@@ -55,7 +55,7 @@ async def relay(
         RequestError: the client cannot be asked, or answers what was not asked.
     """
     if not caller.is_modern:
-        return await _with_answers(caller, server, send)
+        return await with_answers(caller, server, send)
     state, answers = given.request_state, given.input_responses
     subject = f"{server} {subject}"
     if state is not None and state.startswith(HELD):
@@ -92,8 +92,17 @@ async def _asked(
     )
 
 
-async def _with_answers(caller: Caller, server: str, send: Send[R]) -> R:
-    """All rounds with a client of the older protocol: it is asked by requests."""
+async def with_answers(caller: Caller, server: str, send: Send[R]) -> R:
+    """All rounds with a client that is asked while its request goes on.
+
+    Args:
+        caller: whose request it is: of the older protocol, or held.
+        server: name of the server.
+        send: sends the request to the server.
+
+    Raises:
+        UpstreamError: the server is gone or asks without end, or the client cannot be asked.
+    """
     answers: types.InputResponses | None = None
     state: str | None = None
     for _ in range(_MOST_ROUNDS):

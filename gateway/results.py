@@ -24,7 +24,8 @@ _SHOWN = 4_000
 @dataclass(slots=True)
 class _Stored:
     owner: object
-    tool_id: str
+    #: The tools that gave it; all of them must still be permitted when it is read.
+    tool_ids: tuple[str, ...]
     #: What the client was permitted when it called.
     permission: object
     text: str
@@ -53,7 +54,9 @@ class ResultStore:
         """Characters kept."""
         return self._chars
 
-    def add(self, owner: object, tool_id: str, permission: object, text: str, read: int) -> str:
+    def add(
+        self, owner: object, tool_ids: tuple[str, ...], permission: object, text: str, read: int
+    ) -> str:
         """Keep a text, of which the first `read` characters were shown.
 
         Returns:
@@ -61,7 +64,7 @@ class ResultStore:
         """
         name = token_hex(6)
         text = text[: min(_LONGEST, self._most)]
-        self._stored[name] = _Stored(owner, tool_id, permission, text, self._clock(), read)
+        self._stored[name] = _Stored(owner, tool_ids, permission, text, self._clock(), read)
         self._chars += len(text)
         self.sweep()
         return name
@@ -123,7 +126,7 @@ class Results:
             return result
         # Never the whole text, which may be short where the limit is low.
         first = min(_SHOWN, len(text) // 2)
-        name = self._store.add(self, tool_id, permission, text, first)
+        name = self._store.add(self, (tool_id,), permission, text, first)
         note = (
             f"[{len(text):,} characters, of which the first {first:,} are above. "
             f'Read on with read_result {{"id": "{name}"}}.{_shape(result)}]'
@@ -137,6 +140,19 @@ class Results:
             ],
             is_error=result.is_error,
         )
+
+    def keep(self, text: str, tool_ids: tuple[str, ...], permission: object) -> str:
+        """Store a text that several tools contributed to.
+
+        Args:
+            text: the whole.
+            tool_ids: the tools.
+            permission: what the client was permitted then.
+
+        Returns:
+            The id by which it is read, from its beginning.
+        """
+        return self._store.add(self, tool_ids, permission, text, 0)
 
     def read(
         self,
@@ -159,7 +175,7 @@ class Results:
             RequestError: nothing is stored under this id that may be read.
         """
         stored = self._store.get(self, name)
-        if stored is None or not readable(stored.tool_id, stored.permission):
+        if stored is None or not all(readable(one, stored.permission) for one in stored.tool_ids):
             raise RequestError(f"read_result: no result {name!r:.40}; results are kept for an hour")
         start = stored.read if first is None else min(first, len(stored.text))
         end = min(start + _PART if last is None else max(last, start), start + _PART)

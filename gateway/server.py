@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import anyio
@@ -20,10 +21,11 @@ from . import answers
 from .call_watch import CallWatch
 from .caller import Caller, Context
 from .calls import Asked, call_through, error_result
+from .code_mode import CodeMode
 from .completions import Completions
 from .fleet import Fleet
 from .log_levels import LogLevels
-from .meta_tools import CALL, CALLS, DETAILS, READ, RESERVED, SEARCH, SERVERS, meta_tools
+from .meta_tools import CALL, CALLS, DETAILS, READ, RESERVED, RUN, SEARCH, SERVERS, meta_tools
 from .observer import Asker, Observer
 from .profile import Profile, ProfileViews
 from .prompts import Prompts
@@ -82,6 +84,20 @@ class Gateway:
             async with stdio_server() as (read, write):
                 await self.server.run(read, write, self.server.create_initialization_options())
             group.cancel_scope.cancel()
+
+    @cached_property
+    def code(self) -> CodeMode:
+        """Runs scripts of clients whose profile permits it.
+
+        Raises:
+            MissingExtraError: the extra `code` is not installed.
+        """
+        return CodeMode(self.fleet, self.observer)
+
+    async def aclose(self) -> None:
+        """End what was started for scripts."""
+        if "code" in self.__dict__:
+            await self.code.aclose()
 
     def _begun(self, views: ProfileViews) -> Session:
         """A session under a profile's permission."""
@@ -169,7 +185,12 @@ class Gateway:
         if name == SEARCH:
             return await self._found(context, client, params, arguments)
         if name == DETAILS:
-            return await anyio.to_thread.run_sync(answers.details, client, arguments)
+            stubs = self.code.stubs if client.profile.code else None
+            return await anyio.to_thread.run_sync(answers.details, client, arguments, stubs)
+        if name == RUN and client.profile.code:
+            return await self.code.run(context, client, params)
+        if name == RUN:
+            return error_result("run_code is off here; the operator turns it on: shortlist.code")
         if name == SERVERS:
             return await anyio.to_thread.run_sync(answers.servers, self.fleet, client)
         return error_result(f"There is no tool {name!r} here; use one of: {', '.join(calls)}.")
@@ -215,5 +236,5 @@ class Gateway:
 _SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     tool.name: tool.input_schema
     for split in (False, True)
-    for tool in meta_tools("", types.ToolAnnotations(), split=split)
+    for tool in meta_tools("", types.ToolAnnotations(), split=split, code=True)
 }

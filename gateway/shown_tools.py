@@ -15,12 +15,16 @@ from .called_names import direct_name
 from .fleet import Fleet
 from .meta_tools import (
     CALL,
+    DETAILS,
+    READ,
+    RUN,
     Kind,
     kind_of,
     kind_shown,
     least_permissive,
     meta_tools,
 )
+from .profile import Profile
 from .sessions import PASSING, ClientSession, Shown
 from .tool_meta import shows_ui
 
@@ -44,7 +48,7 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
     if shown is None or shown.profile != profile:
         shown = client.shown = Shown(profile, _is_small(fleet, client, view))
     if shown.whole:
-        return [_direct(fleet, tool) for tool in view.tools()]
+        return [*(_direct(fleet, tool) for tool in view.tools()), *_for_scripts(profile)]
     direct = directly_shown(fleet, client, view)
     ids = {tool.id for tool in direct}
     hidden = [tool for tool in view.tools() if tool.id not in ids]
@@ -53,9 +57,15 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
         hints = least_permissive([one.annotations or {} for one in may_come])
         text = answers.digest(fleet, client, view)
         shown = client.shown = Shown(
-            profile, False, tuple(meta_tools(text, hints, split=profile.split))
+            profile, False, tuple(meta_tools(text, hints, split=profile.split, code=profile.code))
         )
     return [*shown.meta, *(_direct(fleet, tool) for tool in direct)]
+
+
+def _for_scripts(profile: Profile) -> list[types.Tool]:
+    """The meta-tools that scripts need beside tools that are all shown directly."""
+    tools = meta_tools("", least_permissive([]), code=True) if profile.code else []
+    return [tool for tool in tools if tool.name in (DETAILS, READ, RUN)]
 
 
 def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:

@@ -29,6 +29,7 @@ LAYERS = (
     ("session",),
     ("engine",),
     ("demo",),
+    ("codemode",),
     ("gateway", "integrations"),
     ("evals",),
     ("evals.lab",),

@@ -23,7 +23,12 @@ from shortlist.config import (
     TierConfig,
     TrustConfig,
 )
-from shortlist.gateway.gateway_settings import GatewaySettings, ProfileSettings, VoteSettings
+from shortlist.gateway.gateway_settings import (
+    CodeSettings,
+    GatewaySettings,
+    ProfileSettings,
+    VoteSettings,
+)
 from shortlist.sections import DenseConfig, FusionConfig, LexicalConfig
 
 DOCS = Path(shortlist.__file__).parent / "docs"
@@ -41,6 +46,7 @@ _GATEWAY = {
     "": GatewaySettings,
     "profiles.NAME": ProfileSettings,
     "profiles.NAME.votes": VoteSettings,
+    "code": CodeSettings,
 }
 #: Commands of the page about the gateway, and of the page about measuring; others are on the first.
 _GATEWAY_COMMANDS = {"serve", "import", "install", "logs", "stats", "secret", "auth"}

@@ -18,7 +18,7 @@ from .test_shape import code_lines
 #: Folders with Python code that only a checkout has.
 CHECKOUT_ONLY = {"cli/lab", "evals/lab", "models/training", "tests"}
 #: Parts that stand on top of the library and are not counted with it.
-ON_TOP = {"gateway", "integrations"}
+ON_TOP = {"codemode", "gateway", "integrations"}
 DATA = {
     "decision/bundled.json",
     "demo/catalog/database.json",

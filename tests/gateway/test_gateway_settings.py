@@ -78,7 +78,7 @@ def test_a_settings_file_replaces_single_keys(tmp_path):
     path.write_text('pinned = ["b/*"]\n[profiles.one]\nservers = ["b"]\n')
     made = read_gateway_settings(of(pinned=["a/*"], code=True), path, environment={}, home=HOME)
     assert made.pinned == ("b/*",)
-    assert made.code
+    assert made.code.on
     path.write_text("pined = 1")
     with pytest.raises(ConfigError, match=r"gateway.toml: pined: unknown setting"):
         read_gateway_settings(of(), path, environment={}, home=HOME)

@@ -1,0 +1,257 @@
+"""Calls that a script makes: each is checked, approved, made and noted like a direct one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from time import perf_counter
+from typing import Any, Protocol
+
+from ..catalog import Tool
+from ..errors import ShortlistError
+from ..gating.verdict import Verdict
+from ..view import View
+from .grants import ApprovalRequest, Approve, Flow, Grant, decision
+from .names import ToolNames, nearest
+from .sandbox import NotPlainError, as_json
+from .stubs import argument_names
+
+#: Characters of a tool's own error that a script gets.
+_ERROR = 4_000
+
+
+class ToolCallError(ShortlistError):
+    """A tool answered that it failed. A script gets it as a RuntimeError with the same text."""
+
+
+class CallChecks(Protocol):
+    """What a session does around every call. A `Session` is one."""
+
+    def view(self) -> View:
+        """What may be used now."""
+        ...
+
+    def check(self, name: str, arguments: object = None) -> Verdict:
+        """Whether a call may go ahead."""
+        ...
+
+    def result(self, tool_id: str, content: object, *, ok: bool = True) -> object:
+        """Record what a call came to."""
+        ...
+
+
+#: Calls a tool: gives its result as JSON, or raises `ToolCallError` with the tool's own words.
+CallTool = Callable[[Tool, Mapping[str, Any]], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call of a script.
+
+    Args:
+        tool: id.
+        ok: whether it succeeded.
+        ms: milliseconds from the check to the end.
+        chars: of the result as JSON.
+        effect: whether the tool may have changed something: it was called and is not read-only.
+        status: `ok`, `tool_error`, `server_error`, `cancelled`, or why it was not called.
+        arguments: of the call.
+    """
+
+    tool: str
+    ok: bool
+    ms: float
+    chars: int
+    effect: bool
+    status: str
+    arguments: Mapping[str, Any]
+
+
+class Broker:
+    """Makes the calls of one script.
+
+    Args:
+        checks: the session on whose behalf the script runs.
+        names: of the tools.
+        call: calls a tool.
+        code: the script, for who is asked to approve.
+        grants: what the script may do by itself; the first that fits counts.
+        flows: ways that data must not take.
+        approve: asks a person; None where nobody can be asked.
+        most: calls at most.
+    """
+
+    def __init__(
+        self,
+        checks: CallChecks,
+        names: ToolNames,
+        call: CallTool,
+        *,
+        code: str,
+        grants: tuple[Grant, ...] = (),
+        flows: tuple[Flow, ...] = (),
+        approve: Approve | None = None,
+        most: int,
+    ) -> None:
+        self._checks = checks
+        self._names = names
+        self._call = call
+        self._code = code
+        self._grants = grants
+        self._flows = flows
+        self._approve = approve
+        self._most = most
+        self._granted: Counter[Grant] = Counter()
+        self._read: set[str] = set()
+        self._begun = 0
+        self.calls: list[CallRecord] = []
+        #: Messages to add to the conversation, of tools that were not offered before.
+        self.append: list[dict[str, Any]] = []
+
+    async def call(
+        self, namespace: str, function: str, args: tuple[Any, ...], given: dict[str, Any]
+    ) -> Any:
+        """Call a tool by the name of its function.
+
+        Raises:
+            AttributeError: no such function.
+            TypeError: arguments without names.
+            ValueError: arguments that do not fit.
+            PermissionError: the call is denied, or not approved.
+            RuntimeError: the tool or its server failed, or too many calls were made.
+        """
+        tool = self._names.tool(namespace, function)
+        if tool is None:
+            raise AttributeError(self.unknown(namespace, function))
+        if args:
+            raise TypeError(f"{namespace}.{function}: arguments are given by name, not by place")
+        if self._begun >= self._most:
+            raise RuntimeError(f"more than {self._most:,} calls of tools in one script")
+        self._begun += 1
+        note = _Note(tool.id)
+        try:
+            return await self._made(note, tool, f"{namespace}.{function}", given)
+        except asyncio.CancelledError:
+            note.status = "cancelled"
+            raise
+        finally:
+            self.calls.append(note.record())
+
+    async def _made(self, note: _Note, tool: Tool, name: str, given: dict[str, Any]) -> Any:
+        real = {made: one for one, made in argument_names(tool).items()}
+        try:
+            plain = {real.get(key, key): as_json(one, strict=True) for key, one in given.items()}
+        except NotPlainError as error:
+            note.status = "invalid"
+            raise ValueError(f"{name}: an argument cannot be sent: {error}") from None
+        note.arguments = plain
+        # A thread would cost more than the check does.
+        judged = self._judged(tool.id, plain)
+        if judged.tool is None or not judged.passed:
+            note.status = judged.status
+            refused: type[Exception] = ValueError if judged.status == "invalid" else PermissionError
+            raise refused(f"{name}: {judged.message}")
+        tool, ok = judged.tool, False
+        note.effect = (tool.annotations or {}).get("readOnlyHint") is not True
+        try:
+            await self._permitted(note, name, tool, plain)
+            value = await self._answer(note, name, tool, judged.arguments)
+            ok = True
+        finally:
+            # A call that passed the check is reported, whatever became of it.
+            recorded = asyncio.to_thread(self._checks.result, tool.id, "", ok=ok)
+            await asyncio.shield(asyncio.ensure_future(recorded))
+        self._read.add(tool.server or "")
+        note.chars = len(json.dumps(value, ensure_ascii=False, default=str))
+        note.status, note.ok = "ok", True
+        return value
+
+    def _judged(self, tool_id: str, arguments: Mapping[str, Any]) -> Verdict:
+        """The session's verdict; a permitted tool that was not offered is offered now."""
+        judged = self._checks.check(tool_id, arguments)
+        if judged.status == "promoted":
+            self.append.extend(judged.append)
+            judged = self._checks.check(tool_id, arguments)
+        return judged
+
+    async def _permitted(
+        self, note: _Note, name: str, tool: Tool, arguments: Mapping[str, Any]
+    ) -> None:
+        """Raise PermissionError where a flow, a grant or a person forbids the call."""
+        note.effect, effect = False, note.effect
+        for flow in self._flows:
+            if fnmatchcase(tool.server or "", flow.target):
+                for server in sorted(self._read - {tool.server or ""}):
+                    if fnmatchcase(server, flow.source):
+                        note.status = "flow"
+                        raise PermissionError(
+                            f"{name}: what was read from {server!r} may not be sent to "
+                            f"{tool.server!r}; call {tool.server!r} in another script"
+                        )
+        grant = decision(tool, self._grants, self._granted)
+        self._granted[grant] += 1
+        if grant.decision == "deny":
+            note.status = "denied"
+            raise PermissionError(f"{name}: scripts may not call it; call it directly")
+        if grant.decision == "ask":
+            if self._approve is None:
+                note.status = "unapproved"
+                raise PermissionError(
+                    f"{name}: needs a person's approval, and nobody can be asked here; call it "
+                    "directly, or have it granted by name"
+                )
+            if not await self._approve(ApprovalRequest(tool, arguments, self._code)):
+                note.status = "unapproved"
+                raise PermissionError(f"{name}: the call was not approved")
+        note.effect = effect
+
+    async def _answer(
+        self, note: _Note, name: str, tool: Tool, arguments: Mapping[str, Any]
+    ) -> Any:
+        note.status = "server_error"
+        try:
+            return as_json(await self._call(tool, arguments), strict=False)
+        except ToolCallError as error:
+            note.status = "tool_error"
+            raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
+        except ShortlistError as error:
+            raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
+
+    def unknown(self, namespace: str, function: str) -> str:
+        """What is said of a name that cannot be called: why it is denied, or which one is near."""
+        view = self._checks.view()
+        tool = self._names.tool(namespace, function)
+        if tool is not None and (verdict := view.check(tool.id, {})).status == "denied":
+            return f"{namespace}.{function}: {verdict.message}"
+        permitted = {self._names.of(tool.id) for tool in view.tools()}
+        spaces = sorted({space for space, _ in permitted})
+        if namespace not in spaces:
+            near = nearest(namespace, spaces)
+            hint = f"; did you mean {near}?" if near else ""
+            return f"no server or variable {namespace!r:.60}{hint}"
+        near = nearest(function, sorted(name for space, name in permitted if space == namespace))
+        hint = f"; did you mean {namespace}.{near}?" if near else "; search for a tool that fits"
+        return f"{namespace} has no function {function!r:.60}{hint}"
+
+
+class _Note:
+    """What is known of a call while it is made."""
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+        self.ok = False
+        self.chars = 0
+        self.effect = False
+        self.status = "server_error"
+        self.arguments: Mapping[str, Any] = {}
+        self._start = perf_counter()
+
+    def record(self) -> CallRecord:
+        took = (perf_counter() - self._start) * 1e3
+        return CallRecord(
+            self.tool, self.ok, took, self.chars, self.effect, self.status, self.arguments
+        )

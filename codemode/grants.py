@@ -1,0 +1,110 @@
+"""Which tools a script may call by itself, which need a person's consent, and what may flow."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from ..catalog import Tool
+from ..errors import RequestError
+
+#: `allow`: call it. `ask`: ask a person first. `deny`: do not call it.
+Decision = Literal["allow", "ask", "deny"]
+_DECISIONS = ("allow", "ask", "deny")
+_GLOB = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What holds for some tools in one script.
+
+    Args:
+        tools: an id, or a glob over ids.
+        decision: what to do with a call.
+        count: calls in one script for which it holds; further ones are asked for. None for all.
+
+    Raises:
+        RequestError: no such decision, or a count that is no number above 0.
+    """
+
+    tools: str
+    decision: Decision = "allow"
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.decision not in _DECISIONS:
+            there = ", ".join(_DECISIONS)
+            raise RequestError(
+                f"grant {self.tools!r:.80}: no decision {self.decision!r:.40}; {there}"
+            )
+        if self.count is not None and (not isinstance(self.count, int) or self.count < 1):
+            raise RequestError(f"grant {self.tools!r:.80}: count: a number above 0")
+
+    def concerns(self, tool: Tool) -> bool:
+        """Whether it holds for a tool.
+
+        A glob allows no tool that says of itself that it destroys; only its id does.
+        """
+        if self.tools == tool.id:
+            return True
+        if not _GLOB.intersection(self.tools) or not fnmatchcase(tool.id, self.tools):
+            return False
+        return self.decision != "allow" or not destroys(tool)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A way that data of one server must not take inside a script.
+
+    After a call of `source` succeeded, no tool of `target` is called. What a third server was given
+    and gives back is not followed.
+
+    Args:
+        source: glob over names of servers.
+        target: glob over names of servers.
+    """
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """A call that a person is asked to consent to.
+
+    Args:
+        tool: to be called.
+        arguments: of the call.
+        code: the whole script.
+    """
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    code: str
+
+
+#: Asks a person; True for consent.
+Approve = Callable[[ApprovalRequest], Awaitable[bool]]
+
+
+def destroys(tool: Tool) -> bool:
+    """Whether a tool says of itself that it may destroy."""
+    hints = tool.annotations or {}
+    return hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True
+
+
+def decision(tool: Tool, grants: tuple[Grant, ...], made: Mapping[Grant, int]) -> Grant:
+    """The first grant that holds for a call; without one, a tool that destroys is asked for.
+
+    Args:
+        tool: to be called.
+        grants: of the script, in order.
+        made: calls so far for which each grant held.
+    """
+    for grant in grants:
+        if grant.concerns(tool):
+            used_up = grant.count is not None and made.get(grant, 0) >= grant.count
+            return Grant(grant.tools, "ask") if used_up else grant
+    return Grant(tool.id, "ask" if destroys(tool) else "allow")

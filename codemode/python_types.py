@@ -1,0 +1,303 @@
+"""JSON Schema to Python types: what a tool takes and gives, as a type checker reads it."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..catalog.reference import References
+
+#: Stands for whatever cannot be said: a schema that is wrong, too deep or too large.
+LOOSE = "Any"
+#: Subschemas looked at for one tool, their depth, and letters of one type.
+_MOST, _DEPTH, _LETTERS = 1_000, 12, 4_000
+_FIELDS, _BRANCHES = 200, 20
+_CHOICES, _CHOICE_LETTERS = 40, 800
+_SCALARS = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "null": "None",
+}
+#: Names that types are written with.
+TYPE_NAMES = frozenset({"Any", "Literal", "NotRequired", "TypedDict", "dict", "list"}) | frozenset(
+    _SCALARS.values()
+)
+_PARTS = re.compile(r"[^\W_]+")
+_NAME_LETTERS = 48
+
+
+class TypeDefinitions:
+    """The TypedDicts of one stub file, each under a name of its own.
+
+    Args:
+        taken: names that are not free.
+    """
+
+    def __init__(self, taken: frozenset[str] = frozenset()) -> None:
+        self._taken = set(taken)
+        self._by_body: dict[str, str] = {}
+        self.texts: list[str] = []
+
+    def name(self, wanted: str) -> str:
+        """A free name like the one wanted, which is taken from now on."""
+        base = "".join(part[:1].upper() + part[1:] for part in _PARTS.findall(wanted))
+        base = base[-_NAME_LETTERS:].lstrip("0123456789") or "Object"
+        if not base.isidentifier():
+            base = "Object"
+        made, number = base, 2
+        while made in self._taken:
+            made, number = f"{base}{number}", number + 1
+        self._taken.add(made)
+        return made
+
+    def add(self, name: str, fields: Mapping[str, str], *, recursive: bool) -> str:
+        """Define a TypedDict, or find one with the same fields.
+
+        Args:
+            name: a free name.
+            fields: name to type.
+            recursive: whether the fields refer to the name.
+
+        Returns:
+            The name of the definition.
+        """
+        if all(_is_name(key) for key in fields):
+            lines = "\n".join(f"    {key}: {kind}" for key, kind in fields.items())
+            text = f"class {name}(TypedDict):\n{lines or '    pass'}\n"
+        else:
+            written = ", ".join(f"{key!a}: {kind}" for key, kind in fields.items())
+            text, lines = f'{name} = TypedDict("{name}", {{{written}}})\n', written
+        if not recursive and (known := self._by_body.get(lines)) is not None:
+            return known
+        self._by_body.setdefault(lines, name)
+        self.texts.append(text)
+        return name
+
+
+class TypeWriter:
+    """Writes the types of one schema.
+
+    Args:
+        schema: of the arguments or the result, as parsed JSON; a stranger's.
+        definitions: receives the TypedDicts.
+        prefix: begins their names.
+        loose_objects: whether objects are `dict[str, Any]`, in place of TypedDicts.
+    """
+
+    def __init__(
+        self,
+        schema: dict[str, Any],
+        definitions: TypeDefinitions,
+        prefix: str,
+        *,
+        loose_objects: bool = False,
+    ) -> None:
+        self._references = References(schema)
+        self._definitions = definitions
+        self._prefix = prefix
+        self._loose = loose_objects
+        self._left = _MOST
+        self._named: dict[str, str] = {}
+        self._used: set[str] = set()
+
+    def write(self, schema: object, name: str, depth: int = 0) -> str:
+        """The type of a subschema; `Any` for what cannot be said.
+
+        Args:
+            schema: the subschema.
+            name: of the argument or field, for the name of a TypedDict.
+            depth: how deep it lies.
+        """
+        self._left -= 1
+        if not isinstance(schema, dict) or depth > _DEPTH or self._left < 0:
+            return LOOSE
+        written = self._written(schema, name, depth)
+        return written if len(written) <= _LETTERS else LOOSE
+
+    def _written(self, schema: dict[str, Any], name: str, depth: int) -> str:
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
+            return self._referred(reference, name, depth)
+        if "const" in schema:
+            return _literal([schema["const"]]) or LOOSE
+        if isinstance(values := schema.get("enum"), list) and values:
+            return _literal(values) or _base_of(values)
+        for union in ("anyOf", "oneOf"):
+            if isinstance(branches := schema.get(union), list) and branches:
+                if "properties" in schema:
+                    break  # The branches only say which fields go together.
+                return self._union(branches, name, depth)
+        if isinstance(parts := schema.get("allOf"), list) and parts:
+            return self._merged(schema, parts, name, depth)
+        kinds = schema.get("type")
+        if isinstance(kinds, list):
+            return _joined([self._of_kind(kind, schema, name, depth) for kind in kinds[:_BRANCHES]])
+        return self._of_kind(kinds, schema, name, depth)
+
+    def _referred(self, reference: str, name: str, depth: int) -> str:
+        if (known := self._named.get(reference)) is not None:
+            self._used.add(known)
+            return known
+        found = self._references.find(reference)
+        if not isinstance(found, dict):
+            return LOOSE
+        if not _is_record(found) or self._loose:
+            # A type that is no TypedDict cannot refer to itself; the depth ends it.
+            return self.write(found, name, depth + 1)
+        last = reference.rpartition("/")[2] or name
+        made = self._definitions.name(f"{self._prefix} {last}")
+        self._named[reference] = made
+        written = self._record(found, made, depth)
+        self._named[reference] = written
+        return written
+
+    def _union(self, branches: list[Any], name: str, depth: int) -> str:
+        if len(branches) > _BRANCHES:
+            return LOOSE
+        return _joined([self.write(branch, name, depth + 1) for branch in branches])
+
+    def _merged(self, schema: dict[str, Any], parts: list[Any], name: str, depth: int) -> str:
+        if len(parts) > _BRANCHES:
+            return LOOSE
+        whole = {key: value for key, value in schema.items() if key != "allOf"}
+        properties: dict[str, Any] = {}
+        required: list[Any] = []
+        found = [self._target(part) for part in parts]
+        if len(found) == 1 and "properties" not in whole and "type" not in whole:
+            return self.write(parts[0], name, depth + 1)
+        for one in (*found, whole):
+            if one is None or not isinstance(one.get("properties", {}), dict):
+                return LOOSE
+            properties |= one.get("properties", {})
+            given = one.get("required")
+            required += given if isinstance(given, list) else []
+        if not properties:
+            return LOOSE
+        return self._of_kind(
+            "object", {"properties": properties, "required": required}, name, depth
+        )
+
+    def _target(self, part: object) -> dict[str, Any] | None:
+        if isinstance(part, dict) and isinstance(part.get("$ref"), str):
+            part = self._references.find(part["$ref"])
+        return part if isinstance(part, dict) else None
+
+    def _of_kind(self, kind: object, schema: dict[str, Any], name: str, depth: int) -> str:
+        if kind == "array" or (kind is None and "items" in schema):
+            items = schema.get("items")
+            return f"list[{self.write(items, f'{name} item', depth + 1)}]"
+        if kind == "object" or (kind is None and "properties" in schema):
+            if _is_record(schema) and not self._loose:
+                return self._record(schema, self._definitions.name(f"{self._prefix} {name}"), depth)
+            extra = schema.get("additionalProperties")
+            if not isinstance(extra, dict) or schema.get("properties"):
+                return "dict[str, Any]"
+            return f"dict[str, {self.write(extra, f'{name} value', depth + 1)}]"
+        return _SCALARS.get(kind, LOOSE) if isinstance(kind, str) else LOOSE
+
+    def _record(self, schema: dict[str, Any], made: str, depth: int) -> str:
+        required = schema.get("required")
+        needed = required if isinstance(required, list) else []
+        fields: dict[str, str] = {}
+        for key, value in schema["properties"].items():
+            kind = self.write(value, key, depth + 1)
+            fields[key] = kind if key in needed else f"NotRequired[{kind}]"
+        return self._definitions.add(made, fields, recursive=made in self._used)
+
+
+def scalar_default(schema: object, kind: str) -> str:
+    """The default of an argument as Python writes it; `...` where it is not short and of its type.
+
+    Args:
+        schema: of the argument.
+        kind: its type.
+    """
+    if not isinstance(schema, dict) or "default" not in schema:
+        return "..."
+    value = schema["default"]
+    names = kind.split(" | ")
+    fits = (
+        (value is None and "None" in names)
+        or (isinstance(value, bool) and "bool" in names)
+        or (isinstance(value, int) and not isinstance(value, bool) and "int" in names)
+        or (isinstance(value, int | float) and not isinstance(value, bool) and "float" in names)
+        or (isinstance(value, str) and "str" in names)
+        or (kind.startswith("Literal[") and kind.endswith("]") and _is_choice(schema, value))
+    )
+    written = ascii(value) if fits else "..."
+    return written if len(written) <= 40 else "..."
+
+
+def _is_choice(schema: dict[str, Any], value: object) -> bool:
+    values = schema.get("enum")
+    return isinstance(values, list) and any(
+        type(value) is type(one) and value == one for one in values
+    )
+
+
+def _is_record(schema: dict[str, Any]) -> bool:
+    """Whether an object has fields that are all known."""
+    properties = schema.get("properties")
+    return (
+        isinstance(properties, dict)
+        and 0 < len(properties) <= _FIELDS
+        and schema.get("type", "object") in ("object", ["object", "null"], ["null", "object"])
+        and schema.get("additionalProperties") in (None, False)
+        and all(len(key) <= 200 for key in properties)
+    )
+
+
+def _is_name(key: str) -> bool:
+    # In a class, two underscores before a name are mangled, and a field named as a type hides it.
+    return (
+        key.isidentifier()
+        and key.isascii()
+        and not key.startswith("__")
+        and not key[0].isupper()
+        and not keyword.iskeyword(key)
+        and key not in TYPE_NAMES
+    )
+
+
+def _literal(values: list[Any]) -> str:
+    """The values as a Literal; empty where a Literal cannot have them."""
+    if len(values) > _CHOICES:
+        return ""
+    plain = [value for value in values if value is not None]
+    if not all(isinstance(value, str | int | bool) for value in plain):
+        return ""
+    shown = list(dict.fromkeys(repr(value) for value in plain))
+    if sum(map(len, shown)) > _CHOICE_LETTERS:
+        return ""
+    made = [f"Literal[{', '.join(shown)}]"] if shown else []
+    return " | ".join([*made, *["None"] * (len(plain) < len(values))])
+
+
+def _base_of(values: list[Any]) -> str:
+    names = {
+        str: "str",
+        bool: "bool",
+        int: "int",
+        float: "float",
+        type(None): "None",
+    }
+    return _joined([names.get(type(value), LOOSE) for value in values[:10_000]])
+
+
+def _joined(kinds: list[str]) -> str:
+    distinct = list(dict.fromkeys(part for kind in kinds for part in _alternatives(kind)))
+    if LOOSE in distinct or not distinct:
+        return LOOSE
+    if "float" in distinct and "int" in distinct:
+        distinct.remove("int")
+    none = ["None"] * ("None" in distinct)
+    return " | ".join([*(one for one in distinct if one != "None"), *none])
+
+
+def _alternatives(kind: str) -> list[str]:
+    """The members of a union; a union inside brackets is none."""
+    return [kind] if "[" in kind else kind.split(" | ")

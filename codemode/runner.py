@@ -1,0 +1,176 @@
+"""Runs a model's script over the tools of a session."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from ..catalog import Catalog, Tool
+from ..errors import RequestError
+from ..view import View
+from .broker import Broker, CallChecks, CallTool
+from .grants import Approve, Flow, Grant
+from .limits import Limits
+from .monty import MontySandbox
+from .names import ToolNames
+from .result import CodeResult
+from .sandbox import Sandbox, Script
+from .stubs import Stubs
+
+#: Tools whose stubs one script is checked against.
+_TOOLS = 300
+_WORD = re.compile(r"\w+")
+
+
+class CodeRunner:
+    """Runs scripts, with a process kept ready between them. For one event loop of asyncio.
+
+    Args:
+        sandbox: runs them; pydantic-monty when absent.
+        limits: of one script.
+
+    Raises:
+        MissingExtraError: no sandbox is given and the extra `code` is not installed.
+
+    Example:
+        >>> import asyncio
+        >>> from shortlist import Engine, Tool
+        >>> from shortlist.codemode import CodeRunner
+        >>> tools = [Tool("add", "math_srv", "Adds.", {"properties": {"a": {}, "b": {}}})]
+        >>> async def call(tool, arguments):
+        ...     return arguments["a"] + arguments["b"]
+        >>> async def main():
+        ...     session = Engine.from_tools(tools, tiers=["lexical"]).session()
+        ...     async with CodeRunner() as runner:
+        ...         return await runner.run(session, "await math_srv.add(a=1, b=2)", call)
+        >>> asyncio.run(main()).value
+        3
+    """
+
+    def __init__(self, sandbox: Sandbox | None = None, *, limits: Limits | None = None) -> None:
+        self._sandbox = MontySandbox() if sandbox is None else sandbox
+        self._limits = limits or Limits()
+        self._names: tuple[Catalog, ToolNames] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the sandbox's processes."""
+        await self._sandbox.aclose()
+
+    async def run(
+        self,
+        checks: CallChecks,
+        code: str,
+        call: CallTool,
+        *,
+        grants: Iterable[Grant] = (),
+        flows: Iterable[Flow] = (),
+        approve: Approve | None = None,
+    ) -> CodeResult:
+        """Run a script. What goes wrong in it is in the result; cancelling stops it.
+
+        Args:
+            checks: a `Session`, or what checks and records calls like one.
+            code: the script; its last expression is the result.
+            call: calls a tool with checked arguments. It gives the result as JSON, or raises
+                `ToolCallError` where the tool says that it failed.
+            grants: what the script may do by itself; the first that fits a tool counts. Without
+                one, a tool with `destructiveHint` is asked for and every other allowed.
+            flows: ways between servers that data must not take.
+            approve: asks a person whether a call may be made; without it such calls are refused.
+
+        Raises:
+            RequestError: `code` is no text.
+        """
+        if not isinstance(code, str):
+            raise RequestError(f"code: a text, not {type(code).__name__}")
+        view = checks.view()
+        names = self._names_of(view.catalog)
+        broker = Broker(
+            checks,
+            names,
+            call,
+            code=code,
+            grants=tuple(grants),
+            flows=tuple(flows),
+            approve=approve,
+            most=self._limits.calls,
+        )
+        used, namespaces = await asyncio.to_thread(_named, view.tools(), names, code)
+        strict, loose = (
+            Stubs(used, names, loose_objects=one, namespaces=namespaces).text()
+            for one in (False, True)
+        )
+        script = Script(code, strict, loose, namespaces, broker.call, broker.unknown)
+        outcome = await self._sandbox.run(script, self._limits)
+        return CodeResult(
+            outcome.value,
+            outcome.output,
+            tuple(broker.calls),
+            outcome.error,
+            tuple(broker.append),
+        )
+
+    def stubs(self, view: View, tools: Iterable[Tool]) -> str:
+        """The stubs of tools, as a model reads them before it writes a script.
+
+        Args:
+            view: what may be used now.
+            tools: of its catalog.
+        """
+        names = self._names_of(view.catalog)
+        return Stubs(tools, names).text().split("\n", 2)[2].strip()
+
+    def _names_of(self, catalog: Catalog) -> ToolNames:
+        if self._names is None or self._names[0] is not catalog:
+            self._names = catalog, ToolNames(catalog)
+        return self._names[1]
+
+
+async def run_code(
+    session: CallChecks,
+    code: str,
+    call: CallTool,
+    *,
+    grants: Iterable[Grant] = (),
+    flows: Iterable[Flow] = (),
+    approve: Approve | None = None,
+    limits: Limits | None = None,
+) -> CodeResult:
+    """Run one script; see `CodeRunner.run`. A `CodeRunner` is faster for the second one.
+
+    Raises:
+        MissingExtraError: the extra `code` is not installed.
+        RequestError: `code` is no text.
+    """
+    async with CodeRunner(limits=limits) as runner:
+        return await runner.run(session, code, call, grants=grants, flows=flows, approve=approve)
+
+
+def _named(
+    tools: Iterable[Tool], names: ToolNames, code: str
+) -> tuple[list[Tool], tuple[str, ...]]:
+    """The tools whose server and function the script names, and the servers it names."""
+    words = set(_WORD.findall(code))
+    found: list[Tool] = []
+    spaces: dict[str, None] = {}
+    for tool in tools:
+        namespace, function = names.of(tool.id)
+        if namespace in words:
+            spaces[namespace] = None
+            if function in words:
+                found.append(tool)
+    return found[:_TOOLS], tuple(spaces)

@@ -1,0 +1,215 @@
+"""What surrounds a call of a script: approval, flows, records, effects, cancellation, budgets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from time import perf_counter
+
+import pytest
+
+from shortlist import Engine, Tool
+from shortlist.codemode import CodeRunner, Flow, Grant, Limits, run_code
+from shortlist.errors import RequestError
+from shortlist.loaders.counting import bundled_counter
+from shortlist.tests.codemode.servers import ALLOWED, ENGINE, Servers, new_session
+
+DELETE = "await issues.delete(number=7)"
+ASYNCIO = "import asyncio\n"
+
+
+def ran(code, servers=None, session=None, **options):
+    servers = servers or Servers()
+    return asyncio.run(run_code(session or new_session(), code, servers.call, **options))
+
+
+@pytest.mark.parametrize(("consents", "calls"), [(True, 1), (False, 0)])
+def test_a_destructive_tool_asks_and_shows_the_call_and_the_script(consents, calls):
+    asked, servers = [], Servers()
+
+    async def approve(request):
+        asked.append((request.tool.id, dict(request.arguments), request.code))
+        return consents
+
+    result = ran(DELETE, servers, approve=approve)
+    assert asked == [("issues/delete", {"number": 7}, DELETE)]
+    assert len(servers.calls) == calls
+    assert result.ok is consents
+
+
+@pytest.mark.parametrize(
+    ("grant", "passes"),
+    [
+        (Grant("issues/delete"), True),
+        (Grant("issues/*"), False),
+        (Grant("issues/delete", "deny"), False),
+        (Grant("issues/delete", "ask"), False),
+    ],
+)
+def test_only_a_grant_by_name_spares_a_destructive_tool_the_question(grant, passes):
+    servers = Servers()
+    assert ran(DELETE, servers, grants=[grant]).ok is passes
+    assert bool(servers.calls) is passes
+
+
+def test_a_grant_counts_its_calls():
+    code = "for i in range(5):\n    await issues.create(title=str(i))"
+    servers = Servers()
+    result = ran(code, servers, grants=[Grant("issues/create", count=3)])
+    assert len(servers.calls) == 3
+    assert "needs a person's approval" in result.error.message
+
+
+@pytest.mark.parametrize("wrong", [{"decision": "yes"}, {"count": 0}])
+def test_a_wrong_grant_is_refused(wrong):
+    with pytest.raises(RequestError, match="issues"):
+        Grant("issues/*", **wrong)
+
+
+def test_what_was_read_from_one_server_is_not_sent_to_another():
+    flows = [Flow("logs", "web")]
+    servers = Servers()
+    result = ran("x = await logs.count_lines()\nawait web.post(text=x)", servers, flows=flows)
+    assert "what was read from 'logs' may not be sent to 'web'" in result.error.message
+    assert [name for name, _ in servers.calls] == ["logs/count-lines"]
+    assert ran("await web.post(text='a')\nawait logs.count_lines()", flows=flows).ok
+    assert ran("await issues.list_()\nawait web.post(text='a')", flows=flows).ok
+
+
+def test_every_call_is_recorded():
+    result = ran(
+        "await logs.count_lines()\n"
+        "try:\n    await issues.fails()\nexcept RuntimeError:\n    pass\n"
+        "await issues.create(title='t')"
+    )
+    assert [(one.tool, one.ok, one.status, one.effect) for one in result.calls] == [
+        ("logs/count-lines", True, "ok", False),
+        ("issues/fails", False, "tool_error", True),
+        ("issues/create", True, "ok", True),
+    ]
+    assert result.calls[0].chars == len('"500"')
+    assert result.calls[2].arguments == {"title": "t"}
+    assert all(one.ms > 0 for one in result.calls)
+
+
+def test_effects_before_a_failure_are_reported():
+    held = ran("await issues.create(title='kept')\nawait logs.read()\n[][1]").to_dict()
+    assert held["error"]["effects"] == ['issues/create {"title": "kept"}']
+    assert held["error"]["note"].startswith("calls that may have changed something")
+
+
+def test_many_calls_are_summed_up():
+    code = "for i in range(30):\n    await logs.count_lines()"
+    [row] = ran(code).to_dict()["calls"]
+    assert (row["tool"], row["ok"], row["count"]) == ("logs/count-lines", True, 30)
+
+
+def test_successful_calls_unlock_what_depends_on_them():
+    tools = [Tool("first", "srv"), Tool("second", "srv"), Tool("bad", "srv")]
+    gate = {"rules": [{"tools": ["srv/second"], "needs": {"after": "srv/first"}}]}
+    session = Engine.from_tools(tools, tiers=["lexical"], gate=gate).session()
+
+    async def call(tool, arguments):
+        return tool.name
+
+    assert not asyncio.run(run_code(session, "await srv.second()", call)).ok
+    assert asyncio.run(run_code(session, "await srv.first()", call)).ok
+    assert asyncio.run(run_code(session, "await srv.second()", call)).value == "second"
+
+
+class Promoting:
+    """A session whose verdicts on tools that were not offered have a message to append."""
+
+    def __init__(self, session):
+        self.session, self.statuses = session, []
+        self.view, self.result = session.view, session.result
+
+    def check(self, name, arguments=None):
+        verdict = self.session.check(name, arguments)
+        self.statuses.append(verdict.status)
+        promoted = verdict.status == "promoted"
+        return replace(verdict, append=({"role": "developer"},)) if promoted else verdict
+
+
+def test_a_tool_that_was_not_offered_is_offered_and_called():
+    session = ENGINE.session(
+        format="openai", k=1, pass_through=0, pool="summaries", allowed=ALLOWED
+    )
+    session.turn("count the lines of the log")
+    checks = Promoting(session)
+    result = ran("await issues.create(title='t')", session=checks)
+    assert result.ok
+    assert checks.statuses == ["promoted", "passed"]
+    assert result.append == ({"role": "developer"},)
+    assert "issues/create" in session.active
+
+
+def test_cancelling_stops_the_script_and_its_calls():
+    servers = Servers()
+
+    async def main():
+        async with CodeRunner() as runner:
+            code = "while True:\n    await issues.wait(seconds=30)"
+            running = asyncio.ensure_future(runner.run(new_session(), code, servers.call))
+            while not servers.waiting:
+                await asyncio.sleep(0.01)
+            start = perf_counter()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            assert perf_counter() - start < 2
+            assert servers.stopped == 1
+            return await runner.run(new_session(), "1", servers.call)
+
+    assert asyncio.run(main()).value == 1
+
+
+def test_a_call_that_nobody_awaits_does_not_outlive_the_script():
+    servers = Servers()
+    code = ASYNCIO + "x = [issues.wait(seconds=30)]\nawait logs.count_lines()"
+    result = ran(code, servers)
+    assert result.value == "500"
+    assert servers.waiting == servers.stopped
+
+
+def test_the_whole_time_is_limited_too():
+    servers = Servers()
+    result = ran("await issues.wait(seconds=30)", servers, limits=Limits(total_seconds=0.5))
+    assert result.error.kind == "limit"
+    assert "longer than 0.5 seconds" in result.error.message
+    assert servers.stopped == 1
+    assert [(one.tool, one.status) for one in result.calls] == [("issues/wait", "cancelled")]
+
+
+def test_a_result_inside_is_whole_and_what_leaves_is_cut():
+    result = ran("page = await logs.read(limit=500)\nprint('y ' * 5000)\npage")
+    assert len(result.value["entries"]) == 500
+    held = result.to_dict(tokens=300)
+    assert "more characters of the result are left out" in held["result"]
+    assert "more characters printed are left out" in held["output"]
+    assert bundled_counter().count(json.dumps(held)) < 600
+    assert result.to_dict()["result"] == result.value
+
+
+def test_eight_scripts_wait_at_the_same_time():
+    servers = Servers()
+
+    async def main():
+        async with CodeRunner() as runner:
+            await runner.run(new_session(), "1", servers.call)
+            code = "await issues.wait(seconds=1)"
+            start = perf_counter()
+            runs = [runner.run(new_session(), code, servers.call) for _ in range(8)]
+            assert all(one.ok for one in await asyncio.gather(*runs))
+            return perf_counter() - start
+
+    # One after the other they would take eight seconds.
+    assert asyncio.run(main()) < 5
+
+
+def test_limits_are_above_zero():
+    with pytest.raises(RequestError, match=r"limits\.seconds"):
+        Limits(seconds=0)
+    with pytest.raises(RequestError, match="code: a text"):
+        ran(b"1")

@@ -1,0 +1,223 @@
+"""Scripts as a model writes them: right ones give what they should, wrong ones the right error."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from shortlist.codemode import CodeRunner, Limits
+from shortlist.tests.codemode.servers import Servers, new_session
+
+LIMITS = Limits(seconds=1.0, total_seconds=20.0, memory=50_000_000, calls=50, printed=50_000)
+LOOP = "import asyncio\n"
+RIGHT = {
+    "a call": ("await logs.count_lines()", "500"),
+    "an expression of a result": ("int(await logs.count_lines()) + 1", 501),
+    "a loop": (
+        "n = 0\noffset = 0\nwhile offset < 500:\n"
+        "    page = await logs.read(offset=offset, limit=100)\n"
+        "    n += len(page['entries'])\n    offset = page['next']\nn",
+        500,
+    ),
+    "a filter": (
+        "page = await logs.read(limit=20)\n"
+        "sorted({e['message'] for e in page['entries'] if e['level'] == 'error'})",
+        ["failure 0", "failure 1", "failure 2"],
+    ),
+    "gather": (
+        LOOP + "pages = await asyncio.gather(*[logs.read(offset=i * 10, limit=10) "
+        "for i in range(5)])\nsum(len(p['entries']) for p in pages)",
+        50,
+    ),
+    "try and except": (
+        "try:\n    await issues.fails()\nexcept RuntimeError as error:\n    x = str(error)\nx",
+        "issues.fails: the disk is full",
+    ),
+    "a chain across servers": (
+        "page = await logs.read(limit=6)\nmade = []\n"
+        "for entry in page['entries']:\n    if entry['level'] == 'error':\n"
+        "        issue = await issues.create(title=entry['message'], labels=['bug'])\n"
+        "        made.append(issue['number'])\nmade",
+        [1, 2],
+    ),
+    "a nested object": (
+        "(await issues.create(title='t', reporter={'name': 'Ann', 'age': 7}))['title']",
+        "t",
+    ),
+    "an object built in steps": (
+        "who = {}\nwho['name'] = 'Ann'\n(await issues.create(title='t', reporter=who))['number']",
+        1,
+    ),
+    "a renamed argument": ("(await issues.create(title='t', assigned_to='ann'))['number']", 1),
+    "a function": (
+        "async def first(level: str):\n    page = await logs.read()\n"
+        "    return [e for e in page['entries'] if e['level'] == level][0]['at']\n"
+        "[await first('error'), await first('info')]",
+        [0, 1],
+    ),
+    "a main function": (
+        LOOP + "async def main():\n    return await logs.count_lines()\nasyncio.run(main())",
+        "500",
+    ),
+    "json and regular expressions": (
+        "import json\nimport re\n"
+        "[int(x) for x in re.findall(r'\\d+', json.dumps(await logs.read(limit=1)))]",
+        [0, 0, 1],
+    ),
+    "a list of blocks": (
+        "await issues.create(title='one')\n[b['text'] for b in await issues.list_()]",
+        ["one"],
+    ),
+    "no call": ("sum(range(10))", 45),
+    "values that JSON lacks": (
+        "from datetime import date\n{'day': date(2026, 1, 2), 'pair': (1, 2)}",
+        {"day": "2026-01-02", "pair": [1, 2]},
+    ),
+    "printing only": ("print('a', 1)", None),
+}
+WRONG = {
+    "a wrong type": ("await issues.create(title=3)", "type", "Expected `str`"),
+    "a wrong choice": (
+        "await issues.create(title='t', state='opened')",
+        "type",
+        'Literal["open", "closed"]',
+    ),
+    "a missing argument": ("await issues.create()", "type", "required parameter `title`"),
+    "an unknown argument": ("await logs.read(size=3)", "type", "`size` does not match"),
+    "an unknown key": (
+        "await issues.create(title='t', reporter={'name': 'a', 'agee': 1})",
+        "type",
+        'did you mean "age"',
+    ),
+    "a missing key": ("await issues.create(title='t', reporter={'age': 1})", "type", "'name'"),
+    "a key that is only known at the call": (
+        "who = {}\nwho['nme'] = 'a'\nawait issues.create(title='t', reporter=who)",
+        "runtime",
+        "did you mean 'name'",
+    ),
+    "an unknown tool": ("await issues.creat(title='t')", "type", "did you mean issues.create?"),
+    "an unknown server": ("await isues.list_()", "type", "did you mean issues?"),
+    "a missing await": ("logs.count_lines()\n1", "type", "is not awaited"),
+    "a result used as what it is not": (
+        "page = await logs.read()\npage['entries'] + 1",
+        "type",
+        "Operator `+`",
+    ),
+    "arguments by place": ("await logs.read(1)", "type", "by name"),
+    "an endless loop": ("while True:\n    pass", "limit", "longer than 1 seconds"),
+    "a memory bomb": ("x = ['y' * 1000]\nwhile True:\n    x = x + x", "limit", "bytes of memory"),
+    "a large allocation": ("x = [0] * 10 ** 9", "limit", "bytes of memory"),
+    "recursion": ("def f(n):\n    return f(n + 1)\nf(0)", "limit", "nested deeper than 200"),
+    "an output flood": ("while True:\n    print('x' * 1000)", "limit", "were printed"),
+    "a call flood": (
+        "for _ in range(100):\n    await issues.list_()",
+        "runtime",
+        "more than 50 calls",
+    ),
+    "a call flood at once": (
+        LOOP + "await asyncio.gather(*[issues.wait(seconds=1) for _ in range(60)])",
+        "runtime",
+        "more than 50 calls",
+    ),
+    "a call flood that catches": (
+        "while True:\n    try:\n        await issues.list_()\n"
+        "    except RuntimeError:\n        pass",
+        "limit",
+        "",
+    ),
+    "a denied tool": ("await issues.secret()", "type", "needs the scope 'admin'"),
+    "a denied server": ("await vault.hidden()", "type", "may not be used now"),
+    "a forged name": (
+        "await eval('issues.sec' + 'ret()')",
+        "runtime",
+        "PermissionError: issues.secret",
+    ),
+    "a forged server": ("await eval('vault.hidden()')", "runtime", "'vault' is not defined"),
+    "a forged function": ("await eval('issues.call_method()')", "runtime", "no function"),
+    "an import of the host": ("import subprocess", "type", "no module 'subprocess' here"),
+    "an import in exec": ("exec('import subprocess')\nsubprocess.run", "type", "subprocess"),
+    "open": ("open('/etc/passwd').read()", "type", "open"),
+    "a path": (
+        "from pathlib import Path\nPath('/etc/passwd').read_text()",
+        "runtime",
+        "Permission denied",
+    ),
+    "the environment": ("import os\nos.getenv('HOME')", "runtime", "not supported"),
+    "attributes of a type": ("().__class__.__bases__", "runtime", "AttributeError"),
+    "attributes of a function": ("f = len\nf.__globals__", "runtime", "AttributeError"),
+    "the host's objects": ("eval('issues.__class__.__init__.__globals__')", "runtime", ""),
+    "a server as an argument": ("await eval('web.post(text=web)')", "runtime", "is not JSON"),
+    "a server as a result": ("issues", "runtime", "is not JSON"),
+    "a number too long": ("10 ** 100000", "runtime", "cannot be returned"),
+    "a list too deep": ("x = []\nfor _ in range(500):\n    x = [x]\nx", "runtime", "deeper"),
+    "a syntax error": ("x = (1", "syntax", ""),
+    "return": ("return 1", "syntax", "end the script with an expression"),
+    "inheritance": ("class A(dict):\n    pass", "syntax", "lacks class inheritance"),
+    "an uncaught error": ("x = 1\n\n[][3]", "runtime", "IndexError"),
+    "a long script": ("x = 1\n" * 20_000, "limit", "at most 50,000"),
+    "a destructive tool": ("await issues.delete(number=1)", "runtime", "needs a person's approval"),
+}
+
+
+def run_all(scripts):
+    """Each script's result and what the servers did, all with one runner."""
+
+    async def main():
+        async with CodeRunner(limits=LIMITS) as runner:
+            found = []
+            for code in scripts:
+                servers = Servers()
+                result = await runner.run(new_session(), code, servers.call)
+                after = await runner.run(new_session(), "1 + 1", servers.call)
+                found.append((result, servers, after))
+            return found
+
+    return asyncio.run(main())
+
+
+@pytest.fixture(scope="module")
+def right():
+    return dict(zip(RIGHT, run_all(code for code, _ in RIGHT.values()), strict=True))
+
+
+@pytest.fixture(scope="module")
+def wrong():
+    return dict(zip(WRONG, run_all(code for code, _, _ in WRONG.values()), strict=True))
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_right_scripts_give_what_they_should(right, name):
+    result = right[name][0]
+    assert result.error is None
+    assert result.value == RIGHT[name][1]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_scripts_are_stopped_and_the_next_one_runs(wrong, name):
+    result, servers, after = wrong[name]
+    _, kind, words = WRONG[name]
+    assert result.error is not None
+    said = " ".join([result.error.message, *result.error.more])
+    assert result.error.kind == kind, said
+    assert words in said
+    assert result.value is None
+    assert not {name for name, _ in servers.calls} & {"issues/secret", "vault/hidden"}
+    assert len(servers.calls) <= LIMITS.calls
+    assert after.value == 2
+
+
+def test_the_line_of_an_error_is_named(wrong):
+    assert wrong["an uncaught error"][0].error.line == 3
+    assert wrong["a wrong type"][0].error.line == 1
+
+
+def test_nothing_has_run_when_the_type_check_fails(wrong):
+    for name, (result, servers, _) in wrong.items():
+        if WRONG[name][1] == "type":
+            assert servers.calls == []
+            assert result.calls == ()
+
+
+def test_what_was_printed_is_kept(right):
+    assert right["printing only"][0].output == "a 1\n"

@@ -1,0 +1,250 @@
+"""`run_code` through the gateway: scripts over its servers, under the client's permission."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+
+import anyio
+import mcp.types as types
+import pytest
+from mcp import Client
+
+from shortlist.errors import ConfigError
+from shortlist.gateway.gateway_settings import GatewaySettings
+from shortlist.gateway.observer import Observer
+from shortlist.gateway.profile import Profile
+from shortlist.gateway.server import Gateway
+
+from .fake_servers import DESTROY, READ, WRITE, FakeServer, fleet_of, text_of, tool
+
+NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+def answer(name, arguments):
+    if name == "fails":
+        part = types.TextContent(type="text", text="the disk is full")
+        return types.CallToolResult(content=[part], is_error=True)
+    if name == "rows":
+        rows = [{"at": at, "text": f"row {at}"} for at in range(5_000)]
+        return types.CallToolResult(content=[], structured_content={"rows": rows})
+    return f"{name} {json.dumps(arguments)}"
+
+
+def shop(**given) -> FakeServer:
+    tools = [
+        tool("rows", "All rows.", hints=READ),
+        tool("get-one", "One row.", hints=READ, input_schema=NUMBER),
+        tool("fails", "Fails.", hints=WRITE),
+        tool("drop", "Drops everything.", hints=DESTROY),
+    ]
+    return FakeServer("shop", tools, answer=answer, **given)
+
+
+def mail() -> FakeServer:
+    return FakeServer("mail", [tool("send", "Sends a mail.", hints=WRITE)], answer=answer)
+
+
+@asynccontextmanager
+async def gateway_of(folder, *servers, events=None, client=None, **profile):
+    settings = {"pass_through": 0.0, "code": True, **profile}
+    async with fleet_of(folder, *servers) as fleet:
+        sinks = [] if events is None else [events.append]
+        made = Gateway(fleet, Profile(**settings), observer=Observer(*sinks))
+        try:
+            async with Client(made.server, **(client or {})) as connected:
+                yield connected, made
+        finally:
+            await made.aclose()
+
+
+async def ran(client, code):
+    result = await client.call_tool("run_code", {"code": code})
+    return result.structured_content or text_of(result)
+
+
+@pytest.mark.anyio
+async def test_a_script_over_two_servers(tmp_path):
+    first, second = shop(), mail()
+    async with gateway_of(tmp_path, first, second) as (client, _):
+        listed = [one.name for one in (await client.list_tools()).tools]
+        held = await ran(
+            client,
+            "page = await shop.rows()\n"
+            "texts = [row['text'] for row in page['rows'] if row['at'] < 2]\n"
+            "for text in texts:\n    await mail.send(text=text)\n"
+            "print('sent')\n[texts, await shop.get_one(number=7)]",
+        )
+    assert "run_code" in listed
+    assert held["result"] == [["row 0", "row 1"], 'get-one {"number": 7}']
+    assert held["output"] == "sent\n"
+    assert held["error"] is None
+    assert [(one["tool"], one["ok"]) for one in held["calls"]] == [
+        ("shop/rows", True),
+        ("mail/send", True),
+        ("mail/send", True),
+        ("shop/get-one", True),
+    ]
+    assert second.calls == [("send", {"text": "row 0"}), ("send", {"text": "row 1"})]
+
+
+@pytest.mark.anyio
+async def test_without_the_setting_there_is_no_run_code(tmp_path):
+    async with gateway_of(tmp_path, shop(), code=False) as (client, made):
+        assert "run_code" not in [one.name for one in (await client.list_tools()).tools]
+        assert "run_code is off here" in await ran(client, "1")
+        assert "code" not in made.__dict__
+
+
+@pytest.mark.anyio
+async def test_where_all_tools_are_shown_scripts_have_what_they_need(tmp_path):
+    async with gateway_of(tmp_path, shop(), pass_through=1.0) as (client, _):
+        listed = [one.name for one in (await client.list_tools()).tools]
+    assert listed[-3:] == ["get_tool_details", "read_result", "run_code"]
+
+
+@pytest.mark.anyio
+async def test_signatures_are_stubs(tmp_path):
+    async with gateway_of(tmp_path, shop()) as (client, _):
+        asked = {"names": ["shop/get-one"], "detail": "signature"}
+        result = await client.call_tool("get_tool_details", asked)
+    [row] = result.structured_content["tools"]
+    assert "class _shop:\n    async def get_one(self, *, number: int) -> Any:" in row["stub"]
+    assert row["stub"].endswith("shop: _shop")
+
+
+@pytest.mark.anyio
+async def test_a_script_reaches_nothing_that_its_client_may_not_use(tmp_path):
+    first, second = shop(), mail()
+    events: list = []
+    profile = {"tools": ("shop/get-one",), "events": events}
+    async with gateway_of(tmp_path, first, second, **profile) as (client, _):
+        denied = await ran(client, "await shop.rows()")
+        forged = await ran(client, "await eval('shop.ro' + 'ws()')")
+        other = await ran(client, "await mail.send(text='x')")
+    assert denied["error"]["kind"] == other["error"]["kind"] == "type"
+    assert "may not be used now" in denied["error"]["message"]
+    assert "PermissionError: shop.rows" in forged["error"]["message"]
+    assert first.calls == second.calls == []
+    assert [(one.check.tool, one.outcome) for one in events if hasattr(one, "outcome")] == [
+        ("shop/rows", "denied")
+    ]
+
+
+@pytest.mark.anyio
+async def test_destructive_tools_need_a_grant_by_name(tmp_path):
+    server = shop()
+    async with gateway_of(tmp_path, server) as (client, _):
+        held = await ran(client, "await shop.drop()")
+    assert "needs a person's approval" in held["error"]["message"]
+    assert server.calls == []
+    granted = GatewaySettings.make({"code": {"allow": ["shop/drop"], "deny": ["mail/*"]}})
+    grants = granted.code.grants()
+    async with gateway_of(tmp_path, shop(), mail(), grants=grants) as (client, _):
+        assert (await ran(client, "await shop.drop()"))["result"] == "drop {}"
+        held = await ran(client, "await mail.send(text='x')")
+    assert "scripts may not call it" in held["error"]["message"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize(("action", "calls"), [("accept", 2), ("decline", 0), ("cancel", 0)])
+async def test_the_user_is_asked_for_destructive_calls(tmp_path, mode, action, calls):
+    asked = []
+
+    async def elicited(context, params):
+        asked.append(params.message)
+        return types.ElicitResult(action=action)
+
+    server = shop()
+    options = {"elicitation_callback": elicited, "mode": mode}
+    code = "await shop.drop(text='all')\nawait shop.drop(text='more')"
+    async with gateway_of(tmp_path, server, client=options) as (client, _):
+        held = await ran(client, code)
+    assert len(server.calls) == calls
+    assert (held["error"] is None) is (action == "accept")
+    assert "call shop/drop" in asked[0]
+    assert '{"text": "all"}' in asked[0]
+    assert code in asked[0]
+    if action != "accept":
+        assert "the call was not approved" in held["error"]["message"]
+
+
+@pytest.mark.anyio
+async def test_a_flow_between_servers_is_forbidden_by_the_settings(tmp_path):
+    made = GatewaySettings.make({"code": {"flows": [["shop", "mail"]]}})
+    profile = Profile.of(made, "default", made.profile())
+    server = mail()
+    async with gateway_of(tmp_path, shop(), server, flows=profile.flows) as (client, _):
+        held = await ran(client, "x = await shop.get_one(number=1)\nawait mail.send(text=x)")
+    assert "may not be sent to 'mail'" in held["error"]["message"]
+    assert server.calls == []
+
+
+@pytest.mark.parametrize("wrong", [{"code": "yes"}, {"code": {"allow": "shop/*"}}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(ConfigError, match="code"):
+        GatewaySettings.make(wrong)
+
+
+@pytest.mark.anyio
+async def test_failures_can_be_caught_and_calls_are_recorded(tmp_path):
+    events: list = []
+    code = "try:\n    await shop.fails()\nexcept RuntimeError as error:\n    x = str(error)\nx"
+    async with gateway_of(tmp_path, shop(), events=events) as (client, _):
+        held = await ran(client, code)
+    assert held["result"] == "shop.fails: the disk is full"
+    [call] = [one for one in events if hasattr(one, "outcome")]
+    assert (call.check.tool, call.outcome) == ("shop/fails", "tool_error")
+
+
+@pytest.mark.anyio
+async def test_a_long_result_is_cut_and_read_on(tmp_path):
+    async with gateway_of(tmp_path, shop(), result_tokens=200) as (client, _):
+        result = await client.call_tool("run_code", {"code": "await shop.rows()"})
+        held = result.structured_content
+        assert "left out" in held["result"]
+        assert len(text_of(result)) < 2_000
+        name = json.loads(held["whole"].removeprefix("read_result "))
+        part = await client.call_tool("read_result", {**name, "range": [0, 40]})
+    assert text_of(part).startswith('{"rows": [{"at": 0, "text": "row 0"}')
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_script_stops_and_frees_its_process(tmp_path):
+    async with gateway_of(tmp_path, shop()) as (client, _):
+        for _ in range(10):
+            with anyio.move_on_after(0.1):
+                await client.call_tool("run_code", {"code": "while True:\n    pass"})
+        with anyio.fail_after(20):
+            assert (await ran(client, "1 + 1"))["result"] == 2
+
+
+@pytest.mark.anyio
+async def test_eight_busy_scripts_leave_other_requests_alone(tmp_path):
+    code = "n = 0\nfor i in range(1_000_000):\n    n += i\nawait shop.get_one(number=1)\nn"
+    async with gateway_of(tmp_path, shop()) as (client, _):
+        await ran(client, "1")
+        held: list = []
+
+        async def run():
+            held.append(await ran(client, code))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(8):
+                group.start_soon(run)
+            took = []
+            while len(held) < 8:
+                start = anyio.current_time()
+                await client.call_tool("search_tools", {"query": "all rows"})
+                took.append(anyio.current_time() - start)
+                await anyio.sleep(0.01)
+    assert {one["result"] for one in held} == {499_999_500_000}
+    # Each script works for a good while; searches go on between, and none waits for a script.
+    assert len(took) >= 5
+    assert sorted(took)[len(took) // 2] < 0.5
