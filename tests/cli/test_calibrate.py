@@ -5,6 +5,7 @@ import json
 import pytest
 
 from shortlist import Engine
+from shortlist.cli.calibrate import tiers_of
 from shortlist.decision import Decider
 
 
@@ -71,3 +72,10 @@ def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
     assert "Cuts fitted on one half" in run(*arguments, "--tier", "hybrid").stdout
     told = run("calibrate", served, "--index", index, code=2)
     assert "--out" in " ".join(told.stderr.split())
+
+
+def test_without_a_tier_only_those_with_a_model_to_start_from_are_calibrated(index):
+    engine = Engine.open(index)
+    assert "fast" in engine.tiers
+    assert tiers_of(engine, None) == ["lexical", "embed", "hybrid", "rerank"]
+    assert tiers_of(engine, ["fast"]) == ["fast"]
