@@ -5,6 +5,7 @@ python -m tests.engine.saving_process FOLDER FIRST COUNT BACKEND
 
 from __future__ import annotations
 
+import signal
 import sys
 from itertools import count, islice
 
@@ -13,6 +14,8 @@ from shortlist import Engine, stage_models
 from .fakes import BagEncoder, make_tools
 
 if __name__ == "__main__":
+    # A shell starts what runs in the background with interrupts ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     folder, first, total, backend = sys.argv[1:]
     stage_models.load_encoder = lambda *_, **__: BagEncoder()  # type: ignore[assignment]
     engine = Engine.from_tools([], tiers=["lexical", "embed"], dense={"backend": backend})
