@@ -141,8 +141,8 @@ def test_tools_are_listed_soon_after_the_start_and_no_server_starts(tmp_path):
     sdk = subprocess.Popen([sys.executable, "-c", "import mcp.types"])
     _, _, used = os.wait4(sdk.pid, 0)
     sdk.returncode = 0
-    # On a machine where the SDK alone takes long, this may take twice as long.
-    limit = max(1.5, 2.2 * (used.ru_utime + used.ru_stime))
+    # On a quiet machine of two cores: 1.3 to 1.5 seconds by the clock, 0.7 of it for the SDK alone.
+    limit = max(1.5, 3 * (used.ru_utime + used.ru_stime))
     assert times.user + times.system < limit
 
 
