@@ -361,7 +361,14 @@ async def over_stdio(tmp_path, heard, mode):
         with anyio.fail_after(60):
             while len((await client.list_prompts(cache_mode="bypass")).prompts) < 4:
                 await anyio.sleep(0.1)
+            # The tools of a listing are indexed a moment after its prompts are known.
+            while not all(row["tools"] for row in await server_rows(client)):
+                await anyio.sleep(0.1)
         yield client
+
+
+async def server_rows(client):
+    return (await client.call_tool("list_servers", {})).structured_content["servers"]
 
 
 @MODES
