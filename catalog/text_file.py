@@ -1,9 +1,10 @@
-"""Files read within bounds: only regular files, only up to a size."""
+"""Text files: read within bounds (only regular files, only up to a size), written in one step."""
 
 from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -76,6 +77,21 @@ def read_text_file(
         raise error(
             f"{_shown(path)}: is not UTF-8 text: {wrong.reason} at byte {wrong.start}"
         ) from wrong
+
+
+def replace_text_file(path: Path, lines: Iterable[str]) -> None:
+    """Write a text file in one step: an interruption leaves the old file or the new one.
+
+    Args:
+        path: of the file.
+        lines: what it then holds, each with its end of line.
+
+    Raises:
+        OSError: the disk refuses.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text("".join(lines), encoding="utf-8")
+    partial.replace(path)
 
 
 def _check(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,6 +63,7 @@ def enrich(
     interrupted run continues where it stopped. Exits with 1 if the command gave no usable answer
     for some tool.
     """
+    from ..catalog.text_file import replace_text_file
     from ..enrichment import read_enrichments
     from ..enrichment.round_trip import round_trip
     from ..enrichment.writing import write_enrichments
@@ -88,7 +88,7 @@ def enrich(
             write_json({"tools": len(missing), "tokens": tokens})
         return
     failures: dict[str, str] = {}
-    _replace(out, rows.values())
+    replace_text_file(out, map(_line, rows.values()))
     outcomes = write_enrichments(missing, command_model(command), languages=spoken, workers=workers)
     fresh: list[Enrichment] = []
     with out.open("a", encoding="utf-8") as file, progress("writing queries") as report:
@@ -101,7 +101,7 @@ def enrich(
                 file.flush()
                 fresh.append(outcome)
     kept, dropped = round_trip(fresh, offered, load_encoder("bundled")) if fresh else ([], 0)
-    _replace(out, [*rows.values(), *kept])
+    replace_text_file(out, map(_line, [*rows.values(), *kept]))
     for tool_id, reason in failures.items():
         note(f"note: {tool_id}: {reason}")
     if as_json:
@@ -131,10 +131,3 @@ def _line(row: Enrichment) -> str:
     import json
 
     return json.dumps(row.to_dict(), ensure_ascii=False) + "\n"
-
-
-def _replace(out: Path, rows: Iterable[Enrichment]) -> None:
-    """Write the rows in one step, so that an interruption leaves the old file or the new one."""
-    partial = out.with_name(f"{out.name}.partial")
-    partial.write_text("".join(map(_line, rows)), encoding="utf-8")
-    partial.replace(out)

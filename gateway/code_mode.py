@@ -31,7 +31,7 @@ class CodeMode:
 
     Args:
         fleet: the servers.
-        observer: is told of every call of a script, as of a direct one.
+        observer: records every call of a script, as it records a direct one.
 
     Raises:
         MissingExtraError: the extra `code` is not installed.

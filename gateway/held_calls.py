@@ -101,7 +101,7 @@ class HeldCall:
         try:
             await self._news.wait()
         except BaseException:
-            # The client has left or cancelled: the server is told to stop.
+            # The client has left or cancelled. This stops the call at the server.
             self.scope.cancel()
             raise
         if isinstance(self._outcome, Exception):

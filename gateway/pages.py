@@ -69,18 +69,11 @@ class Pages:
         return True
 
 
-class _Writer:
-    """Remembers the ids of the requests for pages."""
+class _Wrapped:
+    """A stream that closes with the one it wraps."""
 
-    def __init__(self, stream: Any, asked: set[Any]) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._asked = asked
-
-    async def send(self, item: SessionMessage) -> None:
-        message = item.message
-        if isinstance(message, types.JSONRPCRequest) and message.method == _METHOD:
-            self._asked.add(message.id)
-        await self._stream.send(item)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -98,11 +91,25 @@ class _Writer:
         await self._stream.__aexit__(kind, error, traceback)
 
 
-class _Reader:
+class _Writer(_Wrapped):
+    """Remembers the ids of the requests for pages."""
+
+    def __init__(self, stream: Any, asked: set[Any]) -> None:
+        super().__init__(stream)
+        self._asked = asked
+
+    async def send(self, item: SessionMessage) -> None:
+        message = item.message
+        if isinstance(message, types.JSONRPCRequest) and message.method == _METHOD:
+            self._asked.add(message.id)
+        await self._stream.send(item)
+
+
+class _Reader(_Wrapped):
     """Takes malformed tools out of the answers to those requests, where that was asked for."""
 
     def __init__(self, stream: Any, asked: set[Any], pages: Pages) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._asked = asked
         self._pages = pages
 
@@ -127,21 +134,6 @@ class _Reader:
         except (StopAsyncIteration, anyio.ClosedResourceError):
             self._pages.ended()
             raise
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._stream.__aexit__(kind, error, traceback)
 
     def _readable(self, item: Any) -> Any:
         message = getattr(item, "message", None)

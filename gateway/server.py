@@ -47,7 +47,7 @@ class Gateway:
         fleet: the servers behind; its `run` must run as long as this serves.
         profile: of clients that name none.
         profiles: name to profile.
-        observer: is told what the gateway does.
+        observer: records what the gateway does.
     """
 
     def __init__(

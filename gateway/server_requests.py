@@ -108,7 +108,7 @@ class ServerRequests:
     async def lower_level(self, client: Client, level: types.LoggingLevel | None) -> None:
         """Have the server send log messages from a level on, if it does not do so already.
 
-        A server of the newer protocol is told the level with each request instead.
+        A server of the newer protocol gets the level with each request instead.
 
         Args:
             client: the connection.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from ..catalog import Catalog, Tool
+from ..catalog.text_file import replace_text_file
 from ..language_model import LanguageModel
 from .summaries import SummaryRow, read_rows
 from .summarizer import write_summaries
@@ -46,7 +47,7 @@ def update_summaries(
         failures = _ask(catalog, kept, model, out, workers, progress)
     rows = sorted(_row(tool, kept) for tool in catalog)
     last = [SummaryRow(row.id, row.fingerprint, row.summary, "hand") for row in by_hand]
-    _replace(out, [*rows, *last])
+    replace_text_file(out, _lines([*rows, *last]))
     return failures
 
 
@@ -77,7 +78,7 @@ def _ask(
     """Add the rows that are missing; gives why a tool has none."""
     missing = {tool.fingerprint: tool for tool in catalog if tool.fingerprint not in kept}
     failures: dict[str, str] = {}
-    _replace(out, kept.values())
+    replace_text_file(out, _lines(kept.values()))
     with out.open("a", encoding="utf-8") as file:
         outcomes = write_summaries(missing.values(), model, workers=workers)
         for done, outcome in enumerate(outcomes, 1):
@@ -92,8 +93,5 @@ def _ask(
     return failures
 
 
-def _replace(out: Path, rows: Iterable[SummaryRow]) -> None:
-    """Write the rows in one step, so that an interruption leaves the old file or the new one."""
-    partial = out.with_name(f"{out.name}.partial")
-    partial.write_text("".join(row.to_json() + "\n" for row in rows), encoding="utf-8")
-    partial.replace(out)
+def _lines(rows: Iterable[SummaryRow]) -> Iterator[str]:
+    return (row.to_json() + "\n" for row in rows)
