@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .catalog import Catalog, Tool
 from .config import Config, TrustConfig
-from .enrichment import Enrichments, read_enrichments
+from .enrichment import Enrichments
 from .errors import ConfigError, StoreError
 from .gating import Gate
 from .gating.gatekeeper import Gatekeeper
@@ -59,7 +59,7 @@ class Builder:
     def __init__(self, config: Config, models: StageModels | None = None) -> None:
         self.config = config
         self.trust = _trust(config.trust)
-        self.enrichments = Enrichments(read_enrichments(config.index.enrichments))
+        self.enrichments = Enrichments.read(config.index.enrichments)
         self._stages = Stages(config, models)
 
     def strategies(self) -> dict[str, Strategy]:

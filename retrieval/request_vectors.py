@@ -53,10 +53,15 @@ class RequestVectors:
         values = np.empty((len(ids), encoder.dim), np.float32)
         fits = known is not None and known.model == encoder.fingerprint
         places = {key: place for place, key in enumerate(known.keys)} if known and fits else {}
-        fresh = [place for place, key in enumerate(keys) if key not in places]
-        for place, key in enumerate(keys):
+        fresh: list[int] = []
+        for place, (tool_id, key) in enumerate(zip(ids, keys, strict=True)):
+            mean = requests[tool_id].mean
             if known is not None and key in places:
                 values[place] = known.values[places[key]]
+            elif mean is not None and mean.model == encoder.fingerprint:
+                values[place] = mean.values
+            else:
+                fresh.append(place)
         if fresh:
             texts = [text for place in fresh for text in requests[ids[place]].encoded]
             made = encoder.encode(texts, query=True)

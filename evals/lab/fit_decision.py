@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ... import models
 from ...builder import Builder
 from ...catalog import Catalog
-from ...config import Config, TrustConfig
+from ...config import Config, IndexConfig, TrustConfig
 from ...decision.decider import BUNDLED, Decider
 from ...decision.examples import Example
 from ...decision.measurements import DEPTH
@@ -140,7 +140,7 @@ def bundle(source: Source, *, deployments: int = DEPLOYMENTS, seed: int = 0) -> 
         seed: of everything drawn.
     """
     encoder = load_encoder()
-    builder = Builder(Config(trust=TrustConfig(scan=False)))
+    builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=())))
     tiers = builder.strategies()
     known, _ = encode_tools(encoder, tuple(source.tools.values()))
     rows = {tool_id: row for row, tool_id in enumerate(source.tools)}

@@ -26,6 +26,7 @@ CATALOG = [
     "cleaned text",
     "hidden instructions",
     "strong wording",
+    "known tools",
 ]
 
 
