@@ -12,28 +12,23 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import ShortlistError
 from . import (
-    auth,
     calibrate,
     checkout,
     demo,
     doctor,
     enrich,
     explain,
-    import_,
     index,
-    install,
     learn,
     list_tools,
-    logs,
     search,
-    secret,
-    serve,
     stats,
     summarize,
     tax,
     trust,
 )
 from . import eval as evaluation
+from .gateway import auth, import_, install, logs, secret, serve
 
 _EXIT_CODES = (
     "Exit codes: 0 success (also when `explain` finds that a tool is not offered); 1 error, one "

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from .check import Check
-from .configured import ServersOption, SettingsOption
 from .console import plain_table, show, write_json
+from .gateway.configured import ServersOption, SettingsOption
 from .options import IndexOption, JsonOption, SourcesOption
 from .source import read_catalog, read_source
 
@@ -94,7 +94,7 @@ def doctor(
 
 
 def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) -> None:
-    from .check_servers import check_servers, show_servers
+    from .gateway.check_servers import check_servers, show_servers
 
     report = check_servers(config, settings)
     if as_json:

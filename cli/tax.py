@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .configured import ServersOption, SettingsOption
 from .console import show, write_json
+from .gateway.configured import ServersOption, SettingsOption
 from .options import EncodingOption, JsonOption, SourcesArgument
 from .source import catalog_of
 from .tax_tables import before_and_after, how_counted, server_table, tool_table
@@ -66,7 +66,7 @@ def tax(
 
 
 def _tax_of_servers(config: Path, settings: Path | None, top: int, *, as_json: bool) -> None:
-    from .configured_tax import configured_json, configured_tax, show_configured
+    from .gateway.configured_tax import configured_json, configured_tax, show_configured
 
     found, cost, problems = configured_tax(config, settings)
     if as_json:

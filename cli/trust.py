@@ -161,7 +161,7 @@ def _subject(
 ) -> tuple[Catalog, Path]:
     """The tools that are judged, and the file of their pins."""
     if config is not None and not tools:
-        from .gateway_catalog import gateway_catalog
+        from .gateway.gateway_catalog import gateway_catalog
 
         catalog, own = gateway_catalog(config, settings)
         return catalog, pins or own

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
 from .diagnostics import type_error
 from .hints import with_hint
 from .limits import Limits
-from .sandbox import HostCall, NotPlainError, Outcome, Script, ScriptError, as_json
+from .sandbox import HostCall, HostFunction, NotPlainError, Outcome, Script, ScriptError, as_json
 
 if TYPE_CHECKING:
     from pydantic_monty import (
@@ -93,7 +94,7 @@ class MontySandbox:
 
         pool = await self._opened()
         printed = CollectString(limits.printed)
-        calls = _Calls(script.call)
+        calls = _Calls()
         checkout = pool.checkout(
             limits={
                 "max_feed_duration_secs": limits.seconds,
@@ -179,15 +180,12 @@ class MontySandbox:
 class _Calls:
     """The calls of one script, each a task, so that none goes on after the script."""
 
-    def __init__(self, call: HostCall) -> None:
-        self._call = call
+    def __init__(self) -> None:
         self._running: dict[asyncio.Task[Any], str] = {}
 
-    async def make(
-        self, namespace: str, function: str, args: tuple[Any, ...], given: dict[str, Any]
-    ) -> Any:
-        task = asyncio.ensure_future(self._call(namespace, function, args, given))
-        self._running[task] = f"{namespace}.{function}"
+    async def make(self, name: str, call: Awaitable[Any]) -> Any:
+        task = asyncio.ensure_future(call)
+        self._running[task] = name
         task.add_done_callback(lambda done: self._running.pop(done, None))
         return await task
 
@@ -209,32 +207,35 @@ class _WrongError(Exception):
 
 
 def _lookup(script: Script, calls: _Calls) -> dict[str, Any]:
-    """What a script finds by name: its servers, and the functions that it passes on."""
-    found: dict[str, Any] = {}
-    for server, functions in script.functions.items():
-        passed = {name: _function(server, name, calls) for name in functions}
-        found[server] = _namespace(server, passed, calls)
-        found.update((one.__name__, one) for one in passed.values())
+    """What a script finds by name: its servers, and functions, also those of servers as values."""
+    found = {name: _function(name, one, calls) for name, one in script.functions.items()}
+    for server, names in script.servers.items():
+        passed = {
+            name: _function(f"{server}__{name}", partial(script.call, server, name), calls)
+            for name in names
+        }
+        found[server] = _namespace(server, passed, script.call, calls)
+        found |= {one.__name__: one for one in passed.values()}
     return found
 
 
-def _function(server: str, name: str, calls: _Calls) -> Any:
-    """A tool as a value: the sandbox looks it up by its name when it is called."""
+def _function(name: str, function: HostFunction, calls: _Calls) -> Any:
+    """A function of the host; the sandbox finds one that is a value by its name."""
 
-    async def function(*args: Any, **given: Any) -> Any:
-        return await calls.make(server, name, args, given)
+    async def called(*args: Any, **given: Any) -> Any:
+        return await calls.make(name, function(args, given))
 
-    function.__name__ = function.__qualname__ = f"{server}__{name}"
-    return function
+    called.__name__ = called.__qualname__ = name
+    return called
 
 
-def _namespace(server: str, functions: Mapping[str, Any], calls: _Calls) -> Any:
+def _namespace(server: str, functions: Mapping[str, Any], call: HostCall, calls: _Calls) -> Any:
     """A server as an object of the sandbox: it has functions, and nothing else of the host."""
     from pydantic_monty import ClassInstance
 
     class Namespace(ClassInstance):
         def call_method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return calls.make(server, name, args, kwargs)
+            return calls.make(f"{server}.{name}", call(server, name, args, kwargs))
 
         def lookup_lazy_attrs(self, name: str) -> Any:
             if name not in functions:

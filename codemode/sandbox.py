@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import PurePath
@@ -18,6 +18,8 @@ ErrorKind = Literal["syntax", "type", "runtime", "limit", "sandbox"]
 
 #: Calls a tool: namespace, function, positional arguments, keyword arguments.
 HostCall = Callable[[str, str, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
+#: A function of the host that is no tool: positional arguments, keyword arguments.
+HostFunction = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 #: What is said of a name that is not there: namespace, function, and the function's argument or "".
 Unknown = Callable[[str, str, str], str]
 
@@ -61,16 +63,18 @@ class Script:
     Args:
         code: the source.
         stubs: of the functions it may call, for the check before it runs.
-        functions: name of each server it names to the functions it names.
+        servers: name of each server it names, to the functions of it that it names.
         call: calls a tool.
         unknown: explains a name that is not there.
+        functions: by name, those that belong to no server.
     """
 
     code: str
     stubs: str
-    functions: Mapping[str, tuple[str, ...]]
+    servers: Mapping[str, tuple[str, ...]]
     call: HostCall
     unknown: Unknown
+    functions: Mapping[str, HostFunction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

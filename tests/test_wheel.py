@@ -18,7 +18,7 @@ from .test_shape import code_lines
 #: Folders with Python code that only a checkout has.
 CHECKOUT_ONLY = {"cli/lab", "evals/lab", "models/training", "tests"}
 #: Parts that stand on top of the library and are not counted with it.
-ON_TOP = {"codemode", "gateway", "integrations"}
+ON_TOP = ("cli/gateway/", "codemode/", "gateway/", "integrations/")
 DATA = {
     "decision/bundled.json",
     "demo/catalog/database.json",
@@ -50,7 +50,7 @@ DATA = {
 #: Without the tables of static vectors, which have their own limit.
 MOST_BYTES = 20_500_000
 MOST_TABLE_BYTES = 12_000_000
-MOST_LINES = 21_500
+MOST_LINES = 20_600
 
 
 def _checkout_only(path: str) -> bool:
@@ -160,6 +160,6 @@ def test_the_library_is_as_short_as_it_was() -> None:
     counted = sum(
         code_lines((ROOT / path).read_text(encoding="utf-8"))
         for path in shipped_files()
-        if path.suffix == ".py" and path.parts[0] not in ON_TOP
+        if path.suffix == ".py" and not path.as_posix().startswith(ON_TOP)
     )
     assert counted <= MOST_LINES

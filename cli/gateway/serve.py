@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import note
+from ..console import note
 
 if TYPE_CHECKING:
     from anyio import CancelScope
 
-    from ..gateway.client_config import ClientConfig
-    from ..gateway.fleet import Fleet
+    from ...gateway.client_config import ClientConfig
+    from ...gateway.fleet import Fleet
 
 
 def serve(
@@ -46,26 +46,26 @@ def serve(
     ] = "default",
 ) -> None:
     """Run the gateway: one MCP server in front of all of yours."""
-    from ..errors import MissingExtraError
+    from ...errors import MissingExtraError
 
     # What is imported and read here stays: looking for garbage in it takes a tenth of the start.
     gc.disable()
     try:
         import anyio
 
-        from ..gateway.config_watch import reload_on_change
-        from ..gateway.first_use import FirstUse, default_pins
-        from ..gateway.fleet import Fleet
-        from ..gateway.metrics import Metrics
-        from ..gateway.observer import Observer
-        from ..gateway.server import Gateway
-        from ..gateway.telemetry import GatewaySpans
+        from ...gateway.config_watch import reload_on_change
+        from ...gateway.first_use import FirstUse, default_pins
+        from ...gateway.fleet import Fleet
+        from ...gateway.metrics import Metrics
+        from ...gateway.observer import Observer
+        from ...gateway.server import Gateway
+        from ...gateway.telemetry import GatewaySpans
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
-    from ..gateway.client_config import read_client_config
-    from ..gateway.client_profiles import ClientProfiles
-    from ..gateway.gateway_settings import read_gateway_settings
-    from ..session import EventSink, JsonLines
+    from ...gateway.client_config import read_client_config
+    from ...gateway.client_profiles import ClientProfiles
+    from ...gateway.gateway_settings import read_gateway_settings
+    from ...session import EventSink, JsonLines
 
     found = read_client_config(config)
     for problem in found.problems:
@@ -105,7 +105,7 @@ def serve(
     if http is None:
         serving: Callable[[], Awaitable[None]] = gateway.serve_stdio
     else:
-        from ..gateway.http import LOOPBACK, serve_http
+        from ...gateway.http import LOOPBACK, serve_http
 
         host, _, port = http.rpartition(":")
         if not port.isdecimal():

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import ConfigError
-from .console import counted, note
-from .options import HomeOption, usage
+from ...errors import ConfigError
+from ..console import counted, note
+from ..options import HomeOption, usage
 
 if TYPE_CHECKING:
-    from ..gateway.server_spec import ServerSpec
+    from ...gateway.server_spec import ServerSpec
 
 
 def register(app: typer.Typer) -> None:
@@ -36,8 +36,8 @@ def import_servers(
     Without --out the file is printed, and each value that may be a secret is replaced by a
     variable to set. With --out the values are written; only the owner can read the file.
     """
-    from ..gateway.clients import CLIENTS, find_client
-    from ..gateway.importing import find_configs, imported
+    from ...gateway.clients import CLIENTS, find_client
+    from ...gateway.importing import find_configs, imported
 
     with usage("--client"):
         chosen = [find_client(name) for name in clients] if clients else [*CLIENTS.values()]
@@ -59,7 +59,7 @@ def import_servers(
 
 
 def _show(servers: tuple[ServerSpec, ...]) -> None:
-    from ..gateway.mcp_json import entries_with_references, mcp_json
+    from ...gateway.mcp_json import entries_with_references, mcp_json
 
     entries, variables = entries_with_references(servers)
     typer.echo(mcp_json(entries), nl=False)
@@ -68,8 +68,8 @@ def _show(servers: tuple[ServerSpec, ...]) -> None:
 
 
 def _write(servers: tuple[ServerSpec, ...], out: Path) -> None:
-    from ..gateway.file_change import FileChange, apply_change
-    from ..gateway.mcp_json import entry_of, mcp_json
+    from ...gateway.file_change import FileChange, apply_change
+    from ...gateway.mcp_json import entry_of, mcp_json
 
     if out.exists():
         raise ConfigError(f"{out}: exists; give a new file, or use: shortlist install --config")

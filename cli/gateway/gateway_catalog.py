@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .console import note
+from ..console import note
 
 if TYPE_CHECKING:
-    from ..catalog import Catalog
+    from ...catalog import Catalog
 
 
 def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog, Path]:
@@ -24,15 +24,15 @@ def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog
         ConfigError: a file cannot be read.
         MissingExtraError: the gateway is not installed.
     """
-    from ..errors import MissingExtraError
+    from ...errors import MissingExtraError
 
     try:
-        from ..gateway.first_use import default_pins
-        from ..gateway.fleet import Fleet
+        from ...gateway.first_use import default_pins
+        from ...gateway.fleet import Fleet
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
-    from ..gateway.client_config import read_client_config
-    from ..gateway.gateway_settings import read_gateway_settings
+    from ...gateway.client_config import read_client_config
+    from ...gateway.gateway_settings import read_gateway_settings
 
     found = read_client_config(config)
     chosen = read_gateway_settings(found, settings)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..console import counted, note, plain_table, show
 from .configured import fleet_of, logs_silenced, read_configured
-from .console import counted, note, plain_table, show
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..gateway.client_config import ClientConfig
-    from ..gateway.inspection import ServerReport
-    from ..gateway.log_tail import LogTail
-    from ..trust import Flag
+    from ...gateway.client_config import ClientConfig
+    from ...gateway.inspection import ServerReport
+    from ...gateway.log_tail import LogTail
+    from ...trust import Flag
 
 Status = Literal["ok", "warn", "fail", "off"]
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red", "off": "dim"}
@@ -117,8 +117,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     found, chosen = read_configured(config, settings)
     import anyio
 
-    from ..gateway.inspection import inspect_servers
-    from ..gateway.log_tail import LogTail
+    from ...gateway.inspection import inspect_servers
+    from ...gateway.log_tail import LogTail
 
     # Nothing is searched here: no vectors are needed.
     trust = chosen.engine_config().trust

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import MissingExtraError
+from ...errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from ..gateway.client_config import ClientConfig
-    from ..gateway.fleet import Fleet
-    from ..gateway.gateway_settings import GatewaySettings
+    from ...gateway.client_config import ClientConfig
+    from ...gateway.fleet import Fleet
+    from ...gateway.gateway_settings import GatewaySettings
 
 ServersOption = Annotated[
     Path | None,
@@ -44,8 +44,8 @@ def read_configured(config: Path, settings: Path | None) -> tuple[ClientConfig, 
         import mcp  # noqa: F401
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
-    from ..gateway.client_config import read_client_config
-    from ..gateway.gateway_settings import read_gateway_settings
+    from ...gateway.client_config import read_client_config
+    from ...gateway.gateway_settings import read_gateway_settings
 
     found = read_client_config(config)
     return found, read_gateway_settings(found, settings)
@@ -58,7 +58,7 @@ def fleet_of(found: ClientConfig, engine: Mapping[str, Any]) -> Fleet:
         found: the file.
         engine: settings of `Config`.
     """
-    from ..gateway.fleet import Fleet
+    from ...gateway.fleet import Fleet
 
     return Fleet(found.servers, engine_settings=dict(engine))
 

@@ -11,18 +11,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CatalogError
-from ..loaders.token_tax import TokenTax
+from ...errors import CatalogError
+from ...loaders.token_tax import TokenTax
+from ..console import counted, note, plain_table, show
+from ..tax_tables import server_table, tool_table
 from .configured import fleet_of, logs_silenced, read_configured
-from .console import counted, note, plain_table, show
-from .tax_tables import server_table, tool_table
 
 if TYPE_CHECKING:
     import mcp.types as types
 
-    from ..catalog import Tool
-    from ..gateway.fleet import Fleet
-    from ..gateway.profile import Profile
+    from ...catalog import Tool
+    from ...gateway.fleet import Fleet
+    from ...gateway.profile import Profile
 
 _SEARCHES = 20
 """Searches whose answers are measured."""
@@ -73,9 +73,9 @@ def configured_tax(
     found, chosen = read_configured(config, settings)
     import anyio
 
-    from ..gateway.gateway_settings import ProfileSettings
-    from ..gateway.inspection import inspect_servers
-    from ..gateway.profile import Profile
+    from ...gateway.gateway_settings import ProfileSettings
+    from ...gateway.inspection import inspect_servers
+    from ...gateway.profile import Profile
 
     with logs_silenced():
         fleet = fleet_of(found, chosen.engine)
@@ -104,9 +104,9 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
     """What a client of a gateway over the fleet reads. No server has to run for it."""
     from mcp import Client
 
-    from ..gateway.definition_tokens import shown_tokens, text_tokens
-    from ..gateway.meta_tools import DETAILS, SEARCH
-    from ..gateway.server import Gateway
+    from ...gateway.definition_tokens import shown_tokens, text_tokens
+    from ...gateway.meta_tools import DETAILS, SEARCH
+    from ...gateway.server import Gateway
 
     async with Client(Gateway(fleet, profile).server) as client:
         listed = (await client.list_tools()).tools

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import ConfigError
-from .console import note
+from ...errors import ConfigError
+from ..console import note
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NameArgument = Annotated[
@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 @secret.command("set")
 def set_secret(name: _NameArgument) -> None:
     """Store a secret. It is read from a hidden prompt, or from stdin if that is a pipe."""
-    from ..gateway.system_keyring import SERVICE, store_password
+    from ...gateway.system_keyring import SERVICE, store_password
 
     _check(name)
     if sys.stdin.isatty():
@@ -46,7 +46,7 @@ def set_secret(name: _NameArgument) -> None:
 @secret.command("delete")
 def delete_secret(name: _NameArgument) -> None:
     """Delete a secret."""
-    from ..gateway.system_keyring import SERVICE, delete_password
+    from ...gateway.system_keyring import SERVICE, delete_password
 
     _check(name)
     delete_password(SERVICE, name)

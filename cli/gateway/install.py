@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import counted, note
-from .options import HomeOption, usage
+from ..console import counted, note
+from ..options import HomeOption, usage
 
 if TYPE_CHECKING:
-    from ..gateway.installation import InstallPlan
+    from ...gateway.installation import InstallPlan
 
 
 def register(app: typer.Typer) -> None:
@@ -43,8 +43,8 @@ def install(
     The client's other servers move into the gateway's file. The command shows the change, asks,
     writes a backup, and then the files. Secrets are masked in what it shows.
     """
-    from ..gateway.clients import find_client
-    from ..gateway.installation import plan_install, plan_undo
+    from ...gateway.clients import find_client
+    from ...gateway.installation import plan_install, plan_undo
 
     with usage("--client"):
         chosen = find_client(client)
@@ -66,7 +66,7 @@ def install(
 
 
 def _write(plan: InstallPlan, title: str) -> None:
-    from ..gateway.installation import apply_plan
+    from ...gateway.installation import apply_plan
 
     for backup in apply_plan(plan):
         typer.echo(f"backup: {backup}")

@@ -12,9 +12,9 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from ..errors import CatalogError
-from .console import plain_table, show, write_json
-from .options import JsonOption
+from ...errors import CatalogError
+from ..console import plain_table, show, write_json
+from ..options import JsonOption
 
 _LOOK_S = 0.2
 """Seconds between two looks at a log that is followed."""
@@ -64,7 +64,7 @@ def logs(
 
 
 def _list(*, as_json: bool) -> None:
-    from ..gateway.logs import log_folder
+    from ...gateway.logs import log_folder
 
     found = [(path, path.stat()) for path in _logs(log_folder())]
     if as_json:
@@ -96,7 +96,7 @@ def _find(server: str) -> Path:
     Raises:
         CatalogError: there is none.
     """
-    from ..gateway.logs import log_folder, log_path
+    from ...gateway.logs import log_folder, log_path
 
     listed = _logs(log_folder())
     for path in (log_path(server), log_folder() / f"{server}.log"):

@@ -1,0 +1,1 @@
+"""Commands that need the gateway: its servers, its clients, its secrets."""
