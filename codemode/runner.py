@@ -12,12 +12,14 @@ from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from ..view import View
 from .broker import Broker, CallChecks, CallTool
+from .extract import STUB as EXTRACT_STUB
+from .extract import ExtractModel, Extractor
 from .grants import Approve, Flow, Grant
 from .limits import Limits
 from .monty import MontySandbox
-from .names import ToolNames
+from .names import EXTRACT, ToolNames
 from .result import CodeResult
-from .sandbox import Sandbox, Script
+from .sandbox import HostFunction, Sandbox, Script
 from .stubs import Stubs
 
 #: Tools whose stubs one script is checked against.
@@ -79,6 +81,7 @@ class CodeRunner:
         grants: Iterable[Grant] = (),
         flows: Iterable[Flow] = (),
         approve: Approve | None = None,
+        extract: ExtractModel | None = None,
     ) -> CodeResult:
         """Run a script. What goes wrong in it is in the result; cancelling stops it.
 
@@ -91,9 +94,11 @@ class CodeRunner:
                 one, a tool with `destructiveHint` is asked for and every other allowed.
             flows: ways between servers that data must not take.
             approve: asks a person whether a call may be made; without it such calls are refused.
+            extract: a small model for `extract(value, kind)`: a command that reads a prompt on
+                stdin and answers on stdout, or a function. Without it there is no `extract`.
 
         Raises:
-            RequestError: `code` is no text.
+            RequestError: `code` is no text, or `extract` no command and no function.
         """
         if not isinstance(code, str):
             raise RequestError(f"code: a text, not {type(code).__name__}")
@@ -109,12 +114,14 @@ class CodeRunner:
             approve=approve,
             most=self._limits.calls,
         )
-        used, namespaces = await asyncio.to_thread(_named, view.tools(), names, code)
-        strict, loose = (
-            Stubs(used, names, loose_objects=one, namespaces=namespaces).text()
-            for one in (False, True)
-        )
-        script = Script(code, strict, loose, namespaces, broker.call, broker.unknown)
+        used, servers = await asyncio.to_thread(_named, view.tools(), names, code)
+        stubs = Stubs(used, names, namespaces=servers).text()
+        functions: dict[str, HostFunction] = {}
+        if extract is not None:
+            most, permit = self._limits.extracts, broker.permit_extract
+            functions[EXTRACT] = Extractor(extract, most=most, permit=permit).call
+            stubs += EXTRACT_STUB
+        script = Script(code, stubs, servers, broker.call, broker.unknown, functions)
         outcome = await self._sandbox.run(script, self._limits)
         return CodeResult(
             outcome.value,
@@ -148,6 +155,7 @@ async def run_code(
     grants: Iterable[Grant] = (),
     flows: Iterable[Flow] = (),
     approve: Approve | None = None,
+    extract: ExtractModel | None = None,
     limits: Limits | None = None,
 ) -> CodeResult:
     """Run one script; see `CodeRunner.run`. A `CodeRunner` is faster for the second one.
@@ -157,20 +165,23 @@ async def run_code(
         RequestError: `code` is no text.
     """
     async with CodeRunner(limits=limits) as runner:
-        return await runner.run(session, code, call, grants=grants, flows=flows, approve=approve)
+        return await runner.run(
+            session, code, call, grants=grants, flows=flows, approve=approve, extract=extract
+        )
 
 
 def _named(
     tools: Iterable[Tool], names: ToolNames, code: str
-) -> tuple[list[Tool], tuple[str, ...]]:
-    """The tools whose server and function the script names, and the servers it names."""
+) -> tuple[list[Tool], dict[str, tuple[str, ...]]]:
+    """The tools whose server and function the script names, and their functions by server."""
     words = set(_WORD.findall(code))
     found: list[Tool] = []
-    spaces: dict[str, None] = {}
+    functions: dict[str, tuple[str, ...]] = {}
     for tool in tools:
         namespace, function = names.of(tool.id)
         if namespace in words:
-            spaces[namespace] = None
-            if function in words:
+            named = functions.setdefault(namespace, ())
+            if function in words and len(found) < _TOOLS:
                 found.append(tool)
-    return found[:_TOOLS], tuple(spaces)
+                functions[namespace] = (*named, function)
+    return found, functions
