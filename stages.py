@@ -216,7 +216,11 @@ class Stages:
         """Static vectors of some rows: the encoder's where they fit, else of the definitions."""
         static = self._models.static()
         if dense is not None and dense.vectors.model == static.teacher:
-            return static.project(dense.values[rows])
+            values = static.project(dense.values[rows])
+            if dense.requests is not None:
+                # Projecting makes unit vectors; those of tools with requests are shorter.
+                values *= np.linalg.norm(dense.values[rows], axis=1, keepdims=True)
+            return values
         if dense is not None and dense.vectors.model == static.fingerprint:
             return dense.values[rows]
         return static.encode([embedding_text(tools[row]) for row in rows.tolist()])

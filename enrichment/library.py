@@ -23,13 +23,14 @@ ROWS, NUMBERS = "rows.jsonl", "numbers.npz"
 
 #: Distinct words of a description that are compared, from its start; letters of each.
 WORDS, LETTERS = 32, 6
-#: Least Jaccard similarity of words and parameter names. Pairs of tools with the same name were
-#: read: at 0.6 nearly all belong to one product, at 0.5 tools of Gmail and Trello meet (ADR 20).
-LEAST = 0.6
-#: The same where the parameters of a row are not known.
-LEAST_WITHOUT_PARAMETERS = 0.8
-#: Least number of common words and parameters: shorter definitions are equal by chance.
-LEAST_COMMON = 4
+#: Least Jaccard similarity of words and parameter names, and least number of common ones. Pairs of
+#: tools with the same name were read: at 0.6 nearly all belong to one product, at 0.5 tools of
+#: Gmail and Trello meet (ADR 20).
+LEAST, LEAST_COMMON = 0.6, 4
+#: The similarity where the parameters of a row are not known, or the tool does not name the product.
+LEAST_UNSURE = 0.8
+#: The number where the tool does not name the product: products have equal short definitions.
+LEAST_COMMON_UNNAMED = 10
 
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -54,7 +55,8 @@ class Library:
     """Rows for tools of well-known servers, recognised by their definitions.
 
     A tool belongs to a row if it has the same name, and its parameters and the first words of its
-    description are nearly the same. The name of the server does not matter.
+    description are nearly the same. It has to name the product somewhere, in its definition or
+    the name of its server, or else to agree in more words.
 
     Args:
         folder: with the rows and their numbers.
@@ -75,7 +77,9 @@ class Library:
         if places is None:
             return None
         words, parameters = first_words(tool.description), parameter_names(tool)
-        likeness, place = max((self._likeness(one, words, parameters), -one) for one in places)
+        said = _said(tool)
+        found = [(self._likeness(one, words, parameters, said), -one) for one in places]
+        likeness, place = max(found)
         if not likeness:
             return None
         numbers = self._numbers
@@ -116,10 +120,20 @@ class Library:
         with np.load(self._folder / NUMBERS) as numbers:
             return dict(numbers)
 
-    def _likeness(self, place: int, words: frozenset[int], parameters: frozenset[str]) -> float:
-        known = json.loads(self._lines[place]).get("parameters")
+    def _likeness(
+        self, place: int, words: frozenset[int], parameters: frozenset[str], said: str
+    ) -> float:
+        row = json.loads(self._lines[place])
         own = frozenset(self._numbers["words"][place].tolist()) - {0}
-        return likeness(own, None if known is None else frozenset(known), words, parameters)
+        known = row.get("parameters")
+        product = row["tool"].rpartition("/")[0].lower().split("-")
+        return likeness(
+            own,
+            None if known is None else frozenset(known),
+            words,
+            parameters,
+            named=any(f" {word}" in said for word in product),
+        )
 
 
 _START = '{"tool": "'
@@ -130,6 +144,8 @@ def likeness(
     parameters: frozenset[str] | None,
     other_words: frozenset[int],
     other_parameters: frozenset[str],
+    *,
+    named: bool,
 ) -> float:
     """Jaccard similarity of two definitions of the same name; 0 if they are of different tools.
 
@@ -138,15 +154,17 @@ def likeness(
         parameters: of a row; None if they are not known.
         other_words: of a tool.
         other_parameters: of a tool.
+        named: whether the tool names the product of the row.
     """
     own: frozenset[int | str] = words
     other: frozenset[int | str] = other_words
-    least = LEAST_WITHOUT_PARAMETERS
     if parameters is not None:
-        own, other, least = own | parameters, other | other_parameters, LEAST
+        own, other = own | parameters, other | other_parameters
     common = len(own & other)
     found = common / max(len(own | other), 1)
-    return found if found >= least and common >= LEAST_COMMON else 0.0
+    sure = named and parameters is not None
+    enough = common >= (LEAST_COMMON if named else LEAST_COMMON_UNNAMED)
+    return found if enough and found >= (LEAST if sure else LEAST_UNSURE) else 0.0
 
 
 def first_words(description: str) -> frozenset[int]:
@@ -159,6 +177,12 @@ def first_words(description: str) -> frozenset[int]:
             if len(found) == WORDS:
                 break
     return frozenset(found)
+
+
+def _said(tool: Tool) -> str:
+    """The words of a tool, each after a space, among which the name of a product is sought."""
+    text = " ".join((tool.server or "", tool.name, tool.title or "", tool.description[:2_000]))
+    return "".join(f" {word}" for word in _WORD.findall(_HUMP.sub(" ", text).lower()))
 
 
 def parameter_names(tool: Tool) -> frozenset[str]:

@@ -20,6 +20,7 @@ PROGRAMS = {
     "export-stock": ("models.training.stock", "Export the stock encoder into a cache folder."),
     "export-reranker": ("models.training.export_reranker", "Export a cross-encoder."),
     "library": ("evals.lab.library", "Write the example queries for well-known servers."),
+    "enrichment-gain": ("evals.lab.enrichment_gain", "Measure a catalog with example queries."),
     "fit-decision": ("evals.lab.fit_decision", "Fit the bundled decision."),
 }
 """Name of a command -> module below the package, and what it does."""

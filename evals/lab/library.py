@@ -84,19 +84,27 @@ def trained(folder: Path, products: Mapping[str, str]) -> Iterator[Written]:
         folder: with `tools.jsonl` and `queries.jsonl`.
         products: server to product.
     """
-    catalog, _ = read_tool_files([folder / "tools.jsonl"])
-    requests: dict[str, list[str]] = defaultdict(list)
-    later: dict[str, list[str]] = defaultdict(list)
-    for query in read_queries([folder / "queries.jsonl"], catalog).queries:
-        if len(query.relevant) == 1:
-            foreign = query.fields.get("style") == "other-language"
-            (later if foreign else requests)[query.relevant[0]].append(query.text)
-    for tool in catalog:
-        product = products.get(tool.server or "")
-        said = [*requests[tool.id], *later[tool.id]][:MOST_REQUESTS]
+    requests = single_requests(folder)
+    for tool in read_tool_files([folder / "tools.jsonl"])[0]:
+        product, said = products.get(tool.server or ""), requests.get(tool.id, ())
         if product is not None and len(said) >= LEAST_REQUESTS:
             row = Enrichment(tool=f"{product}/{tool.name}", requests=tuple(said), source="library")
             yield Written(row, tool, parameter_names(tool) or None)
+
+
+def single_requests(folder: Path) -> dict[str, list[str]]:
+    """Requests of a training set by the one tool they name, at most four, English first."""
+    catalog, _ = read_tool_files([folder / "tools.jsonl"])
+    english: dict[str, list[str]] = defaultdict(list)
+    others: dict[str, list[str]] = defaultdict(list)
+    for query in read_queries([folder / "queries.jsonl"], catalog).queries:
+        if len(query.relevant) == 1:
+            foreign = query.fields.get("style") == "other-language"
+            (others if foreign else english)[query.relevant[0]].append(query.text)
+    return {
+        tool_id: [*english[tool_id], *others[tool_id]][:MOST_REQUESTS]
+        for tool_id in {**english, **others}
+    }
 
 
 def read_products(path: Path = SERVERS) -> dict[str, str]:
@@ -236,6 +244,7 @@ def _alike(written: Written, tool: Tool) -> float:
         written.parameters,
         first_words(tool.description),
         parameter_names(tool),
+        named=True,
     )
 
 
