@@ -16,7 +16,7 @@ from ..errors import ShortlistError
 from ..gating.verdict import Verdict
 from ..view import View
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
-from .names import ToolNames, nearest
+from .names import EXTRACT, ToolNames, nearest
 from .sandbox import NotPlainError, as_json
 from .stubs import argument_names
 
@@ -183,15 +183,13 @@ class Broker:
     ) -> None:
         """Raise PermissionError where a flow, a grant or a person forbids the call."""
         note.effect, effect = False, note.effect
-        for flow in self._flows:
-            if fnmatchcase(tool.server or "", flow.target):
-                for server in sorted(self._read - {tool.server or ""}):
-                    if fnmatchcase(server, flow.source):
-                        note.status = "flow"
-                        raise PermissionError(
-                            f"{name}: what was read from {server!r} may not be sent to "
-                            f"{tool.server!r}; call {tool.server!r} in another script"
-                        )
+        target = tool.server or ""
+        if (source := self._source_against(target)) is not None:
+            note.status = "flow"
+            raise PermissionError(
+                f"{name}: what was read from {source!r} may not be sent to {target!r}; call "
+                f"{target!r} in another script"
+            )
         grant = decision(tool, self._grants, self._granted)
         self._granted[grant] += 1
         if grant.decision == "deny":
@@ -208,6 +206,19 @@ class Broker:
                 note.status = "unapproved"
                 raise PermissionError(f"{name}: the call was not approved")
         note.effect = effect
+
+    def permit_extract(self) -> None:
+        """Raise PermissionError where a flow rule keeps what was read from the small model."""
+        if (source := self._source_against(EXTRACT)) is not None:
+            raise PermissionError(f"extract: what was read from {source!r} may not be given to it")
+
+    def _source_against(self, target: str) -> str | None:
+        """A server that was read from, and whose data may not go to the target."""
+        rules = [flow.source for flow in self._flows if fnmatchcase(target, flow.target)]
+        for server in sorted(self._read - {target}):
+            if any(fnmatchcase(server, source) for source in rules):
+                return server
+        return None
 
     async def _answer(
         self, note: _Note, name: str, tool: Tool, arguments: Mapping[str, Any]

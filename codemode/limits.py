@@ -17,6 +17,7 @@ class Limits:
         memory: bytes.
         depth: functions that call each other.
         calls: of tools.
+        extracts: values that `extract` is asked for.
         printed: characters kept of what it prints; more end it.
         code: characters of the script.
 
@@ -29,6 +30,7 @@ class Limits:
     memory: int = 128_000_000
     depth: int = 200
     calls: int = 1_000
+    extracts: int = 100
     printed: int = 1_000_000
     code: int = 50_000
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
 from .diagnostics import is_certain, type_error
 from .limits import Limits
-from .sandbox import HostCall, NotPlainError, Outcome, Script, ScriptError, as_json
+from .sandbox import HostCall, HostFunction, NotPlainError, Outcome, Script, ScriptError, as_json
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncMonty, MontyRuntimeError, MontySyntaxError
@@ -82,7 +83,7 @@ class MontySandbox:
 
         pool = await self._opened()
         printed = CollectString(limits.printed)
-        calls = _Calls(script.call)
+        calls = _Calls()
         checkout = pool.checkout(
             limits={
                 "max_feed_duration_secs": limits.seconds,
@@ -101,8 +102,9 @@ class MontySandbox:
                     value = await session.feed_run(
                         script.code,
                         external_lookup={
-                            name: _namespace(name, calls) for name in script.namespaces
-                        },
+                            name: _namespace(name, script.call, calls) for name in script.namespaces
+                        }
+                        | {name: _function(one, calls) for name, one in script.functions.items()},
                         print_callback=printed,
                     )
                 finally:
@@ -150,14 +152,11 @@ class MontySandbox:
 class _Calls:
     """The calls of one script, each a task, so that none goes on after the script."""
 
-    def __init__(self, call: HostCall) -> None:
-        self._call = call
+    def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
 
-    async def make(
-        self, namespace: str, function: str, args: tuple[Any, ...], given: dict[str, Any]
-    ) -> Any:
-        task = asyncio.ensure_future(self._call(namespace, function, args, given))
+    async def make(self, call: Awaitable[Any]) -> Any:
+        task = asyncio.ensure_future(call)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return await task
@@ -169,15 +168,22 @@ class _Calls:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def _namespace(server: str, calls: _Calls) -> Any:
+def _namespace(server: str, call: HostCall, calls: _Calls) -> Any:
     """A server as an object of the sandbox: it has functions, and nothing else of the host."""
     from pydantic_monty import ClassInstance
 
     class Namespace(ClassInstance):
         def call_method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return calls.make(server, name, args, kwargs)
+            return calls.make(call(server, name, args, kwargs))
 
     return Namespace(type(server, (), {})())
+
+
+def _function(function: HostFunction, calls: _Calls) -> Any:
+    async def called(*args: Any, **given: Any) -> Any:
+        return await calls.make(function(args, given))
+
+    return called
 
 
 def _syntax(error: MontySyntaxError) -> ScriptError:

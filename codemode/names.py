@@ -21,7 +21,15 @@ MODULES = frozenset(
     """asyncio base64 binascii collections csv dataclasses datetime decimal functools hashlib
     itertools json math operator os pathlib random re sys time tomllib typing""".split()
 )
-_TAKEN = MODULES | TYPE_NAMES | frozenset(dir(builtins)) | frozenset(keyword.softkwlist)
+#: A function of the sandbox that is no tool.
+EXTRACT = "extract"
+_TAKEN = (
+    frozenset({EXTRACT})
+    | MODULES
+    | TYPE_NAMES
+    | frozenset(dir(builtins))
+    | frozenset(keyword.softkwlist)
+)
 _LETTERS = 60
 _SEPARATORS = re.compile(r"\W+|_{3,}")
 _COMPARED = 500

@@ -12,12 +12,14 @@ from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from ..view import View
 from .broker import Broker, CallChecks, CallTool
+from .extract import STUB as EXTRACT_STUB
+from .extract import ExtractModel, Extractor
 from .grants import Approve, Flow, Grant
 from .limits import Limits
 from .monty import MontySandbox
-from .names import ToolNames
+from .names import EXTRACT, ToolNames
 from .result import CodeResult
-from .sandbox import Sandbox, Script
+from .sandbox import HostFunction, Sandbox, Script
 from .stubs import Stubs
 
 #: Tools whose stubs one script is checked against.
@@ -79,6 +81,7 @@ class CodeRunner:
         grants: Iterable[Grant] = (),
         flows: Iterable[Flow] = (),
         approve: Approve | None = None,
+        extract: ExtractModel | None = None,
     ) -> CodeResult:
         """Run a script. What goes wrong in it is in the result; cancelling stops it.
 
@@ -91,9 +94,11 @@ class CodeRunner:
                 one, a tool with `destructiveHint` is asked for and every other allowed.
             flows: ways between servers that data must not take.
             approve: asks a person whether a call may be made; without it such calls are refused.
+            extract: a small model for `extract(value, kind)`: a command that reads a prompt on
+                stdin and answers on stdout, or a function. Without it there is no `extract`.
 
         Raises:
-            RequestError: `code` is no text.
+            RequestError: `code` is no text, or `extract` no command and no function.
         """
         if not isinstance(code, str):
             raise RequestError(f"code: a text, not {type(code).__name__}")
@@ -114,7 +119,12 @@ class CodeRunner:
             Stubs(used, names, loose_objects=one, namespaces=namespaces).text()
             for one in (False, True)
         )
-        script = Script(code, strict, loose, namespaces, broker.call, broker.unknown)
+        functions: dict[str, HostFunction] = {}
+        if extract is not None:
+            most, permit = self._limits.extracts, broker.permit_extract
+            functions[EXTRACT] = Extractor(extract, most=most, permit=permit).call
+            strict, loose = strict + EXTRACT_STUB, loose + EXTRACT_STUB
+        script = Script(code, strict, loose, namespaces, broker.call, broker.unknown, functions)
         outcome = await self._sandbox.run(script, self._limits)
         return CodeResult(
             outcome.value,
@@ -148,6 +158,7 @@ async def run_code(
     grants: Iterable[Grant] = (),
     flows: Iterable[Flow] = (),
     approve: Approve | None = None,
+    extract: ExtractModel | None = None,
     limits: Limits | None = None,
 ) -> CodeResult:
     """Run one script; see `CodeRunner.run`. A `CodeRunner` is faster for the second one.
@@ -157,7 +168,9 @@ async def run_code(
         RequestError: `code` is no text.
     """
     async with CodeRunner(limits=limits) as runner:
-        return await runner.run(session, code, call, grants=grants, flows=flows, approve=approve)
+        return await runner.run(
+            session, code, call, grants=grants, flows=flows, approve=approve, extract=extract
+        )
 
 
 def _named(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal, Protocol
 
@@ -16,6 +16,8 @@ ErrorKind = Literal["syntax", "type", "runtime", "limit", "sandbox"]
 
 #: Calls a tool: namespace, function, positional arguments, keyword arguments.
 HostCall = Callable[[str, str, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
+#: A function of the host that is no tool: positional arguments, keyword arguments.
+HostFunction = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 #: What is said of a function that a script names and that has no stub: namespace, function.
 Unknown = Callable[[str, str], str]
 
@@ -62,6 +64,7 @@ class Script:
         namespaces: names of the servers, each an object with functions.
         call: calls a tool.
         unknown: explains a function without a stub.
+        functions: by name, those that belong to no server.
     """
 
     code: str
@@ -70,6 +73,7 @@ class Script:
     namespaces: tuple[str, ...]
     call: HostCall
     unknown: Unknown
+    functions: Mapping[str, HostFunction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from ..catalog import Tool
-from ..catalog.text import Notes, clean_line
-from ..loaders.prose import plain_sentences
+from .docstrings import argument_notes, docstring, shared_notes, summary
 from .names import ToolNames, identifiers
 from .python_types import LOOSE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
 
@@ -19,9 +17,6 @@ HEAD = (
 )
 #: Arguments of one function; more become `**more: Any`.
 _ARGUMENTS = 150
-#: Letters of a function's description, of an argument's, and of all of one function's.
-_SUMMARY, _ARGUMENT, _TEXT = 200, 90, 1_200
-_SPACES = re.compile(r"\s+")
 _SELF = frozenset({"self"})
 
 
@@ -53,20 +48,38 @@ class Stubs:
         """The stubs, as a `.pyi` file has them; an empty file where there are no tools."""
         taken = frozenset(self._names.namespaces) | TYPE_NAMES
         definitions = TypeDefinitions(taken)
-        functions: dict[str, list[str]] = {name: [] for name in self._namespaces}
+        servers: dict[str, list[tuple[Tool, str]]] = {name: [] for name in self._namespaces}
         for tool in self._tools:
             namespace, function = self._names.of(tool.id)
-            stub = _function(tool, function, definitions, loose_objects=self._loose)
-            functions.setdefault(namespace, []).append(stub)
-        classes = [
-            f"class _{name}:\n{''.join(texts) or '    pass'}" for name, texts in functions.items()
-        ]
-        bound = [f"{name}: _{name}\n" for name in functions]
+            servers.setdefault(namespace, []).append((tool, function))
+        classes = []
+        for name, tools in servers.items():
+            notes = {tool.id: argument_notes(tool, argument_names(tool)) for tool, _ in tools}
+            shared = shared_notes(notes.values())
+            own = [
+                _function(
+                    tool,
+                    function,
+                    definitions,
+                    [one for one in notes[tool.id].values() if one and one not in shared],
+                    loose_objects=self._loose,
+                )
+                for tool, function in tools
+            ]
+            said = docstring(["Arguments, unless a function says otherwise:", *shared], 4)
+            body = (f"    {said}\n" if shared else "") + "".join(own)
+            classes.append(f"class _{name}:\n{body or '    pass'}")
+        bound = [f"{name}: _{name}\n" for name in servers]
         return "\n".join([HEAD, *definitions.texts, *classes, *bound])
 
 
 def _function(
-    tool: Tool, function: str, definitions: TypeDefinitions, *, loose_objects: bool
+    tool: Tool,
+    function: str,
+    definitions: TypeDefinitions,
+    notes: list[str],
+    *,
+    loose_objects: bool,
 ) -> str:
     """A tool as an async method with keyword arguments, indented for a class."""
     schema = tool.input_schema
@@ -90,7 +103,7 @@ def _function(
     given += ", " if written and written[0].startswith("**") else ""
     return (
         f"    async def {function}({given}{', '.join(written)}) -> {gives}:\n"
-        f'        """{_described(tool, function, known, properties)}"""\n'
+        f"        {docstring([summary(tool, function), *notes], 8)}\n"
     )
 
 
@@ -138,45 +151,3 @@ def _result_type(tool: Tool, function: str, definitions: TypeDefinitions) -> str
     if not schema:
         return LOOSE
     return TypeWriter(schema, definitions, function).write(schema, "result")
-
-
-def _described(
-    tool: Tool, function: str, known: Mapping[str, str], properties: Mapping[str, Any]
-) -> str:
-    """The docstring: what the tool does, its original name if it differs, its arguments."""
-    summary = ""
-    for sentence in plain_sentences(tool.description):
-        longer = f"{summary} {sentence}.".strip()
-        if len(longer) > _SUMMARY:
-            break
-        summary = longer
-    lines = [summary or _short(tool.description or tool.title or "", _SUMMARY)]
-    if function != tool.name:
-        lines[0] = f"{lines[0]} (tool: {_short(tool.name, 100)})".strip()
-    left = _TEXT
-    for name, made in known.items():
-        schema = properties[name]
-        said = schema.get("description") if isinstance(schema, dict) else None
-        text = _short(said, _ARGUMENT) if isinstance(said, str) else ""
-        if made != name:
-            text = f'sent as "{_short(name, 80)}". {text}'.strip()
-        if text and left > 0 and not (made == name and _says_nothing(name, text)):
-            lines.append(f"{made}: {text}")
-            left -= len(text)
-    joined = "\n        ".join(lines)
-    return joined.replace("\\", "\\\\").replace('"""', "'''").replace('"', "'")
-
-
-def _says_nothing(name: str, text: str) -> bool:
-    """Whether an argument's description only repeats its name."""
-    words = set(re.findall(r"[a-z]+", text.casefold()))
-    own = set(re.findall(r"[a-z]+", name.replace("_", " ").casefold()))
-    split = {part.casefold() for part in re.findall(r"[A-Z]?[a-z]+", name)}
-    return not words - own - split - {"the", "a", "an", "of", "to"}
-
-
-def _short(text: str, letters: int) -> str:
-    """The first sentence of a text on one line, cut to a length."""
-    line = _SPACES.sub(" ", clean_line(text[: letters * 4], "text", Notes(), letters * 4)).strip()
-    first = re.split(r"(?<=[^.\s])\.(?=\s|$)", line, maxsplit=1)[0]
-    return first if len(first) <= letters else first[: letters - 3].rstrip() + "..."

@@ -1,0 +1,158 @@
+"""`extract(value, kind)`: values of a type, by a model that may answer wrongly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+import sys
+from time import perf_counter
+
+import pytest
+
+from shortlist.codemode import Flow, Limits, run_code
+from shortlist.codemode.extract import kind_schema
+from shortlist.errors import RequestError
+
+from .servers import Servers, new_session
+
+
+class Model:
+    """A model that gives answers in order; the last one again and again."""
+
+    def __init__(self, *answers):
+        self.answers, self.prompts = list(answers), []
+
+    def __call__(self, prompt):
+        self.prompts.append(prompt)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def ran(code, model, **options):
+    run = run_code(new_session(), code, Servers().call, extract=model, **options)
+    return asyncio.run(run)
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "value"),
+    [
+        ("int", "42", 42),
+        ("str", "plain words", "plain words"),
+        ("list[str]", '["a"]', ["a"]),
+        ("str | None", "null", None),
+        ("\"Literal['low', 'high']\"", '"low"', "low"),
+        (
+            "{'name': str, 'age': int | None}",
+            '{"name": "Ann", "age": null}',
+            {"name": "Ann", "age": None},
+        ),
+        ("[{'n': int}]", '```json\n[{"n": 1}]\n```', [{"n": 1}]),
+        ("'dict[str, float]'", '{"a": 1.5}', {"a": 1.5}),
+    ],
+)
+def test_a_value_of_a_kind(kind, answer, value):
+    model = Model(answer)
+    result = ran(f"await extract('a text', {kind})", model)
+    assert result.error is None
+    assert result.value == value
+    assert "a text" in model.prompts[0]
+
+
+def test_a_wrong_answer_is_asked_for_again_and_not_for_ever():
+    model = Model("soon", '{"n": "x"}', '{"n": 3}')
+    assert ran("await extract('t', {'n': int})", model).value == {"n": 3}
+    assert "it is not JSON" in model.prompts[1]
+    assert "'x' is not of type 'integer'" in model.prompts[2]
+    model = Model("true")
+    result = ran("await extract('t', int)", model)
+    assert "no answer of 3 fits the kind: True is not of type 'integer'" in result.error.message
+    assert len(model.prompts) == 3
+
+
+def test_the_value_has_its_type_in_the_check():
+    result = ran("n = await extract('t', int)\nn + 'a'", Model("1"))
+    assert (result.error.kind, result.error.line) == ("type", 2)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("await extract('t', 'object')", "no kind 'object'"),
+        ("await extract('t', \"__import__('os')\")", "no kind"),
+        ("await extract('t', {})", "is no kind"),
+        ("await extract('t', 'list[' * 50)", "is no kind"),
+        ("await extract('x' * 200_000, int)", "at most 100,000"),
+        ("await eval('extract(1)')", "takes a value and a kind"),
+        ("for _ in range(4):\n    await extract('t', int)", "more than 3 values"),
+    ],
+)
+def test_what_cannot_be_extracted(code, words):
+    result = ran(code, Model("1"), limits=Limits(extracts=3))
+    assert result.error.kind == "runtime"
+    assert words in result.error.message
+
+
+def test_a_model_that_fails_is_an_error_of_the_script():
+    code = "try:\n    await extract('t', int)\nexcept RuntimeError as error:\n    x = str(error)\nx"
+    assert "the model failed: OSError: no disk" in ran(code, Model(OSError("no disk"))).value
+
+
+def test_a_command_and_an_async_function():
+    program = "import json,sys; sys.stdout.write(json.dumps(len(sys.stdin.read())))"
+    command = shlex.join([sys.executable, "-c", program])
+    assert ran("await extract('t', int)", command).value > 100
+    said = ran("await extract('t', int)", "echo no model >&2; exit 3").error.message
+    assert "exited with 3: no model" in said
+
+    async def model(prompt):
+        return json.dumps(7)
+
+    assert ran("await extract({'a': 1}, int)", model).value == 7
+
+
+def test_cancelling_ends_the_command(tmp_path):
+    mark = tmp_path / "ended"
+    command = f"sleep 3; touch {shlex.quote(str(mark))}"
+
+    async def main():
+        run = asyncio.ensure_future(
+            run_code(new_session(), "await extract('t', int)", Servers().call, extract=command)
+        )
+        await asyncio.sleep(1.5)
+        start = perf_counter()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+        assert perf_counter() - start < 1.5
+        await asyncio.sleep(3)
+
+    asyncio.run(main())
+    assert not mark.exists()
+
+
+def test_what_a_flow_keeps_from_the_model():
+    model = Model("1")
+    code = "x = await logs.count_lines()\nawait extract(x, int)"
+    for target in ("extract", "*"):
+        result = ran(code, model, flows=[Flow("logs", target)])
+        assert "what was read from 'logs' may not be given to it" in result.error.message
+    assert ran(code, model, flows=[Flow("logs", "web")]).ok
+    assert len(model.prompts) == 1
+
+
+def test_without_a_model_there_is_no_extract():
+    result = asyncio.run(run_code(new_session(), "await extract('t', int)", Servers().call))
+    assert (result.error.kind, "extract" in result.error.message) == ("type", True)
+    with pytest.raises(RequestError, match="extract: a command"):
+        ran("1", 7)
+
+
+def test_kinds_are_schemas():
+    assert kind_schema("list[int | None]") == {
+        "type": "array",
+        "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+    }
+    assert kind_schema("Any") == {}
