@@ -75,7 +75,8 @@ class Engine:
         """An engine over these tools.
 
         Args:
-            tools: a Catalog, or what `Catalog` takes.
+            tools: a Catalog, or anything that `Catalog` accepts: Tool objects, definitions, objects
+                of the MCP SDK.
             config: what the engine is made of; the defaults when absent.
             progress: called with (tools encoded, tools to encode).
             settings: single settings of a Config, in place of `config`.
@@ -116,19 +117,20 @@ class Engine:
         progress: Progress | None = None,
         **settings: Any,
     ) -> Self:
-        """An engine from a saved index, with its quarantined tools.
+        """Open a saved index, with its quarantined tools.
 
         Args:
-            folder: where `save` put it.
-            tools: the catalog as it is now, when it may have changed; only tools whose text
-                changed are encoded anew.
-            config: what the engine is made of. What the saved index was built with otherwise is
-                built again from the saved tools and, if the model is the same, vectors.
+            folder: the folder that `save` wrote.
+            tools: the present catalog, if it may have changed. Only tools whose text changed are
+                encoded again.
+            config: all settings; the defaults when absent. Parts that were saved with other
+                settings are built again, from the saved tools, and from the saved vectors if the
+                encoder is the same.
             progress: called with (tools encoded, tools to encode).
             settings: single settings of a Config, in place of `config`.
 
         Raises:
-            StoreError: nothing readable is saved there.
+            StoreError: the folder has no readable index.
             PinsError: the file of pins is missing or cannot be read.
 
         Example:
@@ -147,11 +149,11 @@ class Engine:
     def save(self, folder: str | Path) -> None:
         """Save the index to a folder, atomically.
 
-        What `quarantine` was given is saved with it. A save that fails or is interrupted leaves
-        the version before it in force and nothing of its own behind.
+        The tools given to `quarantine` are saved too. A save that fails or is interrupted removes
+        its own files, and the previous version stays current.
 
         Raises:
-            StoreError: another process is writing, or the disk refuses.
+            StoreError: another process is writing, or a file cannot be written.
 
         Example:
             >>> from tempfile import mkdtemp
@@ -194,22 +196,23 @@ class Engine:
         quarantined: Mapping[str, str] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Replace the catalog, or the tools of one server. Only what differs is indexed again.
+        """Replace the catalog, or the tools of one server. Only changed tools are indexed again.
 
-        Requests already under way are answered from the old version, later ones from the new.
+        Searches that are already running use the old version, later ones the new.
 
         Args:
-            tools: the catalog as it is now, or with `server` all tools of that server.
-            server: the server whose tools these are, in the place of its first one; with no tools
-                it is removed.
-            quarantined: replaces what `quarantine` was given, from the moment these tools are
-                offered; unchanged when absent. What trust decides about them is computed anew.
+            tools: the whole new catalog, or with `server` all tools of that server.
+            server: replace only the tools of this server. They take the position of its first tool.
+                An empty list removes the server.
+            quarantined: tool id to reason. Replaces the tools given to `quarantine`, in the same
+                step as the catalog; None keeps them. Trust checks the new definitions in any case.
             progress: called with (tools encoded, tools to encode).
 
         Raises:
-            RequestError: `quarantined` is no mapping of ids to reasons.
+            RequestError: `quarantined` is not a mapping of ids to reasons.
             CatalogError: a tool belongs to another server than `server`.
-            PinsError: the file of pins is missing or cannot be read; nothing has changed then.
+            PinsError: the file of pins is missing or cannot be read. Nothing has changed in that
+                case.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -234,15 +237,16 @@ class Engine:
     def learn(self, events: Iterable[Event]) -> LearningReport:
         """Improve the search from recorded queries and the tools that were right for them.
 
-        What is learned replaces what was learned before, and only if it makes the default tier
-        better on held-out events; else nothing changes. Requests under way are answered as before.
+        The result replaces that of an earlier call, but only if it makes the default tier better on
+        held-out events. Searches that are already running use the old version.
 
         Args:
-            events: all there are, see `retrieval.usage.read_events`.
+            events: all recorded events, also those of earlier calls; see
+                `retrieval.usage.read_events`.
 
         Raises:
-            RequestError: no list of events, no tier uses vectors, or no event names a tool of the
-                catalog.
+            RequestError: `events` is not a list of events, no tier uses vectors, or no event names
+                a tool of the catalog.
 
         Example:
             >>> from shortlist import Engine
@@ -286,14 +290,14 @@ class Engine:
         votes: Votes | None = None,
         rules: Gate | None = None,
     ) -> View:
-        """The permissions of one caller over the present catalog, to search and check calls with.
+        """The tools that one caller may use now, to search them and to check calls.
 
         Args:
-            state: what the agent holds (scopes, calls made, milestones, facts); empty when absent.
+            state: scopes, earlier calls, milestones and facts of the agent; empty when absent.
             allowed: ids or globs such as `billing/*` that the caller is limited to; all tools when
                 absent. Globs match exactly, letter case included.
-            votes: what servers say of their own tools for this turn.
-            rules: of this caller, beside those of the engine; all must hold.
+            votes: votes of servers on their own tools for this turn.
+            rules: further rules for this caller. The rules of the engine must hold too.
 
         Raises:
             RequestError: an argument of the wrong type.
@@ -323,9 +327,10 @@ class Engine:
         """A new session for one conversation.
 
         Args:
-            format: shape of what the model reads: `openai`, `anthropic`, `anthropic_search`,
-                `openai_call_tool`, `anthropic_call_tool` or `text`; nothing is rendered if absent.
-            state: what the agent holds; empty when absent.
+            format: the provider's format in which tools are rendered: `openai`, `anthropic`,
+                `anthropic_search`, `openai_call_tool`, `anthropic_call_tool` or `text`; nothing is
+                rendered if absent.
+            state: scopes, earlier calls, milestones and facts of the agent; empty when absent.
             allowed: ids or globs the session is limited to; all tools when absent.
             schemas: loads definitions that the catalog lacks.
             session_id: names the session in events; random when absent.
@@ -367,12 +372,13 @@ class Engine:
         """A session continued from the result of `Session.save`, also over a newer catalog.
 
         Args:
-            saved: what `save` gave.
+            saved: the result of `Session.save`.
             schemas: as for `session`.
-            settings: as for `session`; the others are as saved, but `events` is not saved.
+            settings: as for `session`, in place of the saved ones. `events` is never saved: give it
+                again.
 
         Raises:
-            RequestError: it is damaged or of another version.
+            RequestError: `saved` is damaged, or another version of shortlist wrote it.
             ConfigError: an unknown setting, or a wrong value.
 
         Example:
@@ -402,7 +408,7 @@ class Engine:
             query: what to search for, in any words.
             tier: name of a tier, or a strategy of your own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
-            budget_ms: milliseconds the answer may take.
+            budget_ms: time limit of the answer in milliseconds; see `View.search`.
 
         Raises:
             RequestError: an argument is of the wrong type or out of range, or no such tier exists.
@@ -422,11 +428,11 @@ class Engine:
         They are added to those that trust quarantines. `save` saves them.
 
         Args:
-            reasons: tool id to the reason, in place of those given before, for operators only; an
-                id the catalog lacks is quarantined once it comes.
+            reasons: tool id to the reason, which only operators see. Replaces the tools of an
+                earlier call. An id that is not in the catalog yet is quarantined when it is added.
 
         Raises:
-            RequestError: no mapping of ids to reasons.
+            RequestError: `reasons` is not a mapping of ids to reasons.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -451,8 +457,8 @@ class Engine:
     def after_call(self, state: State, tool_id: str, *, rules: Gate | None = None) -> State:
         """The state after a successful call of a tool, with the milestones that the call reaches.
 
-        Scopes and facts that rules say it provides are for the caller to grant and to fill in.
-        `rules` are those of the caller, as for `view`.
+        Scopes and facts in a rule's `provides` are not added: the caller must grant and set them.
+        `rules` are further rules of the caller, as for `view`.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -473,7 +479,7 @@ class Engine:
         return self._gatekeeper.problems(self._index)
 
     def _offer(self, index: Index, *changes: Mapping[str, Any] | None) -> None:
-        """Answer from this version from now on, with changes as of `Quarantine.replaced`."""
+        """Use this version from now on. `changes` are arguments of `Quarantine.replaced`."""
         self._gatekeeper.over(index)
         with self._offering:
             self._index = index

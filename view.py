@@ -1,4 +1,4 @@
-"""View: one permission decision over one catalog version, and what may be asked under it."""
+"""View: the tools that one caller may use, to search them and to check calls."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class View:
     the process that made it, its methods raise `ProcessError`.
 
     Args:
-        admission: the decision.
-        searcher: answers requests.
-        policy: says whether an answer fits at all, for `search(..., decide=True)`.
+        admission: the permission decision.
+        searcher: runs searches over the catalog version.
+        policy: decides whether to abstain, for `search(..., decide=True)`.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -117,7 +117,7 @@ class View:
         """The same permissions, limited to these tools.
 
         Args:
-            tool_ids: ids; one that the catalog lacks counts for nothing.
+            tool_ids: ids of the tools. Unknown ids are ignored.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -144,11 +144,11 @@ class View:
             query: what to search for, in any words; only the first 8,000 characters are read.
             tier: name of a tier, or a strategy of your own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
-            budget_ms: milliseconds the answer may take, the first answer of a process included. A
-                reranker takes fewer candidates, a cheaper tier runs where the asked one would take
-                longer, and a stage that is not done at the end is left out; `tier_reason` says so.
-            decide: whether to abstain where no tool fits: the answer then has no hits,
-                `abstained` and a `reason`. Without it the hits are ranked and not judged.
+            budget_ms: time limit of the answer in milliseconds, also for the first search of a
+                process. If time is short, the reranker scores fewer candidates, a cheaper tier
+                runs, or an unfinished stage is left out. `tier_reason` explains it.
+            decide: whether to abstain if no tool fits. The answer then has no hits, and `abstained`
+                and `reason` are set. If False, the hits are only ranked.
 
         Raises:
             RequestError: an argument is of the wrong type or out of range, or there is no such
@@ -206,7 +206,7 @@ class View:
         """One selection per query. The queries are encoded together, which is faster.
 
         Args:
-            queries: the requests.
+            queries: the texts to search for.
             tier: as for `search`.
             k: as for `search`.
 
@@ -279,7 +279,7 @@ class View:
             names: ids, or names that one permitted tool has.
 
         Raises:
-            RequestError: `names` is one text.
+            RequestError: `names` is a single text.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -298,7 +298,7 @@ class View:
 
         Args:
             name: id of a tool, or a name that one permitted tool has.
-            arguments: of the call; None where it has none.
+            arguments: the arguments of the call by name; None if there are none.
 
         Returns:
             A verdict with status `passed`, `invalid`, `denied` or `unknown`.
@@ -327,8 +327,9 @@ class View:
         """The probability of each hit, and whether to abstain.
 
         Args:
-            selection: an answer, of at least `policy.depth` hits where the catalog has as many.
-            k: tools to offer at most.
+            selection: a result of `search` with at least `policy.depth` (20) hits, if the catalog
+                has so many tools.
+            k: maximum number of tools to offer.
 
         Raises:
             RequestError: an argument is of the wrong type.

@@ -1,4 +1,4 @@
-"""A call's arguments against the tool's schema: problems told so that a model can mend them."""
+"""Checks a call's arguments against the tool's schema, with messages that a model can act on."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ArgumentProblem:
     """One problem of a call's arguments.
 
     Args:
-        path: where, as a JSON pointer; empty for the arguments as a whole.
-        expected: what the schema asks for there.
-        got: what is there, shortened.
+        path: JSON pointer to the value; empty for the arguments as a whole.
+        expected: what the schema requires there.
+        got: the actual value, shortened.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -53,11 +53,11 @@ class ArgumentProblem:
 
 
 def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[ArgumentProblem, ...]:
-    """What is wrong with arguments, the most telling first, at most `MAX_PROBLEMS`.
+    """Problems of a call's arguments, the most useful first, at most `MAX_PROBLEMS`.
 
     Args:
         schema: a tool's input schema, of any draft.
-        arguments: as the model gave them.
+        arguments: arguments from the model.
     """
     if not isinstance(arguments, Mapping):
         return (ArgumentProblem("", "an object", _shown(arguments)),)
@@ -69,7 +69,7 @@ def argument_problems(schema: Mapping[str, Any], arguments: object) -> tuple[Arg
 
 
 def _problem(error: ValidationError) -> ArgumentProblem:
-    """The nearest thing to mend: of alternatives, the one that fits best."""
+    """The problem that is easiest to correct. Of alternatives, the one that fits best."""
     if error.context:
         error = best_match([_trimmed(error)]) or error
     path = [str(part) for part in error.absolute_path]
@@ -96,7 +96,7 @@ def _problem(error: ValidationError) -> ArgumentProblem:
 
 
 def _trimmed(error: ValidationError) -> ValidationError:
-    """The error with a few branches of each alternative, which are compared with one another."""
+    """The error with few branches per alternative, because branches are compared in pairs."""
     waiting = [error]
     while waiting:
         one = waiting.pop()
@@ -163,7 +163,7 @@ def _pointer(path: Sequence[str]) -> str:
 
 
 def _within(arguments: object) -> bool:
-    """Whether the values are few and not nested without end."""
+    """Whether the values are few enough and not nested too deep."""
     left, waiting = MAX_VALUES, [(arguments, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -178,7 +178,7 @@ def _within(arguments: object) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Mappings and tuples as the dicts and lists that the checker knows."""
+    """Mappings and tuples as dicts and lists, which the checker requires."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,8 +1,8 @@
-"""JSON Schema validation whose work is bounded, for schemas that come from strangers.
+"""JSON Schema validation with limited work, for untrusted schemas.
 
-No reference leaves the schema, every keyword counts against a budget, and a pattern that could
-backtrack without end is not tried: what cannot be checked here is left to the tool's server, which
-checks it anyway.
+References to other documents are not followed. Every keyword uses part of a budget of steps.
+Regular expressions that could backtrack exponentially are skipped. The tool's server has to check
+the rest.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ Errors = Iterator[ValidationError]
 
 
 class _TooMuch(Exception):
-    """The budget of steps is spent."""
+    """The budget of steps is used up."""
 
 
 class _Steps:
-    """What is left to one check.
+    """The remaining steps of one check.
 
     Args:
-        size: characters of the whole instance, at most.
+        size: characters of the whole instance, as an upper limit.
     """
 
     def __init__(self, size: int) -> None:
@@ -78,15 +78,15 @@ _steps: ContextVar[_Steps] = ContextVar("steps")
 
 
 def first_errors(schema: Mapping[str, Any], instance: object, most: int) -> list[ValidationError]:
-    """What the schema has against an instance, as far as it can be found within bounds.
+    """The first errors of an instance, as far as the budget of steps allows.
 
-    A schema that is itself wrong, refers to what is not there or to itself without end, or asks
-    for too much ends the search; what was found until then stands.
+    If the schema is wrong, has a missing or endless reference, or needs too many steps, the check
+    stops. The errors found until then are returned.
 
     Args:
-        schema: of any draft; drafts that are not known are read as 2020-12.
-        instance: JSON made of dicts, lists and scalars, bounded by the caller.
-        most: errors to stop at.
+        schema: JSON Schema of any draft. Unknown drafts are read as 2020-12.
+        instance: JSON of dicts, lists and scalars. The caller limits its size.
+        most: maximum number of errors.
     """
     checker = _checker(str(schema.get("$schema", ""))[:_DIALECT])
     _steps.set(_Steps(_size(instance)))
@@ -103,7 +103,7 @@ def first_errors(schema: Mapping[str, Any], instance: object, most: int) -> list
 
 
 def _size(instance: object) -> int:
-    """Characters of an instance written out, about."""
+    """Approximate number of characters of an instance as JSON."""
     size, waiting = 0, [instance]
     while waiting:
         value = waiting.pop()
@@ -129,7 +129,7 @@ def _checker(dialect: str) -> Any:
 
 
 def _counted(name: str, keyword: Callable[..., Errors | None]) -> Callable[..., Errors]:
-    """A keyword of the library that costs steps."""
+    """A keyword of the library that uses steps of the budget."""
     an_entry = _ENTRY if name in _BRANCHES else 1
     refers = name in _REFERENCES
 
@@ -148,7 +148,7 @@ def _counted(name: str, keyword: Callable[..., Errors | None]) -> Callable[..., 
 
 
 def _own(holds: Callable[[Any, Any], bool]) -> Callable[..., Errors]:
-    """A keyword from what says whether its value holds of an instance."""
+    """A keyword made from a function that tells whether an instance satisfies it."""
 
     def check(*at: Any) -> Errors:
         _, value, instance, _ = at
@@ -213,7 +213,7 @@ def _same_scalar(value: Any, instance: Any) -> bool:
 
 
 def _written(value: Any) -> str:
-    """JSON by which values are compared."""
+    """The JSON text that is compared to find equal values."""
     text = json.dumps(value, sort_keys=True)
     _steps.get().take(_KEYWORD + len(text) // 16)
     return text
@@ -236,7 +236,7 @@ def _pattern(pattern: Any, instance: Any) -> bool:
 
 
 class _Tried(NamedTuple):
-    """A pattern whose time is at most the text's length to the power of `degree`."""
+    """A pattern that takes at most `length ** degree` steps on a text."""
 
     compiled: re.Pattern[str]
     degree: int
@@ -244,7 +244,7 @@ class _Tried(NamedTuple):
 
 @lru_cache(1_024)
 def _harmless(pattern: str) -> _Tried | None:
-    """A pattern whose time is bounded by a low power of the text's length; None for any other.
+    """The pattern, if its time is at most a low power of the text's length; otherwise None.
 
     No repetition of a group, no look-around, no reference back, few repetitions.
     """

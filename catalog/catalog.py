@@ -27,14 +27,15 @@ class Catalog:
     """An ordered, immutable set of tools, each with its own id.
 
     Args:
-        tools: Tool objects; or definitions of any format as JSON or as objects of the MCP SDK, in
-            a list or a table of server to list. Two under one id are resolved, see `Collision`.
+        tools: Tool objects, or definitions of any format, as JSON or as objects of the MCP SDK: a
+            list of them, or a mapping of server to list. For two tools with one id, see
+            `Collision`.
 
     Attributes:
-        collisions: ids claimed twice among the tools this version was made from.
+        collisions: tools whose id was already used, among the tools this version was made from.
 
     Raises:
-        CatalogError: something else.
+        CatalogError: `tools` is none of these.
         ToolError: a definition is bad.
 
     Example:
@@ -240,7 +241,7 @@ class Catalog:
 
         Args:
             server: the server's name; it need not be in the catalog yet.
-            tools: all the tools it has now; none removes it.
+            tools: all the tools the server has now. An empty list removes the server.
 
         Raises:
             CatalogError: a tool belongs to another server.
@@ -267,7 +268,7 @@ class Catalog:
         """The ids that a newer catalog adds, removes and changes.
 
         Raises:
-            CatalogError: `new` is no Catalog.
+            CatalogError: `new` is not a Catalog.
 
         Example:
             >>> from shortlist import Catalog, Tool

@@ -12,8 +12,8 @@ from .listing import Model, is_model
 from .tool import Tool
 
 Tools: TypeAlias = Iterable[Tool | Mapping[str, Any] | Model] | Mapping[str, Any] | Model
-"""Tools wherever they are taken: Tool objects; definitions of any format as JSON or as objects of
-the MCP SDK (`Tool`, `ListToolsResult`); lists of these; or a table of server to any of them."""
+"""What is accepted as tools: Tool objects; definitions of any format, as JSON or as objects of the
+MCP SDK (`Tool`, `ListToolsResult`); lists of these; or a mapping of server to any of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class Collision:
     """A definition whose id was already used by an earlier one.
 
     Attributes:
-        id: the id both claim.
-        kept_as: the id the later definition is held under: `id~2`, `id~3`, ...; where it repeats an
-            earlier definition word for word it is dropped, and this is the id of that one.
-        identical: whether it was such a repetition.
+        id: the id of both definitions.
+        kept_as: the id given to the later definition: `id~2`, `id~3`, .... If it is equal to an
+            earlier definition, it is dropped, and this is the id of the earlier one.
+        identical: whether the later definition was equal to an earlier one.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Collision:
 
 @dataclass(slots=True)
 class _Namesakes:
-    """The definitions that claim one id, so that many of them cost linear time."""
+    """The definitions with one id. Adding many of them takes linear time."""
 
     by_fingerprint: dict[str, str]
     last: int = field(default=1)
@@ -43,12 +43,12 @@ class _Namesakes:
 def resolve_collisions(tools: Tools) -> tuple[dict[str, Tool], tuple[Collision, ...]]:
     """Tools by unique id, in order, and what had to be done for that.
 
-    The first definition keeps the id; a later one that repeats it is dropped; another gets the
-    first free suffix. A tool without a server that is *named* like the id of a server's tool comes
-    last in this, wherever it stands: a name is free to choose, so it must not take that id.
+    The first definition keeps the id. A later, equal one is dropped. A different one gets the first
+    free suffix. A tool without a server whose *name* looks like the id of a server's tool comes
+    last, because anyone can choose such a name.
 
     Raises:
-        CatalogError: something that is not a Tool.
+        CatalogError: an item is not a Tool.
     """
     given = checked_tools(tools)
     if not any(tool.server is None and "/" in tool.id for tool in given):
@@ -113,7 +113,7 @@ def _read(definitions: Any, server: str | None) -> list[Tool]:
 
 
 class _Claims:
-    """Ids as tools claim them, one after the other."""
+    """Assigns ids to tools, one after the other."""
 
     def __init__(self) -> None:
         self.unique: dict[str, Tool] = {}
@@ -121,7 +121,7 @@ class _Claims:
         self._namesakes: dict[str, _Namesakes] = {}
 
     def add(self, tool: Tool) -> str | None:
-        """The id the tool is kept under; None where it repeats an earlier one."""
+        """The id given to the tool; None if it is equal to an earlier one."""
         first = self.unique.get(tool.id)
         if first is None:
             self.unique[tool.id] = tool

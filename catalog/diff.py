@@ -10,9 +10,9 @@ class CatalogDiff:
     """Ids that differ between an old and a new catalog.
 
     Attributes:
-        added: ids only the new version holds, in its order.
-        removed: ids only the old version holds, in its order.
-        changed: ids both hold with different content, in the new order.
+        added: ids that only the new version has, in its order.
+        removed: ids that only the old version has, in its order.
+        changed: ids in both versions with different content, in the order of the new one.
     """
 
     added: tuple[str, ...]
@@ -20,5 +20,5 @@ class CatalogDiff:
     changed: tuple[str, ...]
 
     def __bool__(self) -> bool:
-        """Whether anything differs; a change of order alone does not."""
+        """Whether anything differs. Order does not count."""
         return bool(self.added or self.removed or self.changed)

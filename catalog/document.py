@@ -1,4 +1,4 @@
-"""What the stages read of a tool."""
+"""The texts of a tool that the search stages index."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def tool_text(
 ) -> str:
     """Name, server, description and parameter names as one text; any of them may be empty.
 
-    The form the bundled encoder was chosen and trained with; the name comes first because a
-    window cuts at the end.
+    The bundled encoder was trained on this form. The name comes first because long texts are cut at
+    the end.
     """
     title = f"{spaced(name)} ({spaced(server)})" if server else spaced(name)
     head = ": ".join(part for part in (title, description[:MAX_TEXT_CHARS].strip()) if part)

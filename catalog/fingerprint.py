@@ -18,13 +18,13 @@ def canonical_json(value: object) -> str:
         value: JSON data of bounded depth.
 
     Raises:
-        ValueError: a float that JSON cannot write.
+        ValueError: a float that JSON cannot represent.
     """
     return _ENCODER.encode(value)
 
 
 def digest(parts: Iterable[bytes]) -> str:
-    r"""SHA-256 over the parts, each ended by a newline, as its first 32 hexadecimal digits.
+    r"""First 32 hexadecimal digits of SHA-256 over the parts, each followed by a newline.
 
     Args:
         parts: texts without a raw newline, such as canonical JSON, so that no two lists collide.

@@ -1,4 +1,4 @@
-"""Tools as the MCP SDK gives them: its objects made plain, and all pages of a client."""
+"""Tools from the MCP SDK: its objects as JSON, and all pages of a client's list."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeGuard
 
 _PAGES = 200
-"""Pages of `tools/list` that are read; a server whose pages never end is cut off there."""
+"""Maximum number of pages of `tools/list`, for servers whose pages never end."""
 _DEPTH = 2
-"""Levels of lists and tables around a definition: {server: [tool]}."""
+"""Levels of lists and mappings around a definition: {server: [tool]}."""
 
 
 class ListsTools(Protocol):
-    """What is needed of an MCP client: `Client` and `ClientSession` of the MCP SDK have it."""
+    """An MCP client that lists tools, such as `Client` and `ClientSession` of the MCP SDK."""
 
     async def list_tools(self, *, cursor: str | None = None) -> Any:
         """A page of `tools/list`: `tools` and, if more follow, `nextCursor` or `next_cursor`."""
@@ -33,11 +33,11 @@ def is_model(value: object) -> TypeGuard[Model]:
 
 
 def plain(value: Any, depth: int = _DEPTH) -> Any:
-    """A value with the objects of the MCP SDK in it as JSON, in the spelling of the protocol.
+    """A value as JSON, with the protocol's names for the fields of MCP SDK objects in it.
 
     Args:
-        value: an object, a list or table of objects, or JSON.
-        depth: levels of lists and tables that are looked into.
+        value: an object, a list or mapping of objects, or JSON.
+        depth: levels of lists and mappings that are searched.
     """
     if is_model(value):
         return value.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -52,7 +52,7 @@ async def list_definitions(client: ListsTools) -> list[Any]:
     """The definitions of all pages of a client, as JSON.
 
     Args:
-        client: an open client; awaited on the event loop that it was opened on.
+        client: an open client. Await this in the event loop in which it was opened.
     """
     rows: list[Any] = []
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Near twins: tools that read almost alike, which a model and a retriever will confuse."""
+"""Near twins: tools with almost the same text, which models and searches confuse."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..text import spaced
 from .tool import Tool
 
 LIKENESS = 0.8
-"""Share of their words two definitions have in common from which they are twins (Jaccard)."""
+"""Two definitions are twins from this Jaccard index of their words on."""
 _FEWEST_WORDS = 5
 _WORD = re.compile(r"\w+")
 
 
 def near_twins(tools: Sequence[Tool]) -> list[tuple[str, ...]]:
-    """Groups of tools in which each reads almost like another, by id, largest group first.
+    """Groups of ids of tools with almost the same text, largest group first.
 
-    Two sets of words that alike must share one of their few rarest words, so only tools that do
-    are compared (prefix filtering: Bayardo, Ma and Srikant, 2007). Tools of under five words are
-    passed over: too little is said to tell twins from siblings.
+    Two such sets of words must share one of their rarest words, so only those pairs are compared
+    (prefix filtering: Bayardo, Ma and Srikant, 2007). Tools with fewer than five words are skipped,
+    because so few words cannot distinguish twins from related tools.
 
     Args:
-        tools: of a catalog.
+        tools: the tools of a catalog.
     """
     places: dict[frozenset[str], list[int]] = {}
     for place, tool in enumerate(tools):

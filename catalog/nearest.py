@@ -1,4 +1,4 @@
-"""Ids near to one that is not there."""
+"""Suggests ids for an unknown one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def nearest_ids(asked: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-    """Ids of the tools that have the name asked for, else of those spelt most alike.
+    """Ids of the tools with the requested name, otherwise those with the most similar spelling.
 
     Args:
-        asked: an id or a name, already bounded in length.
-        tools: the only ones that may be named, in the order in which they are preferred.
+        asked: the requested id or name, of limited length.
+        tools: the tools that may be suggested, preferred ones first.
     """
     name = asked.rpartition("/")[2]
     if named := [tool.id for tool in tools if tool.name == name]:

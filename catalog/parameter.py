@@ -10,11 +10,11 @@ from .fingerprint import canonical_json
 from .reference import References
 
 PARAMETER_LIMIT = 256
-"""Parameters listed for one tool; the rest says nothing new about what the tool is for."""
+"""Maximum number of parameters of one tool."""
 PARAMETER_DEPTH = 8
-"""Levels of objects, items and alternatives entered, references included."""
+"""Maximum depth of objects, items and alternatives, references included."""
 ENUM_LIMIT = 64
-"""Values listed for one parameter."""
+"""Maximum number of values of one parameter."""
 _STEP_LIMIT = 4096
 
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
@@ -25,10 +25,9 @@ class Parameter(NamedTuple):
 
     Attributes:
         name: the property's own name.
-        path: where it stands, such as `filter.labels[].name`; `*` is a key of the caller's choice.
+        path: its position, such as `filter.labels[].name`; `*` stands for any key.
         description: its text, or "".
-        enum: the values it is restricted to, as text.
-        required: whether the object that holds it requires it.
+        enum: the permitted values, as text. required: whether the enclosing object requires it.
     """
 
     name: str
@@ -46,13 +45,13 @@ class _Frame(NamedTuple):
 
 
 def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
-    """The parameters of an input schema: outer before inner, required before optional.
+    """All parameters of an input schema: outer before inner, required before optional.
 
-    Properties, array items, alternatives and local references are entered; a reference that leads
-    nowhere or back to itself is not, and neither is anything past the bounds of this module.
+    Includes properties, array items, alternatives and local references. Missing and circular
+    references, and everything beyond the limits of this module, are left out.
 
     Args:
-        schema: a JSON Schema of an object; parts that are malformed are passed over.
+        schema: a JSON Schema of an object. Malformed parts are skipped.
     """
     found: dict[str, Parameter] = {}
     references = References(schema)
@@ -90,7 +89,7 @@ def _properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], b
 
 
 def _contents(frame: _Frame) -> Iterator[_Frame]:
-    """What an array holds and what an object with free keys holds."""
+    """The schemas of an array's items and of an object's values with free keys."""
     items = frame.schema.get("items")
     for item in items if isinstance(items, list) else [items]:
         if isinstance(item, dict):
@@ -117,7 +116,7 @@ def _alternatives(frame: _Frame, references: References) -> Iterator[_Frame]:
 
 
 def _informed(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
-    """The parameter with the text and the values one more schema of it gives."""
+    """The parameter with the description and the values of one more of its schemas."""
     description = schema.get("description")
     if parameter.description or not isinstance(description, str):
         description = parameter.description
@@ -126,7 +125,7 @@ def _informed(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
 
 
 def _values(schema: dict[str, Any]) -> Iterator[str]:
-    """The values a schema, or the items of an array of it, are restricted to."""
+    """The permitted values of a schema, or of the items of an array."""
     items = schema.get("items")
     for part in (schema, items) if isinstance(items, dict) else (schema,):
         listed = part.get("enum")

@@ -23,11 +23,11 @@ class Tool:
 
     Tools are equal if id and content are equal.
 
-    Text is cleaned and bounded here (see `text`), schemas are held as canonical JSON and parsed
-    afresh on each access, so that 50,000 tools stay small and nothing handed out can change them.
+    Texts are cleaned and cut to a maximum length (see `text`). Schemas are stored as canonical JSON
+    and parsed on each access, to save memory and so that no caller can change them.
 
     Args:
-        name: what a call names; one line of at most 256 characters.
+        name: the name used in calls; one line of at most 256 characters.
         server: the server it belongs to, if any; any text of one line.
         description: cut to 16,384 characters.
         input_schema: JSON Schema of the arguments; None means no arguments.
@@ -39,13 +39,13 @@ class Tool:
 
     Attributes:
         id: unique in a catalog.
-        name: what a call names.
-        server: the server it belongs to, or None.
+        name: the name used in calls. server: the server it belongs to, or None.
         title: a name for people, or None.
         description: what it does, or "".
         tags: words that group tools.
-        fingerprint: 32 hexadecimal digits over everything but the id; key order does not matter.
-        cleaned: what cleaning removed, one line each; no part of equality.
+        fingerprint: hash of everything but the id, 32 hexadecimal digits. The order of keys does
+            not matter.
+        cleaned: what cleaning removed, one line each; ignored by `==`.
 
     Raises:
         ToolError: a value of the wrong type, empty, too large, or not JSON; names the field.
@@ -167,7 +167,7 @@ class Tool:
         """A copy of the tool with another id.
 
         Raises:
-            ToolError: the id is empty, too long or no text.
+            ToolError: the id is empty, too long or not a text.
 
         Example:
             >>> from shortlist import Tool
@@ -308,7 +308,7 @@ def _text(value: object, field: str) -> str:
 
 
 def _line(value: object, field: str, notes: Notes, limit: int) -> str:
-    """One line that is an identity: an error where a description would be cut."""
+    """A one-line text such as a name or id. Too long is an error, since it cannot be cut."""
     text = _text(value, field)
     if len(text) > 4 * limit:
         raise ToolError(field=field, reason=f"has {len(text):,} characters, more than {limit}")

@@ -21,9 +21,9 @@ class Held:
     """An active tool.
 
     Args:
-        fingerprint: of the definition that was offered last.
+        fingerprint: fingerprint of the definition that was offered last.
         used: number of the turn in which it was last found or called.
-        pinned: whether a budget never evicts it.
+        pinned: whether it is never removed to make room.
     """
 
     fingerprint: str
@@ -37,7 +37,8 @@ class Departure:
 
     Args:
         tool_id: the tool.
-        kind: `budget`, `vanished`, or the kind of the refusal that holds it back now.
+        kind: `budget` (its place was needed), `vanished` (no longer in the catalog), or the kind of
+            the refusal that denies it now.
         reason: a sentence for people and models.
 
     Example:
@@ -63,7 +64,7 @@ class Active:
     """The active tools in the order they came.
 
     Args:
-        held: tool id to what is known of it, in order.
+        held: tool id to its data, in order.
     """
 
     def __init__(self, held: Mapping[str, Held] | None = None) -> None:
@@ -83,10 +84,10 @@ class Active:
         return None if held is None else held.fingerprint
 
     def append(self, tools: Iterable[Tool], turn: int, *, pinned: bool = False) -> tuple[str, ...]:
-        """Put tools that are not active yet at the end, mark those that are as used.
+        """Add tools that are not active yet at the end. Mark the others as used.
 
         Returns:
-            Ids of the tools appended, in order.
+            Ids of the added tools, in order.
         """
         added = []
         for tool in tools:
@@ -101,15 +102,14 @@ class Active:
     def settle(
         self, view: View, *, offering: bool = True
     ) -> tuple[tuple[Departure, ...], tuple[str, ...]]:
-        """Follow the catalog and the permission.
+        """Remove tools that are gone or denied.
 
         Args:
-            view: what may be used now.
-            offering: whether the model is now offered the present definitions.
+            view: the tools that may be used now.
+            offering: whether the model now receives the present definitions.
 
         Returns:
-            The tools that left because they are gone or denied, and the ids of those that stay
-            with another definition than before.
+            The removed tools, and the ids of the others whose definition changed.
         """
         left, changed = [], []
         for tool_id, held in list(self._held.items()):
@@ -128,18 +128,18 @@ class Active:
     def make_room(
         self, wanted: Sequence[Tool], most: int, since: int
     ) -> tuple[tuple[Departure, ...], tuple[Tool, ...]]:
-        """Drop the tools unused for longest until what is wanted fits.
+        """Remove the least recently used tools until the wanted ones fit.
 
-        Pinned tools and those used lately stay. Where even that leaves too little room, as many of
-        the wanted tools as fit are taken, best first.
+        Pinned and recently used tools stay. If there is still too little room, only the best of the
+        wanted tools are taken.
 
         Args:
-            wanted: tools to keep from now on, best first.
-            most: tools kept at most.
-            since: number of the turn from which on a tool counts as used lately.
+            wanted: ids of tools to add or keep, best first.
+            most: maximum number of tools kept.
+            since: tools used in this turn or later count as recently used.
 
         Returns:
-            The tools that left, and the wanted ones there is room for.
+            The removed tools, and the wanted ones that fit.
         """
         fresh = [tool for tool in wanted if tool.id not in self._held]
         count = len(self._held)

@@ -1,4 +1,4 @@
-"""What was said, as far as it still bears on what is asked now."""
+"""The recent messages of a conversation, as context for a search."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Message:
 
     Args:
         role: `user` or `assistant`.
-        content: the words.
+        content: the text.
 
     Example:
         >>> from shortlist.session import Message
@@ -63,11 +63,11 @@ class Conversation:
     def of(cls, messages: Iterable[Mapping[str, Any] | Message]) -> Conversation:
         """A conversation from messages in a provider's format.
 
-        Content is a text or a list of parts, of which the text parts are read. Messages of other
-        roles (system, tool) and without words are passed over.
+        Content is a text or a list of parts; only text parts are read. Empty messages and other
+        roles (system, tool) are skipped.
 
         Raises:
-            RequestError: no list of messages, or one without a role.
+            RequestError: it is not a list of messages, or a message has no role.
 
         Example:
             >>> from shortlist.session import Conversation
@@ -133,14 +133,13 @@ class Conversation:
 
 
 def context_weight(request: str, alone: float, in_context: float) -> float:
-    """How much the search with context counts beside the search for the request alone.
+    """Weight of the search with context, relative to the search for the message alone.
 
-    From 0 to 0.6: a request that says little, and finds more when read after what was said
-    before, leans on the context; one that stands by itself does not. Tiers differ in their units,
-    so scores enter as a ratio.
+    From 0 to 0.6. The weight is high for a short message that finds better tools with context, and
+        low for a complete one. Scores are compared as a ratio, because each tier has its own units.
 
     Args:
-        request: what the user said last.
+        request: the last message of the user.
         alone: best score of the search for it.
         in_context: best score of the search with context.
     """
@@ -171,7 +170,7 @@ def _text(at: int, content: object) -> str:
 
 
 def as_text(content: object) -> str:
-    """What a tool answered as text: itself, the texts of its parts, or JSON."""
+    """The answer of a tool as text: the text itself, the texts of its parts, or JSON."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

@@ -15,7 +15,7 @@ from .session import Session
 from .turn import Turn
 
 KEPT = 1_000
-"""Conversations kept by default."""
+"""Default maximum number of conversations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class HostMessage:
     """One message as a host has it.
 
     Args:
-        role: who speaks.
-        text: the words, or what a tool answered.
-        id: of the message, None if the host has none.
-        call_id: of the call that a tool answers.
+        role: role of the sender.
+        text: the text, or the answer of a tool.
+        id: id of the message; None if the host has none.
+        call_id: id of the call that a tool answers.
         ok: whether that call succeeded.
     """
 
@@ -41,7 +41,7 @@ class HostedSession:
     """A session that follows the messages of a host. Not for several threads at once.
 
     Args:
-        session: of the conversation.
+        session: session of the conversation.
     """
 
     def __init__(self, session: Session) -> None:
@@ -58,13 +58,13 @@ class HostedSession:
         return verdict
 
     def read(self, messages: Sequence[HostMessage]) -> Turn | None:
-        """Take what is new: what the user says, or what tools answered to calls that passed.
+        """Read the new messages: from the user, or results of calls that passed.
 
         Args:
             messages: the whole conversation so far.
 
         Returns:
-            The last turn that came of it, None where there was nothing new.
+            The last turn made from them; None if there was nothing new.
         """
         last = messages[-1] if messages else None
         if last is None or (last.id is not None and last.id == self._read):
@@ -84,10 +84,10 @@ class HostedSession:
 
 
 class Conversations:
-    """Sessions by key; the least recently used is forgotten. Safe to use from several threads.
+    """Sessions by key. The least recently used one is dropped when there are too many. Thread-safe.
 
     Args:
-        kept: conversations kept.
+        kept: maximum number of conversations.
     """
 
     def __init__(self, kept: int = KEPT) -> None:
@@ -96,7 +96,7 @@ class Conversations:
         self._lock = Lock()
 
     def get(self, key: str) -> Session | None:
-        """The session of a conversation, None where there is none."""
+        """The session of a conversation; None if there is none."""
         with self._lock:
             held = self._held.get(key)
         return None if held is None else held.session
@@ -106,7 +106,7 @@ class Conversations:
         """The session of a conversation, for this thread alone.
 
         Args:
-            key: of the conversation.
+            key: key of the conversation.
             begin: makes the session of a new conversation.
         """
         with self._lock:
@@ -121,7 +121,7 @@ class Conversations:
 
 
 def _up_to_the_user(messages: Sequence[HostMessage]) -> list[HostMessage]:
-    """What was said up to the last words of the user."""
+    """The messages up to the last one of the user."""
     said = [one for one in messages if one.role in ("user", "assistant") and one.text.strip()]
     while said and said[-1].role != "user":
         said.pop()

@@ -1,4 +1,4 @@
-"""How many of the tools found are offered, or none."""
+"""Decides how many of the found tools a turn offers, or none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .prompting import SessionPrompt
 
 
 class Decided(Protocol):
-    """What a decider says of one answer."""
+    """The decision about one answer."""
 
     @property
     def hits(self) -> tuple[Hit, ...]: ...  # noqa: D102
@@ -46,14 +46,14 @@ _TERMS, _LETTERS, _FITS, _INTERCEPT, _FOLLOWS = -2.2, -0.71, 0.6, 8.0, 0.1
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What is offered out of what was found.
+    """The tools that a turn offers, out of those found.
 
     Args:
         hits: best first; none when abstaining.
-        abstained: whether nothing fits.
-        reason: why nothing is offered, or why nothing was judged.
-        fits: probability that any tool serves the request, None where nothing judged it.
-        cut: what decided how many are offered, None where nothing was found.
+        abstained: whether no tool is offered because none fits.
+        reason: why nothing is offered, or why there was no decision.
+        fits: probability that any tool fits the query; None without a decision.
+        cut: how the number of tools was decided; None if nothing was found.
     """
 
     hits: tuple[Hit, ...]
@@ -66,15 +66,16 @@ class Offer:
 def offer(found: Found, decider: Decides | None, k: int, *, cut: bool) -> Offer:
     """The tools to offer out of those found.
 
-    What was found for the request as a whole is judged, in context where it leans on that; a turn
-    that only seems to is judged by itself. Several intents get the places that each
-    would need alone, so that a cut fitted to single requests does not starve the second.
+    The decision reads the hits for the whole message, with context if the message is a follow-up.
+    With several intents, each gets as many tools as it would get alone, because the cut was fitted
+    to single queries.
 
     Args:
-        found: what the turn's searches gave.
-        decider: says how many tools are needed and whether any fits; `k` of them without one.
-        k: tools at most.
-        cut: whether the decider says how many tools are offered; else it only abstains.
+        found: results of the turn's searches.
+        decider: decides how many tools are needed and whether any fits; without one, `k` tools are
+            offered.
+        k: maximum number of tools.
+        cut: whether the decider limits the number of tools; if False, it only abstains.
     """
     hits = found.merged.hits
     if not hits:
@@ -112,18 +113,18 @@ def look(
     called: Collection[str],
     answered: bool,
 ) -> tuple[Found | None, Offer]:
-    """Search for what is asked now, and decide what to offer of it.
+    """Search for the present message, and decide which tools to offer.
 
     Args:
-        view: what may be found.
+        view: the tools that may be found.
         said: the conversation.
-        in_context: the request with what bears on it.
-        k: tools to offer at most.
-        settings: of the session.
-        prompt: what is rendered, None for nothing.
-        context: weight of the search in context; found from both searches when absent.
-        called: ids of the tools called lately.
-        answered: whether a tool answered, and not the user.
+        in_context: the message with its context.
+        k: maximum number of tools to offer.
+        settings: settings of the session.
+        prompt: the session's prompt; None if nothing is rendered.
+        context: weight of the search with context; computed from both searches when absent.
+        called: ids of recently called tools.
+        answered: whether the new message is the result of a tool.
     """
     request = said.request
     if not request:
@@ -145,7 +146,7 @@ def look(
 
 
 def scores(found: Found | None, offered: Offer, depth: int) -> dict[str, float]:
-    """Id to score of what a turn offers, and of the `depth` best that it found."""
+    """Id to score of the tools a turn offers, and of the best `depth` tools it found."""
     if found is None or offered.abstained:
         return {}
     ids = [hit.id for hit in offered.hits]
@@ -154,13 +155,13 @@ def scores(found: Found | None, offered: Offer, depth: int) -> dict[str, float]:
 
 
 def _apart(request: str, fits: float | None) -> bool:
-    """Whether a turn that seems to lean on the conversation says too much for that.
+    """Whether a message that looks like a follow-up has too much content to be one.
 
-    Small talk and general questions find more in context as well, since any text does.
+    Context adds hits to any text, also to small talk and general questions.
 
     Args:
-        request: what the user says.
-        fits: probability that a tool serves it alone, None where nothing judged it.
+        request: the message of the user.
+        fits: probability that a tool fits the message alone; None without a decision.
     """
     sure = min(max(1e-4 if fits is None else fits, 1e-4), 1 - 1e-4)
     evidence = (

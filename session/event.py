@@ -1,7 +1,7 @@
-"""What is recorded of a decision: tools offered, how they are shown, whether a call goes ahead.
+"""Recorded events: tools offered, how the prompt shows them, and checks of calls.
 
-No event carries a word of what was said or of a tool's description unless content is asked for.
-Of a tool that may not be used it carries the id and the reason, with what unlocks it, and no more.
+Events have no text of messages or of descriptions, unless `content` is requested. For a denied tool
+they have only the id, the reason, and the tools that unlock it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Place:
 
     Args:
         session: id of the session.
-        turn: number of the turn in it, from 1; 0 before the first.
-        at: when it was made, with its time zone.
+        turn: number of the turn in the session, from 1; 0 before the first.
+        at: time of the decision, with time zone.
     """
 
     session: str
@@ -46,12 +46,12 @@ class Place:
 
     @classmethod
     def now(cls, session: str, turn: int) -> Place:
-        """The place of what is decided now."""
+        """The place of a decision made now."""
         return cls(session, turn, datetime.now(UTC))
 
     @property
     def turn_id(self) -> str:
-        """Names the turn among all sessions."""
+        """Id of the turn, unique among all sessions: `session/turn`."""
         return f"{self.session}/{self.turn}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,9 +70,9 @@ class Denied:
 
     Args:
         tool: its id.
-        kind: of the refusal, or of the departure.
-        reason: a sentence.
-        unlocked_by: ids of admitted tools whose call leads to it.
+        kind: kind of the refusal, or why an active tool was removed.
+        reason: one sentence.
+        unlocked_by: ids of permitted tools; a call of them makes this tool permitted.
     """
 
     tool: str
@@ -82,7 +82,7 @@ class Denied:
 
     @classmethod
     def of(cls, refusal: Refusal) -> Denied:
-        """What an event tells of a refusal."""
+        """The part of a refusal that events have."""
         return cls(refusal.label, refusal.kind, refusal.reason, refusal.unlocked_by)
 
     def to_dict(self) -> dict[str, Any]:
@@ -97,32 +97,32 @@ class TurnEvent:
 
     Args:
         place: where and when.
-        query: hash of what the user asked, hexadecimal; see `Recorder.hashed`.
-        called: id of the tool whose answer was read, None where the user spoke.
-        ok: whether that call succeeded, None where the user spoke.
+        query: hash of the user's message, hexadecimal; see `Recorder.hashed`.
+        called: id of the tool whose result was recorded; None for a user's message.
+        ok: whether that call succeeded; None for a user's message.
         searches: texts searched for.
-        intents: parts of the request that got tools of their own; 1 where it is one.
-        context: weight of what was said before, from 0 to 1.
-        tier: the tier that ran, None where nothing was searched.
+        intents: number of intents in the message.
+        context: weight of the earlier conversation, from 0 to 1.
+        tier: the tier that ran; None if there was no search.
         tier_asked: the tier asked for.
         tier_reason: why another tier ran.
         catalog: fingerprint of the catalog version.
         candidates: id and score of the tools considered, best first, at most `CANDIDATES`.
-        offered: ids of the tools that serve the request, best first.
-        denied: how many tools the request may not use.
-        refusals: those of them that would have answered best.
+        offered: ids of the offered tools, best first.
+        denied: number of denied tools.
+        refusals: the denied tools that fit the query best.
         added: ids newly active.
         active: ids of all active tools, in the order they came.
-        left: tools that are active no longer.
+        left: tools that are no longer active.
         changed: ids of active tools with a new definition.
-        abstained: whether nothing fits.
+        abstained: whether no tool is offered because none fits.
         reason: why it abstained.
-        fits: probability that any tool serves the request, None where nothing judged it.
-        cut: what decided how many are offered, None where nothing did.
-        tokens: of everything the prompt says of tools, None where nothing is rendered.
-        timings: milliseconds: `search` and `session` in all, and for each stage of the searches.
-        content: the texts searched for, the candidates' descriptions, and what servers said of the
-            tools they left out, if asked for.
+        fits: probability that any tool fits the query; None without a decision.
+        cut: how the number of offered tools was decided; None without a decision.
+        tokens: tokens of all text about tools in the prompt; None without a format.
+        timings: milliseconds: totals `search` and `session`, and each stage of the searches.
+        content: queries, descriptions of candidates, and servers' reasons for excluded tools, if
+            requested.
         warnings: active tools that a scan warns about: id to codes, never the text.
 
     Example:
@@ -171,10 +171,10 @@ class TurnEvent:
         """The event of a turn.
 
         Args:
-            turn: what it came to.
+            turn: the result of the turn.
             place: where and when.
-            query: hash of the request.
-            content: whether to tell the texts.
+            query: hash of the message.
+            content: whether to include texts.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -243,14 +243,13 @@ class CallEvent:
 
     Args:
         place: where and when; the turn is the last one before the call.
-        tool: id of the tool; where there is none, the beginning of the name the model called.
-        status: of the verdict, see `Status`.
-        denied: why it may not be used.
-        nearest: ids of admitted tools spelt like an unknown one.
-        problems: where the arguments do not fit, and what is expected there.
+        tool: id of the tool; for an unknown tool, the beginning of the name in the call.
+        status: status of the verdict, see `Status`.
+        denied: why the tool is denied.
+        nearest: ids of permitted tools with a similar name, for an unknown tool.
+        problems: path and expected value of each wrong argument.
         ms: milliseconds the check took.
-        content: what the arguments hold where they do not fit, and what a server said of its tool
-            when it left it out, if asked for.
+        content: wrong arguments, and a server's reason for an excluded tool, if requested.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -279,10 +278,10 @@ class CallEvent:
         """The event of a verdict.
 
         Args:
-            verdict: the answer to the call.
+            verdict: the result of the check.
             place: where and when.
             ms: milliseconds the check took.
-            content: whether to tell what the arguments hold.
+            content: whether to include wrong arguments.
 
         Example:
             >>> from shortlist.session import CallEvent, Verdict
@@ -330,13 +329,13 @@ class PromptEvent:
 
     Args:
         place: where and when.
-        phase1_tokens: of the pool and of tools that are always there.
-        phase2_tokens: of the tools promoted, and of the lines of a working set.
-        changed_bytes: of the last prompt that have to be read anew.
-        rebuilt: whether the promoted tools were laid out anew.
+        phase1_tokens: tokens of the pool and of tools that are always shown.
+        phase2_tokens: tokens of the offered definitions, and of the lines of a working set.
+        changed_bytes: bytes of the last prompt that the provider's cache lost.
+        rebuilt: whether all offered definitions were written again.
         details: id to the name of the level of detail.
-        missing: id of each tool whose definition could not be had, to the reason.
-        left_out: ids without room.
+        missing: id to reason, for each tool whose definition could not be loaded.
+        left_out: ids of tools that did not fit in the token budget.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -413,12 +412,12 @@ def _quotes(refusals: Iterable[Refusal]) -> dict[str, Any]:
 
 
 def _visible(name: str) -> str:
-    """A name that a model made up, fit for a log and a terminal."""
+    """A name from a model, made safe for a log and a terminal."""
     return clean_line(str(name)[:_ASKED], "", Notes())
 
 
 def _short(value: float | None, digits: int = 6) -> float | None:
-    """A number as JSON has it: rounded, and none where it is infinite or not a number."""
+    """A number for JSON: rounded; None if it is infinite or not a number."""
     return None if value is None or not math.isfinite(value) else round(value, digits)
 
 

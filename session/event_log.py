@@ -19,11 +19,11 @@ from .event import Event
 class JsonLines:
     """A sink that appends each event to a file as one line of JSON.
 
-    A line is one write to a file opened for appending, so that threads, and processes on a local
-    disk, do not mix theirs. The file is never rotated or cut.
+    Each line is one write to a file opened for appending, so lines of several threads, or of
+    processes on a local disk, are not mixed. The file is never rotated or cut.
 
     Args:
-        path: of the file, made where there is none; its folder must exist.
+        path: the file; created if it does not exist. Its folder must exist.
 
     Raises:
         EventError: the file cannot be opened.
@@ -52,7 +52,7 @@ class JsonLines:
         """Append an event.
 
         Raises:
-            EventError: the log is closed, or the disk takes no more.
+            EventError: the log is closed, or the file cannot be written.
         """
         line = json.dumps(event.to_dict(), allow_nan=False, separators=(",", ":")) + "\n"
         data = line.encode("ascii")
@@ -81,7 +81,7 @@ class JsonLines:
                 os.close(self._file)
 
     def _end_last_line(self) -> None:
-        """Close off what a crash left without an end, so that it spoils no other event."""
+        """End a line that a crash cut off, so that the next event starts on a new line."""
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
             os.write(self._file, b"\n")
@@ -102,10 +102,9 @@ def read_events(path: str | Path) -> Iterator[dict[str, Any] | EventError]:
     """The events of a file in JSON form, in the order they were written.
 
     Args:
-        path: of the file.
-
-    Yields:
-        An event; or, for a line that is none, as a crash leaves it, an error that names the line.
+        path: the file.
+        Yields: An event; or, for a line that is not an event (as after a crash), an error with the
+            line number.
 
     Raises:
         EventError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""From decisions to whoever listens: a callback, a file, a tracing backend."""
+"""Passes events to sinks: a callback, a file, a tracing backend."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ _LOG = logging.getLogger(__name__)
 _DIGEST = 16
 
 EventSink = Callable[[Event], None]
-"""Takes an event, in the thread of the decision and before its answer: a slow one slows turns."""
+"""Receives an event, in the thread of the turn and before its answer. A slow sink slows turns."""
 
 
 class Recorder:
     """Records the events of any number of sessions and passes them to sinks.
 
-    A sink that raises never fails a turn nor keeps an event from the others: its failures are
-    counted, and the first is logged with its traceback.
+    An exception in a sink does not stop the turn or the other sinks. Failures are counted, and the
+        first of each sink is logged with its traceback.
 
     Args:
         sinks: called in this order.
-        key: of the hash of a request; without one, whoever holds an event can try out short
-            requests against its hash. At most 64 bytes.
-        content: whether events tell texts searched for, descriptions and wrong arguments.
+        key: secret key for the hash of queries, at most 64 bytes. Without one, a reader of the
+            events can guess short queries by hashing them.
+        content: whether events have queries, descriptions and wrong arguments.
 
     Raises:
-        RequestError: no sink, one that cannot be called, or a key of another type or too long.
+        RequestError: there is no sink, a sink is not callable, or the key has a wrong type or is
+            too long.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -68,7 +69,7 @@ class Recorder:
             return tuple(self._failures)
 
     def hashed(self, text: str) -> str:
-        """The hash of a query as events have it: BLAKE2b of 16 bytes, hexadecimal.
+        """The hash of a query in events: BLAKE2b with 16 bytes, hexadecimal.
 
         Example:
             >>> from shortlist.session import Recorder
@@ -83,8 +84,8 @@ class Recorder:
         """Record the tools that a turn offers.
 
         Args:
-            session: its id.
-            turn: what it came to.
+            session: id of the session.
+            turn: the result of the turn.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -103,9 +104,9 @@ class Recorder:
         """Record the check of a call.
 
         Args:
-            session: its id.
+            session: id of the session.
             turn: number of the last turn.
-            verdict: the answer to the call.
+            verdict: the result of the check.
             ms: milliseconds the check took.
 
         Example:
@@ -121,9 +122,9 @@ class Recorder:
         """Record how the prompt shows a turn's tools.
 
         Args:
-            session: its id.
+            session: id of the session.
             turn: number of the turn.
-            prompt: what was shown.
+            prompt: the rendered prompt, `Turn.shown`.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -138,7 +139,7 @@ class Recorder:
         self(PromptEvent.of(prompt, Place.now(session, turn)))
 
     def __call__(self, event: Event) -> None:
-        """Hand an event to every sink."""
+        """Pass an event to every sink."""
         for at, sink in enumerate(self._sinks):
             try:
                 sink(event)
@@ -156,7 +157,7 @@ class Recorder:
 
 
 def recorder_for(events: Any) -> Recorder | None:
-    """What records to a setting: a recorder, one over a sink, or one over a file of JSON lines.
+    """The recorder for the setting `events`: a recorder, a sink, or the path of a JSON lines file.
 
     Raises:
         EventError: the file cannot be opened.

@@ -29,19 +29,18 @@ STAGE = "session"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the searches of one turn gave.
+    """The results of a turn's searches.
 
     Args:
-        queries: the texts searched for, the request first.
-        selections: an answer for each.
-        merged: one answer out of them, as long as the searches are deep.
-        judged: the answer that says best whether anything fits: to the request alone, or with
-            context where it leans on that.
-        parts: the answers to the intents.
-        intents: the parts of the request that were given tools of their own; none when it is one.
-        context: weight of what was said before, from 0 to 1.
+        queries: the texts searched for, the message first.
+        selections: one result per query.
+        merged: all results merged into one.
+        judged: the result for the decision: of the message alone, or with context for a follow-up.
+        parts: results of the intents.
+        intents: parts of the message with different tools; empty for a single intent.
+        context: weight of the earlier conversation, from 0 to 1.
         search_ms: milliseconds in the engine.
-        merge_ms: milliseconds besides.
+        merge_ms: milliseconds for merging.
     """
 
     queries: tuple[str, ...]
@@ -65,16 +64,16 @@ def find(
     context: float | None = None,
     called: Collection[str] = (),
 ) -> Found:
-    """Search for a request alone, with its context, and for its parts, in one batch; merge.
+    """Search for a message alone, with context, and for its parts, and merge the results.
 
     Args:
-        view: what may be found.
-        request: what is asked now.
-        in_context: the same with what bears on it; equal to `request` where nothing does.
-        tier: name of the tier, or the engine's default.
-        k: hits needed.
-        context: weight of the search with context; found from both searches when absent.
-        called: ids of the tools called lately.
+        view: the tools that may be found.
+        request: the present message.
+        in_context: the message with its context; equal to `request` without context.
+        tier: name of the tier; None for the engine's default.
+        k: number of hits needed.
+        context: weight of the search with context; computed from both searches when absent.
+        called: ids of recently called tools.
     """
     start, depth = perf_counter(), max(k, DEPTH)
     parts = clauses(request)
@@ -129,7 +128,7 @@ def _hits(
     asked: Selection,
     most: int,
 ) -> tuple[Hit, ...]:
-    """The merged hits; tools that the request names or a server claims stay first."""
+    """The merged hits. Tools named in the message and claimed tools stay first."""
     listed: dict[str, Hit] = {}
     for selection in sources:
         for hit in selection.hits:

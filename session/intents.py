@@ -1,7 +1,7 @@
-"""A request taken apart into what it asks for, one thing at a time.
+"""Splits a message into parts, one for each thing it asks for.
 
-Boundaries are found by words and marks alone; whether a part is an intent of its own is settled by
-what the engine finds for it, see `rank`.
+Parts are split at words and punctuation. Whether a part is an intent depends on its hits, see
+`ScoreBoard.intents`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,12 @@ _COMMA = re.compile(r"(,\s+)")
 
 
 def clauses(text: str) -> tuple[str, ...]:
-    """The parts of a request, in order; one when it has no boundary, none when it is empty.
+    """The parts of a message, in order; one if it cannot be split, none if it is empty.
 
-    Sentences alone do not make several wishes: what one needs is often told in two or three. Where
-    something joins them or their parts, the request is divided at their ends, at conjunctions of a
-    dozen languages and at colons, and at commas where a series ends in a conjunction ("find X,
-    gather Y and file Z"): other commas set apart mere details. A part that says too little stays
-    with its neighbour.
+    Several sentences alone are not several parts, because people often explain one need in two or
+        three. If there is a conjunction (in a dozen languages) or a colon, the message is split
+        there and at the ends of sentences. It is split at commas only in a series that ends in a
+        conjunction ("find X, gather Y and file Z"). A very short part stays with its neighbour.
     """
     bare = _BLANKS.sub(" ", text).strip(_MARKS)
     if len(bare) > _MAX_CHARS:

@@ -1,7 +1,7 @@
-"""Turns that ask for nothing: thanks, praise, a no. What was said before them asks for nothing now.
+"""Recognises messages that ask for nothing: thanks, praise, "never mind".
 
-Only turns made of such words alone, and ends such as "forget it", are taken for one: a turn that
-asks for something and says thanks is a request.
+The whole message must consist of such words. A message that asks for something and says thanks is a
+query.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _MOST_WORDS = 14
 
 
 def asks_nothing(request: str, before: str) -> bool:
-    """Whether a turn only closes what went before it; ask only where something did.
+    """Whether a message asks for nothing. Use it only if there was an earlier message.
 
     Args:
-        request: what the user says.
-        before: what the assistant said right before; empty when nothing.
+        request: the message of the user.
+        before: the assistant's message right before; empty if there is none.
     """
     if len(request) > 120:
         return False

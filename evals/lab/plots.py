@@ -136,14 +136,14 @@ def time_by_size(result: Mapping[str, Any]) -> Figure:
 
 
 def offered_by_tokens(result: Mapping[str, Any]) -> Figure:
-    """Requests with every tool offered against tool tokens a turn, with and without a cache."""
-    arms = {name: held for name, held in result["arms"].items() if name != "discovery"}
-    costs = {"no cache": "long_tokens", "at the price rule": "long_cached"}
+    """Share of messages with all needed tools offered, by tokens a turn, with and without cache."""
+    arms = {name: arm for name, arm in result["arms"].items() if name != "discovery"}
+    costs = {"no cache": "long_tokens", "with a prompt cache": "long_cached"}
     figure, panels = _panels(list(costs))
     for (cost, key), axes in zip(costs.items(), panels, strict=True):
-        for name, held in arms.items():
-            ours = name.startswith("two-phase")
-            at = held[key], 100 * held["coverage"]
+        for name, arm in arms.items():
+            ours = name in ("library defaults", "every signature", "summaries")
+            at = arm[key], 100 * arm["coverage"]
             axes.scatter(*at, marker="o" if ours else "^", color="C0" if ours else "0.5")
             axes.annotate(name, at, textcoords="offset points", xytext=(4, 3), fontsize=7)
         axes.set_xscale("log")
@@ -154,17 +154,17 @@ def offered_by_tokens(result: Mapping[str, Any]) -> Figure:
 
 
 def offered_by_size(result: Mapping[str, Any]) -> Figure:
-    """Requests with every tool offered, and tokens of the pool, against the size of the catalog."""
+    """Share of messages with every needed tool offered, and prefix tokens, by catalog size."""
     rows = [row for row in result["sizes"]["rows"] if not row["same_work"]]
-    figure, (offered, pool) = _panels(["offered", "pool"])
+    figure, (offered, pool) = _panels(["tools offered", "stable part of the prompt"])
     lines = {
         name: [(row["tools"], 100 * row[name]["coverage"]) for row in rows]
-        for name in ("two-phase", "retrieval, our encoder")
+        for name in ("library defaults", "retrieval, tier embed")
     }
     _lines(offered, lines)
     offered.set(xlabel="tools in the catalog", ylabel="every needed tool offered, %")
-    _lines(pool, {"pool": [(row["tools"], row["pool_tokens"]) for row in rows]})
-    pool.set(xlabel="tools in the catalog", ylabel="tokens of the pool", ylim=(0, None))
+    _lines(pool, {"library defaults": [(row["tools"], row["pool_tokens"]) for row in rows]})
+    pool.set(xlabel="tools in the catalog", ylabel="tokens", ylim=(0, None))
     return figure
 
 

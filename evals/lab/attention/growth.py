@@ -1,4 +1,4 @@
-"""The two-phase arm and retrieval over catalogs of growing size."""
+"""Library defaults and simple retrieval over catalogs of growing size."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ....catalog import Catalog, Tool
 from ....catalog.document import embedding_text
 from .remembering import RememberingEngine
 from .replay import brief, figures
-from .settings import SEARCHED, WORKING
+from .settings import DEFAULTS, SUMMARIES
 from .sizes import SIZES, answerable, does_the_same_work, padded, shuffled
 from .tasks import Script
 from .workbench import Shared, Workbench
@@ -19,16 +19,18 @@ from .workbench import Shared, Workbench
 Step = Callable[[str], None]
 
 CURVE = {
-    "by search, k = 20": SEARCHED,
-    "by search, k = 50": SEARCHED.changed(k=50),
-    "working set of 1,500 tokens": WORKING.changed(pool_tokens=1_500, in_use_tokens=1_000),
-    "working set": WORKING,
-    "working set, no servers in use": WORKING.changed(in_use_tokens=0),
-    "working set of 6,000 tokens": WORKING.changed(pool_tokens=6_000, in_use_tokens=4_000),
+    "library defaults": DEFAULTS,
+    "library defaults, abstain = false": DEFAULTS.changed(abstain=False),
+    "working set of 1,500 tokens": DEFAULTS.changed(pool_tokens=1_500, in_use_tokens=1_000),
+    "working set of 6,000 tokens": DEFAULTS.changed(pool_tokens=6_000, in_use_tokens=4_000),
+    "no lines for servers in use": DEFAULTS.changed(in_use_tokens=0),
+    "pool of summaries, k = 20": SUMMARIES,
+    "pool of summaries, k = 50": SUMMARIES.changed(k=50),
 }
-"""What is measured at the largest size, so that the choice of `WORKING` can be seen."""
+"""Settings compared at the largest size, to show why the defaults were chosen."""
 RETRIEVED = 30
-"""Full schemas of simple retrieval there, where ten take a third of what the testbed's do."""
+"""Full schemas of simple retrieval at the largest size: there, ten take a third of the tokens that
+ten of the testbed take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,8 @@ class Plan:
     """What to measure besides the testbed: catalogs of growing size around it.
 
     Args:
-        others: tools that larger catalogs are padded with; generated ones without.
-        others_from: names of the files they came from.
+        others: tools added to make larger catalogs. When empty, tools are generated.
+        others_from: names of the files with these tools.
         sizes: of the catalogs, ascending.
     """
 
@@ -46,12 +48,12 @@ class Plan:
     sizes: tuple[int, ...] = SIZES
 
     def fillers(self) -> list[tuple[Tool, ...]]:
-        """What the testbed is padded with: tools of other work, and all."""
+        """Tools added to the testbed: first without those for the same kind of work, then all."""
         given = shuffled(Catalog(self.others))
         return [tuple(tool for tool in given if not does_the_same_work(tool)), given]
 
     def texts(self) -> list[str]:
-        """What encoders read of the tools of all catalogs."""
+        """Texts to encode, of the tools of all catalogs."""
         catalog, most = demo.load_catalog(), self.sizes[-1]
         tools = (tool for others in self.fillers() for tool in padded(catalog, most, others))
         return list(dict.fromkeys(map(embedding_text, tools)))
@@ -62,7 +64,7 @@ class Plan:
         Args:
             scripts: the tasks.
             shared: with the other workbenches of a run.
-            step: is told what is being measured.
+            step: called with the name of each measurement when it starts.
         """
         apart, given = self.fillers()
         engine = shared.engine(demo.load_catalog())
@@ -99,30 +101,30 @@ def _grown(
 
 
 def _row(bench: Workbench, others: int) -> dict[str, Any]:
-    arm = bench.two_phase(WORKING)
-    # One setting for every size: a pool of arguments where all have room, else a working set.
-    name = "arguments" if set(arm.levels) == {"arguments"} else "working set"
+    arm = bench.two_phase(DEFAULTS)
+    shown = "every signature" if set(arm.levels) == {"arguments"} else "working set"
     testbed = demo.load_catalog()
     real = others + sum(tool.id in testbed for tool in bench.catalog)
     return {
         "tools": len(bench.catalog),
         "generated": max(0, len(bench.catalog) - real),
         "same_work": False,
-        "settings": name,
+        "shown": shown,
         "pool_tokens": arm.pool_tokens,
         "pool": arm.levels,
-        "two-phase": brief(bench.figures(arm)),
-        "retrieval, our encoder": brief(bench.figures(bench.retrieval())),
+        "library defaults": brief(bench.figures(arm)),
+        "retrieval, tier embed": brief(bench.figures(bench.retrieval())),
         "full_tokens": figures(bench.outcomes(bench.full(), bench.scripts[:1]))["turns"]["tokens"],
     }
 
 
 def _curve(bench: Workbench, row: dict[str, Any], step: Step) -> Iterator[dict[str, Any]]:
-    """Several settings over one catalog, of which one is known from its row."""
+    """Several settings over one catalog. Those of the defaults are already in its row."""
     step("coverage against tokens")
     for name, settings in CURVE.items():
-        anew = settings is not WORKING
-        held = brief(bench.figures(bench.two_phase(settings))) if anew else row["two-phase"]
-        yield {"name": name} | held
+        if settings is DEFAULTS:
+            yield {"name": name} | row["library defaults"]
+        else:
+            yield {"name": name} | brief(bench.figures(bench.two_phase(settings)))
     retrieval = bench.figures(bench.retrieval(k=RETRIEVED))
     yield {"name": f"simple retrieval, {RETRIEVED} schemas"} | brief(retrieval)

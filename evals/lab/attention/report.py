@@ -1,4 +1,4 @@
-"""The benchmark's tables, each made from the figures alone."""
+"""The benchmark's tables, made from its figures."""
 
 from __future__ import annotations
 
@@ -12,50 +12,58 @@ from .bars import bars
 from .tasks import KINDS
 
 _TITLES = {
-    "full": "full schemas",
-    "static": "static pruning, 30 tools",
-    "retrieval": "simple retrieval, 10 schemas, stock MiniLM",
-    "retrieval, our encoder": "simple retrieval, 10 schemas, tier embed",
-    "discovery": "discovery on a command line (oracle)",
+    "library defaults": "shortlist, library defaults",
+    "library defaults, no scan": "shortlist, library defaults, no scan",
+    "every signature": "shortlist, a signature of every tool in the prompt",
+    "summaries": "shortlist, a summary of every tool in the prompt",
     "as published": "Tool Attention as published, stock MiniLM",
-    "two-phase, by search": "two-phase, pool of summaries",
-    "two-phase": "two-phase, pool of arguments",
+    "retrieval, stock MiniLM": "simple retrieval, 10 schemas, stock MiniLM",
+    "retrieval, tier embed": "simple retrieval, 10 schemas, tier embed",
+    "static": "static pruning, 30 tools",
+    "full": "full schemas",
+    "discovery": "discovery on a command line (oracle)",
 }
-_IN_MAIN = {"as published": "two-phase", "two-phase": "-"}
-"""Arm to its row in the paper: ours has none, the paper's own is the one measured as published."""
+_IN_MAIN = {
+    "as published": "two-phase",
+    "retrieval, stock MiniLM": "retrieval",
+    "static": "static",
+    "full": "full",
+    "discovery": "discovery",
+}
+"""Method to its row in the paper. shortlist has none."""
 _PUBLISHED_AS = {
-    "no check": "no check",
-    "phase 1 alone": "phase 1 alone",
-    "k = 5": "k = 5",
-    "k = 20": "k = 20",
-    "tier: lexical": "encoder: words",
-    "sessions, no preconditions": "no preconditions",
+    "summaries, no promotion": "no check",
+    "summaries, no definitions": "phase 1 alone",
+    "summaries, k = 5": "k = 5",
+    "summaries, tier lexical": "encoder: words",
+    "summaries, sessions only": "no preconditions",
     "as published, theta = 0.15": "theta = 0.15",
     "as published, theta = 0.28": "two-phase",
     "as published, theta = 0.40": "theta = 0.40",
     "as published, k = 5": "k = 5",
     "as published, k = 20": "k = 20",
 }
+"""Variant to its row in the paper's table of ablations."""
 
 
 def tables(found: Mapping[str, Any]) -> dict[str, Table]:
     """Title to table, in the order in which they are read."""
     return {
-        "Tool Attention: published beside measured": main_table(found),
-        "Ablations": ablation_table(found),
+        "Methods": main_table(found),
+        "Variants": ablation_table(found),
         "Catalog size": size_table(found),
-        "Coverage against tokens, largest catalog": curve_table(found),
+        "Settings at the largest size": curve_table(found),
         "Poisoned definitions": poison_table(found),
-        "Bars": bar_table(found),
+        "Goals": bar_table(found),
     }
 
 
 def records(found: Mapping[str, Any], name: str, origin: Mapping[str, Any]) -> list[Record]:
-    """A record of each table; the first holds every figure, the others name it.
+    """A record of each table. The first one has every figure, the others name the first.
 
     Args:
-        found: what `measure` gave.
-        name: of the first record; the others add a word.
+        found: figures that `measure` returned.
+        name: name of the first record; the others add a word to it.
         origin: where the figures come from.
     """
     words = ("", "-ablations", "-sizes", "-curve", "-poison", "-bars")
@@ -66,67 +74,61 @@ def records(found: Mapping[str, Any], name: str, origin: Mapping[str, Any]) -> l
 
 
 def notes(found: Mapping[str, Any]) -> list[str]:
-    """What has to be known to read the tables."""
+    """Warnings that belong to the tables."""
     lines = [
         "published success rates are projections; nothing here was measured with a model",
-        "discovery is an oracle's: what it finds is assumed, its cost is a floor",
+        "discovery is an oracle: its coverage is assumed, its cost is a lower bound",
     ]
     if found["stock_absent"]:
-        lines.append(f"arms on the stock encoder did not run: {found['stock_absent']}")
+        lines.append(f"methods with the stock encoder did not run: {found['stock_absent']}")
     if not found["sizes"]["padded_from"]:
         lines.append("larger catalogs are padded with generated tools")
     return lines
 
 
 def main_table(found: Mapping[str, Any]) -> Table:
-    """Every arm: published beside measured."""
+    """Every method: the paper's figures and the measured ones."""
     rows = []
-    for name, held in found["arms"].items():
-        told = published.MAIN.get(_IN_MAIN.get(name, name))
-        kinds = held["kinds"]
+    for name, measured in found["arms"].items():
+        paper = published.MAIN.get(_IN_MAIN.get(name, ""))
+        kinds = measured["kinds"]
         oracle = name == "discovery"
         rows.append(
             (
                 _TITLES[name],
-                told and _whole(told.tokens),
-                told and f"{told.utilisation:.2f}",
-                _whole(held["turns"]["tokens"]),
-                f"{held['utilisation']:.2f}",
+                paper and _whole(paper.tokens),
+                paper and f"{paper.utilisation:.2f}",
+                _whole(measured["turns"]["tokens"]),
+                f"{measured['utilisation']:.2f}",
                 *(
                     "assumed" if oracle else _percent(kind["coverage"])
-                    for kind in (held, *kinds.values())
+                    for kind in (measured, *kinds.values())
                 ),
-                "assumed" if oracle else _percent(held["typed"]),
-                _whole(held["long_tokens"]),
-                _whole(held["long_cached"]),
-                _whole(held["long_uncached"]),
-                _whole(kinds["session"]["changed_bytes"]),
+                "assumed" if oracle else _percent(measured["typed"]),
+                _whole(measured["long_cached"]),
             )
         )
     return Table(
         (
-            "arm",
+            "method",
             "published tokens",
             "published utilisation",
             "tokens/turn",
-            "utilisation T30",
+            "utilisation",
             "offered %",
             "single",
             "multi",
             "sessions",
             "typed %",
-            "30 turns: tokens",
-            "cached",
-            "uncached",
-            "bytes changed",
+            "cached tokens/turn",
         ),
         tuple(rows),
     )
 
 
 def ablation_table(found: Mapping[str, Any]) -> Table:
-    """Every variant: published beside measured."""
-    rows = [_ablation(name, held) for name, held in found["ablations"].items()]
+    """Every variant: the paper's figures and the measured ones."""
+    rows = [_variant(name, measured) for name, measured in found["ablations"].items()]
     return Table(
         (
             "variant",
@@ -135,59 +137,59 @@ def ablation_table(found: Mapping[str, Any]) -> Table:
             "tokens/turn",
             "offered %",
             "typed %",
-            "or promoted on call %",
+            "offered or promoted %",
             "tools offered",
-            "30 turns, cached",
+            "cached tokens/turn",
         ),
         tuple(rows),
     )
 
 
-def _ablation(name: str, held: Mapping[str, Any]) -> tuple[Cell, ...]:
-    told = published.ABLATIONS.get(_PUBLISHED_AS.get(name, name))
+def _variant(name: str, measured: Mapping[str, Any]) -> tuple[Cell, ...]:
+    paper = published.ABLATIONS.get(_PUBLISHED_AS.get(name, ""))
     return (
         name,
-        told and _whole(told.tokens),
-        told and f"{told.success:.1f}",
-        _whole(held["turns"]["tokens"]),
-        _percent(held["coverage"]),
-        _percent(held["typed"]),
-        _percent(held.get("reachable", held["coverage"])),
-        f"{held['turns']['tools']:.1f}",
-        _whole(held["long_cached"]),
+        paper and _whole(paper.tokens),
+        paper and f"{paper.success:.1f}",
+        _whole(measured["turns"]["tokens"]),
+        _percent(measured["coverage"]),
+        _percent(measured["typed"]),
+        _percent(measured.get("reachable", measured["coverage"])),
+        f"{measured['turns']['tools']:.1f}",
+        _whole(measured["long_cached"]),
     )
 
 
 def size_table(found: Mapping[str, Any]) -> Table:
-    """Coverage, tokens and pool against the size of the catalog."""
+    """Coverage and tokens of library defaults and of simple retrieval, by size of the catalog."""
     return Table(
         (
             "tools",
             "shown",
-            "requests",
-            "pool tokens",
+            "user messages",
+            "prefix tokens",
             "tokens/turn",
             "offered %",
             "single",
             "multi",
             "sessions",
             "typed %",
-            "30 turns, cached",
+            "cached tokens/turn",
             "retrieval tokens",
             "retrieval offered %",
-            "full schemas",
+            "tokens of full schemas",
         ),
         tuple(
             (
-                f"{row['tools']:,}" + (", others of the same work too" * row["same_work"]),
-                row["settings"],
-                str(row["two-phase"]["requests"]),
+                f"{row['tools']:,}" + (", also tools of the same work" * row["same_work"]),
+                row["shown"],
+                str(row["library defaults"]["requests"]),
                 _whole(row["pool_tokens"]),
-                _whole(row["two-phase"]["turns"]["tokens"]),
-                *_offered(row["two-phase"]),
-                _whole(row["two-phase"]["long_cached"]),
-                _whole(row["retrieval, our encoder"]["turns"]["tokens"]),
-                _percent(row["retrieval, our encoder"]["coverage"]),
+                _whole(row["library defaults"]["turns"]["tokens"]),
+                *_offered(row["library defaults"]),
+                _whole(row["library defaults"]["long_cached"]),
+                _whole(row["retrieval, tier embed"]["turns"]["tokens"]),
+                _percent(row["retrieval, tier embed"]["coverage"]),
                 _whole(row["full_tokens"]),
             )
             for row in found["sizes"]["rows"]
@@ -196,7 +198,7 @@ def size_table(found: Mapping[str, Any]) -> Table:
 
 
 def curve_table(found: Mapping[str, Any]) -> Table:
-    """Several settings of the two-phase arm, and retrieval, at the largest size."""
+    """Several session settings, and simple retrieval, at the largest size."""
     return Table(
         (
             "setting",
@@ -206,7 +208,7 @@ def curve_table(found: Mapping[str, Any]) -> Table:
             "multi",
             "sessions",
             "typed %",
-            "30 turns, cached",
+            "cached tokens/turn",
             "tools offered",
         ),
         tuple(
@@ -222,23 +224,23 @@ def curve_table(found: Mapping[str, Any]) -> Table:
     )
 
 
-def _offered(held: Mapping[str, Any]) -> tuple[Cell, ...]:
-    """Coverage in all and by kind of task, and of types."""
-    kinds = (held["kinds"].get(kind) for kind in KINDS)
+def _offered(measured: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """Coverage of all tasks, of each kind, and of typed tools."""
+    kinds = (measured["kinds"].get(kind) for kind in KINDS)
     by_kind = (kind and _percent(kind["coverage"]) for kind in kinds)
-    return (_percent(held["coverage"]), *by_kind, _percent(held["typed"]))
+    return (_percent(measured["coverage"]), *by_kind, _percent(measured["typed"]))
 
 
 def poison_table(found: Mapping[str, Any]) -> Table:
-    """In how many turns a poisoned definition can be read, and what else is held back."""
-    benign = str(len(found["poison"]["benign_held_back"]))
+    """How often a poisoned definition is readable, and how many harmless tools are quarantined."""
+    benign = str(len(found["poison"]["benign_quarantined"]))
     return Table(
         (
-            "arm",
-            "named, % of turns",
-            "offered, % of turns",
-            "ever offered, of 12",
-            "held back of the testbed's 120",
+            "method",
+            "turns with one readable, %",
+            "turns with one callable, %",
+            "callable at least once, of 12",
+            "harmless tools quarantined, of 120",
         ),
         tuple(
             (
@@ -246,7 +248,7 @@ def poison_table(found: Mapping[str, Any]) -> Table:
                 _percent(row["named"]),
                 _percent(row["offered"]),
                 str(row["tools_offered"]),
-                benign if name == "two-phase" else "0",
+                benign if name == "library defaults" else "0",
             )
             for name, row in found["poison"]["arms"].items()
         ),
@@ -254,11 +256,11 @@ def poison_table(found: Mapping[str, Any]) -> Table:
 
 
 def bar_table(found: Mapping[str, Any]) -> Table:
-    """The bars."""
+    """The goals, met or not."""
     return Table(
-        ("bar", "limit", "measured", "verdict"),
+        ("goal", "limit", "measured", "verdict"),
         tuple(
-            (bar.what, bar.limit, f"{bar.measured:,.1f}", "pass" if bar.passed else "short")
+            (bar.what, bar.limit, f"{bar.measured:,.1f}", "met" if bar.passed else "not met")
             for bar in bars(found)
         ),
     )

@@ -1,4 +1,4 @@
-"""The whole benchmark: arms, ablations, sizes, poison."""
+"""The whole benchmark: methods, variants, catalog sizes, poisoned definitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .overlap import word_overlap
 from .poison import exposure, poisoned_tools, with_poison
 from .preconditions import testbed_gate
 from .replay import brief
-from .settings import DEFAULTS, OURS, SEARCHED, WORKING, Settings
+from .settings import DEFAULTS, EVERY_SIGNATURE, SUMMARIES, Settings
 from .stock import STOCK_THREADS, stock_absence, stock_spec
 from .tasks import KINDS, Script, asked, load_scripts
 from .transcript import Prices
@@ -27,18 +27,18 @@ __all__ = ["Plan", "measure"]
 
 
 def measure(plan: Plan, *, step: Step = lambda _: None) -> dict[str, Any]:
-    """Run everything; deterministic but for the seconds, on the clock and of all cores together.
+    """Run everything. All figures but the seconds are the same in each run.
 
     Args:
         plan: what to measure besides the testbed.
-        step: is told what is being measured.
+        step: called with the name of each measurement when it starts.
 
     Returns:
         Every figure, JSON-able.
     """
     start, worked, shared = perf_counter(), process_time(), Shared()
     with ThreadPoolExecutor(1, "encoding") as aside:
-        # The arms keep one core busy: what the larger catalogs need is encoded beside them.
+        # The methods use one core. The other encodes the tools of the larger catalogs meanwhile.
         encoded = aside.submit(shared.encoders.load().encode, plan.texts())
         found = _measured(plan, shared, encoded, step)
     took = {"seconds": perf_counter() - start, "cpu_seconds": process_time() - worked}
@@ -55,10 +55,9 @@ def _measured(plan: Plan, shared: Shared, encoded: Future[Any], step: Step) -> d
         "tasks": _tasks(scripts, catalog),
         "prices": asdict(Prices()),
         "settings": {
-            "two-phase": _settings(OURS),
-            "by search": _settings(SEARCHED),
-            "working set": _settings(WORKING),
             "library defaults": _settings(DEFAULTS),
+            "every signature": _settings(EVERY_SIGNATURE),
+            "summaries": _settings(SUMMARIES),
         },
         "stock_absent": stock_absence(),
         "arms": {name: _arm(bench, name, arm, step) for name, arm in _arms(bench)},
@@ -71,7 +70,7 @@ def _measured(plan: Plan, shared: Shared, encoded: Future[Any], step: Step) -> d
 
 
 def some(scripts: Sequence[Script]) -> list[Script]:
-    """Every third task that stands alone, and all sessions: for what is measured many times."""
+    """Every third single and multi task, and all sessions, for what is measured many times."""
     alone = [script for script in scripts if script.kind != "session"]
     return alone[::3] + [script for script in scripts if script.kind == "session"]
 
@@ -98,48 +97,48 @@ def _settings(settings: Settings) -> dict[str, Any]:
 
 
 def _arms(bench: Workbench) -> Iterator[tuple[str, Arm]]:
-    yield "full", bench.full()
-    yield "static", bench.static()
-    if stock_absence() is None:
-        yield "retrieval", bench.stock_retrieval()
-    yield "retrieval, our encoder", bench.retrieval()
-    yield "discovery", bench.discovery()
+    yield "library defaults", bench.two_phase(DEFAULTS)
+    yield "every signature", bench.two_phase(EVERY_SIGNATURE)
+    yield "summaries", bench.two_phase(SUMMARIES)
     if stock_absence() is None:
         yield "as published", bench.as_published()
-    yield "two-phase, by search", bench.two_phase(SEARCHED)
-    yield "two-phase", bench.two_phase(OURS)
+        yield "retrieval, stock MiniLM", bench.stock_retrieval()
+    yield "retrieval, tier embed", bench.retrieval()
+    yield "static", bench.static()
+    yield "full", bench.full()
+    yield "discovery", bench.discovery()
 
 
 def _arm(bench: Workbench, name: str, arm: Arm, step: Step) -> dict[str, Any]:
-    step(f"arm: {name}")
+    step(f"method: {name}")
     return bench.figures(arm)
 
 
 def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
     def row(name: str, settings: Settings) -> tuple[str, Any]:
-        step(f"ablation: {name}")
+        step(f"variant: {name}")
         return name, _variant(bench, settings, bench.scripts)
 
-    yield row("arguments, phase 1 alone", OURS.changed(schema_tokens=0))
     yield row("library defaults", DEFAULTS)
-    yield row("by search", SEARCHED)
-    yield row("no check", replace(SEARCHED, check=False))
-    yield row("phase 1 alone", SEARCHED.changed(schema_tokens=0))
-    yield row("phase 2 alone", SEARCHED.changed(pool_tokens=0))
-    yield row("all in full", SEARCHED.changed(k=10, schema_tokens=100_000))
+    yield row("library defaults, no definitions", DEFAULTS.changed(schema_tokens=0))
+    yield row("summaries", SUMMARIES)
+    yield row("summaries, no promotion", replace(SUMMARIES, promote=False))
+    yield row("summaries, no definitions", SUMMARIES.changed(schema_tokens=0))
+    yield row("summaries, no pool", SUMMARIES.changed(pool_tokens=0))
+    yield row("summaries, 10 full schemas", SUMMARIES.changed(k=10, schema_tokens=100_000))
     for k in (5, 10):
-        yield row(f"k = {k}", SEARCHED.changed(k=k))
+        yield row(f"summaries, k = {k}", SUMMARIES.changed(k=k))
     for tier in ("lexical", "embed", "rerank"):
-        yield row(f"tier: {tier}", SEARCHED.changed(tier=tier))
-    yield row("decider", SEARCHED.changed(abstain=True))
+        yield row(f"summaries, tier {tier}", SUMMARIES.changed(tier=tier))
+    yield row("summaries, abstain = true", SUMMARIES.changed(abstain=True))
     yield from _preconditions(bench, step)
     if stock_absence() is None:
-        step("ablation: stock encoder")
+        step("variant: stock encoder")
         engine = bench.shared.engine(bench.catalog, encoder=stock_spec(), threads=STOCK_THREADS)
         stock = Workbench(bench.catalog, bench.scripts, bench.shared, engine=engine)
-        yield "encoder: stock", _variant(stock, SEARCHED, stock.scripts)
+        yield "summaries, stock MiniLM", _variant(stock, SUMMARIES, stock.scripts)
         for theta in (0.15, 0.28, 0.40):
-            step(f"ablation: as published, theta {theta}")
+            step(f"variant: as published, theta {theta}")
             arm = bench.as_published(threshold=theta)
             yield f"as published, theta = {theta:.2f}", brief(bench.figures(arm))
         for k in (5, 20):
@@ -148,44 +147,44 @@ def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, An
 
 
 def _variant(bench: Workbench, settings: Settings, scripts: Sequence[Script]) -> dict[str, Any]:
-    """Figures of two phases, with what can be called at once or once named."""
+    """Figures of one variant. `reachable`: tools offered, or promoted by their first call."""
     found = brief(bench.figures(bench.two_phase(settings), scripts))
-    return found | {"reachable": found["visible" if settings.check else "coverage"]}
+    return found | {"reachable": found["visible" if settings.promote else "coverage"]}
 
 
 def _preconditions(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Sessions with and without rules; how many tools are offered that the account may not call."""
+    """The sessions without and with permission rules."""
     sessions = [script for script in bench.scripts if script.kind == "session"]
     gated = bench.gated(testbed_gate())
     for name, place, settings in (
-        ("sessions, no preconditions", bench, SEARCHED),
-        ("sessions, preconditions", gated, replace(SEARCHED, preconditions=True)),
+        ("summaries, sessions only", bench, SUMMARIES),
+        ("summaries, sessions with preconditions", gated, replace(SUMMARIES, preconditions=True)),
     ):
-        step(f"ablation: {name}")
+        step(f"variant: {name}")
         yield name, _variant(place, settings, sessions)
 
 
 def _poison(scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, Any]:
-    """Definitions that hide orders, added to the testbed, in the prompts of all sessions."""
+    """How often the sessions show a poisoned definition, by method."""
     step("poison")
     poisoned = poisoned_tools()
     bench = Workbench(with_poison(demo.load_catalog()), scripts, shared)
-    arms = {"full": bench.full(), "retrieval, our encoder": bench.retrieval()}
+    arms: dict[str, Arm] = {"library defaults, no scan": bench.two_phase(DEFAULTS)}
     if stock_absence() is None:
         arms["as published"] = bench.as_published()
-    arms["two-phase, no trust"] = bench.two_phase(OURS)
+    arms |= {"retrieval, tier embed": bench.retrieval(), "full": bench.full()}
 
     def exposed(arm: Arm) -> dict[str, Any]:
         return exposure(arm, bench.scripts, poisoned, shared.count, bench.prices)
 
-    rows = {name: exposed(arm) for name, arm in arms.items()}
-    trusted = bench.trusted(OURS)
-    rows["two-phase"] = exposed(trusted)
-    ids, withheld = {tool.id for tool in poisoned}, set(bench.engine.quarantined)
+    others = {name: exposed(arm) for name, arm in arms.items()}
+    # Last: from here on, the engine quarantines what the scan finds.
+    rows = {"library defaults": exposed(bench.trusted(DEFAULTS))} | others
+    ids, quarantined = {tool.id for tool in poisoned}, set(bench.engine.quarantined)
     return {
         "arms": rows,
         "poisoned": len(ids),
-        "held_back": sorted(withheld & ids),
-        "missed": sorted(ids - withheld),
-        "benign_held_back": sorted(withheld - ids),
+        "quarantined": sorted(quarantined & ids),
+        "missed": sorted(ids - quarantined),
+        "benign_quarantined": sorted(quarantined - ids),
     }

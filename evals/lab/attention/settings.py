@@ -1,4 +1,4 @@
-"""What the two-phase arm is set to, and which setting is measured where."""
+"""Session settings of the benchmark."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the sessions of the two-phase arm are set to.
+    """Settings of the sessions that one method uses.
 
     Args:
         session: settings of `SessionConfig` that differ from the defaults.
-        check: whether a call of a tool that is visible and not offered promotes it.
+        promote: whether the agent also calls tools of which it sees only the name. The first call
+            of such a tool is answered with its definition.
         preconditions: whether sessions run with their accounts' scopes under the engine's rules.
     """
 
     session: Mapping[str, Any] = field(default_factory=dict)
-    check: bool = True
+    promote: bool = True
     preconditions: bool = False
 
     def changed(self, **session: Any) -> Settings:
@@ -29,7 +30,7 @@ class Settings:
 _ALL_FOUND: Mapping[str, Any] = {"pass_through": 0.0, "abstain": False}
 DEFAULTS = Settings()
 """A session without options."""
-OURS = Settings(
+EVERY_SIGNATURE = Settings(
     {
         **_ALL_FOUND,
         "k": 3,
@@ -39,10 +40,10 @@ OURS = Settings(
         "turn_tokens": 600,
     }
 )
-"""Every tool's arguments in the pool, where it has room for them: all tools can be called from the
-prefix, so few are promoted. By arithmetic: pool and schemas together take less than ten definitions
-of 400 tokens, and a turn writes the first in full and two signatures."""
-SEARCHED = Settings(
+"""A one-line call signature of every tool in the prompt, for catalogs where they fit. Pool and
+definitions together take fewer tokens than ten definitions of 400 tokens. A turn adds one
+definition in full and two signatures."""
+SUMMARIES = Settings(
     {
         **_ALL_FOUND,
         "k": 20,
@@ -53,8 +54,5 @@ SEARCHED = Settings(
         "turn_tokens": None,
     }
 )
-"""A pool of summaries, and what a search finds: what finding is worth alone. By the same
-arithmetic: the first in full and nineteen signatures take some 2,100 tokens."""
-WORKING = OURS.changed(pool="auto", in_use_tokens=2_000)
-"""Where the pool has no room for every tool's arguments: it says how many there are, and its tokens
-go to lines of arguments: of the servers in use, two thirds at most, and of what was found."""
+"""A pool of summaries, and the 20 best hits: what search alone contributes. One full definition and
+nineteen signatures take about 2,100 tokens."""

@@ -98,7 +98,7 @@ class _Running:
     def done(self, turn: Turn) -> None:
         """What can be called is called; what is only visible is named, promoted, and called."""
         for tool_id in turn.needed:
-            named = self._arm.settings.check and tool_id in self._arm.visible
+            named = self._arm.settings.promote and tool_id in self._arm.visible
             if tool_id in self._callable or named:
                 self._call(tool_id)
         self._session.answered(turn.assistant)

@@ -1,4 +1,4 @@
-"""What the arms share: engines, writers, a counter and the tasks."""
+"""One catalog with the tasks, the engine and the methods that are compared on it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ from .transcript import Prices, TextTokens
 from .two_phase import TwoPhase
 
 TRUSTING = {"scan": False}
-"""Trust of the engines, which hold back nothing by themselves; the arm `trusted` does."""
+"""Trust settings of the engines: they quarantine nothing. Only the arm `trusted` does."""
 
 
 class Shared:
-    """What all workbenches of a run have in common, so that nothing is encoded or written twice.
-
-    None of it knows a catalog.
-    """
+    """Encoders and token counts of a run. Its workbenches share them: no text is encoded twice."""
 
     def __init__(self) -> None:
         self.encoders = Encoders()
@@ -51,7 +48,7 @@ class Workbench:
     Args:
         catalog: the tools.
         scripts: the tasks.
-        shared: with the other workbenches of a run.
+        shared: encoders and token counts of this run.
         engine: over the catalog; made when absent.
     """
 
@@ -76,7 +73,7 @@ class Workbench:
         )
 
     def figures(self, arm: Arm, scripts: Sequence[Script] | None = None) -> dict[str, Any]:
-        """What the tasks come to under an arm."""
+        """Figures of all tasks under an arm; see `replay.figures`."""
         return figures(self.outcomes(arm, scripts))
 
     def full(self) -> Arm:
@@ -84,15 +81,15 @@ class Workbench:
         return Standing(self.catalog)
 
     def static(self) -> Arm:
-        """Thirty full schemas that stay."""
+        """The same thirty full schemas in every turn."""
         return Standing(curated(self.catalog, self.scripts))
 
     def discovery(self) -> Arm:
-        """Tools as commands, asked about by an oracle."""
+        """Tools as commands. An oracle asks about exactly the needed ones."""
         return Discovery(self.catalog)
 
     def retrieval(self, *, tier: str = "embed", k: int = RETRIEVED_TOOLS) -> Arm:
-        """Ten full schemas for what was said last, by the engine."""
+        """Full schemas of the best hits for the last user message, searched by the engine."""
 
         def search(request: str) -> list[str]:
             [found] = self.engine.view().search_many([request], tier=tier, k=k)
@@ -105,7 +102,7 @@ class Workbench:
         return Retrieval(self.catalog, lambda request: self._over_definitions.search(request, k))
 
     def as_published(self, *, k: int = RETRIEVED_TOOLS, threshold: float = THRESHOLD) -> Arm:
-        """Its own two phases: a pool of cut descriptions, ten schemas above a cosine."""
+        """The published method: cut descriptions of all tools, and ten schemas above a cosine."""
         return Retrieval(
             self.catalog,
             lambda request: self._over_summaries.search(request, k, threshold),
@@ -113,11 +110,11 @@ class Workbench:
         )
 
     def two_phase(self, settings: Settings) -> TwoPhase:
-        """Sessions, as an agent's loop drives them."""
+        """Sessions with these settings, used as an agent loop uses them."""
         return TwoPhase(self.engine, settings)
 
     def trusted(self, settings: Settings) -> TwoPhase:
-        """The same with what the scan quarantines left out."""
+        """The same, after quarantining what the scan of definitions finds."""
         self.engine.quarantine(Trust().quarantined(self.catalog))
         return self.two_phase(settings)
 

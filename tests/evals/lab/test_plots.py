@@ -38,7 +38,7 @@ RESULTS: dict[str, dict[str, Any]] = {
     "tool-attention": {
         "arms": {
             name: {"coverage": 0.9, "long_tokens": 4000.0, "long_cached": 900.0}
-            for name in ("full", "discovery", "two-phase")
+            for name in ("full", "discovery", "library defaults")
         },
         "sizes": {
             "rows": [
@@ -46,8 +46,8 @@ RESULTS: dict[str, dict[str, Any]] = {
                     "tools": tools,
                     "same_work": False,
                     "pool_tokens": 1900,
-                    "two-phase": {"coverage": 0.9},
-                    "retrieval, our encoder": {"coverage": 0.7},
+                    "library defaults": {"coverage": 0.9},
+                    "retrieval, tier embed": {"coverage": 0.7},
                 }
                 for tools in (120, 1000)
             ]

@@ -98,7 +98,9 @@ def test_two_phases_promote_what_a_model_names_and_append_it(bench):
     assert all(one.typed <= one.offered for one in outcomes)
     again = Script("again", "session", (*TALK.turns, TALK.turns[0]))
     assert bench.outcomes(arm, [again])[-1].typed == 1
-    deaf = bench.two_phase(Settings({"k": 1, "pool": "summaries", "schema_tokens": 0}, check=False))
+    deaf = bench.two_phase(
+        Settings({"k": 1, "pool": "summaries", "schema_tokens": 0}, promote=False)
+    )
     assert not any(one.typed for one in bench.outcomes(deaf))
 
 

@@ -43,13 +43,13 @@ def test_what_discovery_finds_is_no_measurement(found):
 
 def test_ours_has_no_published_row_and_the_paper_s_own_is_the_one_rebuilt(found):
     rows = {row[0]: row for row in report.main_table(found).rows}
-    assert rows["two-phase, pool of arguments"][1] is None
+    assert rows["shortlist, library defaults"][1] is None
     if "as published" in found["arms"]:
         assert rows["Tool Attention as published, stock MiniLM"][1] == "2,368"
 
 
 def test_bars_are_held_to_the_figures(found):
-    ours = found["arms"]["two-phase"]
+    ours = found["arms"]["library defaults"]
     ours["coverage"], ours["long_cached"], ours["turns"]["tokens"] = 0.969, 1_400.1, 9_999.0
     verdicts = {bar.what: bar.passed for bar in bars(found)}
     assert list(verdicts.values())[:3] == [False, False, False]
@@ -70,7 +70,7 @@ def test_the_command_shows_tables_and_writes_records(measured, tmp_path, monkeyp
         ["lab", "bench", "tool-attention", "--size", "120", "--size", "50", "--record", str(path)],
     )
     assert told.exit_code == 0, told.output
-    assert "two-phase, pool of arguments" in told.output
+    assert "shortlist, library defaults" in told.output
     assert measured[0].sizes == (50, 120)
     names = {one.stem for one in tmp_path.iterdir()}
     assert names == {
@@ -99,8 +99,16 @@ def test_bench_alone_is_the_bench_of_speed():
     assert refused.exit_code == 2
 
 
-def test_what_trust_holds_back_of_the_testbed_is_told_beside_the_poison(found):
-    found["poison"]["benign_held_back"] = ["jira/add_comment", "web/read_feed"]
+def test_harmless_tools_in_quarantine_are_counted(found):
+    found["poison"]["benign_quarantined"] = ["jira/add_comment", "web/read_feed"]
     rows = {row[0]: row[-1] for row in report.poison_table(found).rows}
-    assert rows["two-phase, pool of arguments"] == "2"
+    assert rows["shortlist, library defaults"] == "2"
     assert rows["full schemas"] == "0"
+
+
+def test_library_defaults_are_first_and_a_prompt_with_every_signature_says_so(found):
+    names = [row[0] for row in report.main_table(found).rows]
+    assert names[:2] == [
+        "shortlist, library defaults",
+        "shortlist, a signature of every tool in the prompt",
+    ]

@@ -7,7 +7,7 @@ from shortlist import demo
 from shortlist.evals.lab.attention import growth, remembering
 from shortlist.evals.lab.attention.growth import Plan
 from shortlist.evals.lab.attention.replay import replay
-from shortlist.evals.lab.attention.settings import WORKING
+from shortlist.evals.lab.attention.settings import DEFAULTS
 from shortlist.evals.lab.attention.sizes import padded
 from shortlist.evals.lab.attention.tasks import Script, Turn
 from shortlist.evals.lab.attention.workbench import Shared, Workbench
@@ -49,7 +49,7 @@ def watched(bench, settings):
 
 
 def test_a_server_in_use_stands_in_the_prefix_from_the_next_turn_on(bench):
-    first, thanks, again, _ = watched(bench, WORKING.changed(k=1))
+    first, thanks, again, _ = watched(bench, DEFAULTS.changed(k=1))
     of_github = {tool.id for tool in CATALOG if tool.server == "github"}
     assert "github/get_job_logs" in first.offered
     assert not of_github <= first.offered
@@ -60,29 +60,29 @@ def test_a_server_in_use_stands_in_the_prefix_from_the_next_turn_on(bench):
 
 
 def test_what_cannot_be_called_puts_no_server_in_use(bench):
-    *_, last = watched(bench, WORKING.changed(k=1, pool_tokens=100, in_use_tokens=0))
+    *_, last = watched(bench, DEFAULTS.changed(k=1, pool_tokens=100, in_use_tokens=0))
     assert "jira/link_issues" not in last.offered
     assert "jira/create_issue" not in last.offered
 
 
 def test_what_is_found_is_told_in_the_room_that_servers_leave(bench):
     count = bench.shared.count
-    for shown in watched(bench, WORKING.changed(pool_tokens=1_000, in_use_tokens=600)):
+    for shown in watched(bench, DEFAULTS.changed(pool_tokens=1_000, in_use_tokens=600)):
         in_use = shown.head[2:]
         assert sum(map(count, (*in_use, *shown.tail))) <= 1_000
         assert sum(map(count, in_use)) <= 600
 
 
 def test_without_lines_nothing_but_the_prompt_offers(bench):
-    for shown in watched(bench, WORKING.changed(pool_tokens=0, in_use_tokens=0)):
+    for shown in watched(bench, DEFAULTS.changed(pool_tokens=0, in_use_tokens=0)):
         assert not shown.tail
         assert shown.offered == shown.typed
 
 
 def test_a_catalog_is_shown_whole_as_long_as_its_arguments_have_room(bench, shared):
     small = Workbench(CATALOG, [TALK], shared, engine=shared.engine(CATALOG, tiers=["lexical"]))
-    assert set(small.two_phase(WORKING).levels) == {"arguments"}
-    assert set(bench.two_phase(WORKING).levels) == {"search"}
+    assert set(small.two_phase(DEFAULTS).levels) == {"arguments"}
+    assert set(bench.two_phase(DEFAULTS).levels) == {"search"}
 
 
 class Letters:
@@ -98,7 +98,10 @@ class Letters:
 
 def test_every_size_is_measured_and_at_the_largest_a_curve(monkeypatch):
     monkeypatch.setattr(remembering, "load_encoder", lambda spec, *, threads: Letters())
-    curve = {"working set": WORKING, "nothing": WORKING.changed(pool_tokens=0, in_use_tokens=0)}
+    curve = {
+        "library defaults": DEFAULTS,
+        "nothing": DEFAULTS.changed(pool_tokens=0, in_use_tokens=0),
+    }
     monkeypatch.setattr(growth, "CURVE", curve)
     steps, shared = [], Shared()
     plan = Plan(sizes=(50, 130))
@@ -107,7 +110,7 @@ def test_every_size_is_measured_and_at_the_largest_a_curve(monkeypatch):
     assert [row["generated"] for row in found["rows"]] == [0, 10]
     names = [row["name"] for row in found["curve"]]
     assert names == [*curve, "simple retrieval, 30 schemas"]
-    assert found["curve"][0] == {"name": "working set"} | found["rows"][-1]["two-phase"]
+    assert found["curve"][0] == {"name": "library defaults"} | found["rows"][-1]["library defaults"]
     assert all(0 <= row["coverage"] <= 1 for row in found["curve"])
     assert steps == ["catalog of 50", "catalog of 130", "coverage against tokens"]
     assert len(plan.texts()) == 130
