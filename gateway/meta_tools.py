@@ -49,9 +49,11 @@ _RUN = (
     "what matters. Get signatures first: get_tool_details with detail=signature. Call "
     "`await server.tool(name=value)`; results are Python values; failures raise RuntimeError, "
     "refusals PermissionError. The last expression is the result; print() adds to the output. "
-    "The script is type-checked before it runs. Modules: asyncio, json, re, math, datetime, "
-    "collections, itertools, random, csv. Missing: files, network, class inheritance, generators, "
-    "`del`, `async with`, gather(return_exceptions=), statistics, string, uuid, heapq, urllib."
+    "The script is type-checked before it runs. Modules: asyncio (gather, run, sleep), json, re, "
+    "math, datetime, collections, itertools, random, csv. Missing: files, network, class "
+    "inheritance, generators, `del`, `async with`, gather(return_exceptions=), io, ast, "
+    "statistics, string, uuid, heapq, urllib. Methods of built-in types are called, not passed on: "
+    "key=lambda s: s.lower(), not key=str.lower."
 )
 _EXTRACT = (
     " `await extract(value, kind)` reads a value out of a text with a small model; kind is int, "
