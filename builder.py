@@ -77,7 +77,7 @@ class Builder:
     ) -> Index:
         """Index a catalog version, encoding only what the known vectors do not hold.
 
-        What of `learned` still holds is applied. Tools that are there to vote are left out.
+        `learned` is applied if the encoder is the same. Tools that are there to vote are left out.
         """
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
@@ -86,7 +86,7 @@ class Builder:
         if not self._stages.has_dense:
             return self._index(catalog, tools, lexical, None, requests=requests)
         vectors, encoded = self._stages.vectors(tools, known, progress)
-        learned = learned.fitting(tools, vectors) if learned else None
+        learned = _fitting(learned, vectors)
         dense = self._stages.dense(tools, vectors, learned, requests, known_requests)
         return self._index(catalog, tools, lexical, dense, encoded, learned, requests=requests)
 
@@ -101,14 +101,14 @@ class Builder:
         touched = max(len(change.rows), len(change.gone()))
         if touched * 2 > len(catalog):
             return self._rebuilt(index, catalog, progress)
-        dense, lexical, learned, encoded = index.dense, index.lexical, index.learned, 0
+        dense, lexical, encoded = index.dense, index.lexical, 0
         requests = {**index.requests}
         for row in change.gone():
             requests.pop(change.before[row].id, None)
         requests |= self.enrichments.matched(change.changed())
         if dense is not None and touched:
-            dense, learned, encoded = self._stages.updated_dense(
-                dense, change, learned, requests, progress
+            dense, encoded = self._stages.updated_dense(
+                dense, change, index.learned, requests, progress
             )
         if lexical is not None and touched:
             lexical = self._stages.updated_lexical(lexical, change, requests, index.requests)
@@ -121,7 +121,7 @@ class Builder:
             lexical,
             dense,
             encoded,
-            learned,
+            index.learned,
             names=names,
             change=change,
             twins=twins,
@@ -210,7 +210,7 @@ class Builder:
         vectors, encoded = saved.vectors, 0
         if vectors is None or not self._stages.fits(vectors):
             vectors, encoded = self._stages.vectors(tools, None, progress)
-        learned = saved.learned.fitting(tools, vectors) if saved.learned else None
+        learned = _fitting(saved.learned, vectors)
         fits = encoded == 0 and same and saved.settings.get("dense") == settings["dense"]
         folder = saved.folder / "dense" if fits else None
         dense = self._stages.dense(tools, vectors, learned, requests, saved.requests, folder)
@@ -307,6 +307,11 @@ def _trust(settings: TrustConfig) -> Trust | None:
     from .trust import Trust
 
     return Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
+
+
+def _fitting(learned: Learned | None, vectors: Vectors) -> Learned | None:
+    """What usage taught, if it was taught about vectors of the same encoder."""
+    return learned if learned is not None and learned.model == vectors.model else None
 
 
 def ranked(

@@ -156,10 +156,9 @@ class Stages:
         learned: Learned | None,
         requests: Requests,
         progress: Progress | None,
-    ) -> tuple[Dense, Learned | None, int]:
-        """The dense stage of the next version, what of `learned` still holds, and encoded tools."""
+    ) -> tuple[Dense, int]:
+        """The dense stage of the next version, and how many tools were encoded."""
         vectors, encoded = patch_vectors(dense.encoder, dense.vectors, change, progress)
-        learned = learned.fitting(change.tools, vectors) if learned else None
         made = self._request_vectors(requests, dense.requests)
         values = vectors.values
         if learned is not None or made is not None or dense.requests is not None:
@@ -168,7 +167,7 @@ class Stages:
         index = _updated(dense.index, values, change.rows)
         if index is None:
             index = self._dense.build(values, **self._config.dense.arguments())
-        return Dense(index, vectors, values, dense.encoder, dense.guard, made), learned, encoded
+        return Dense(index, vectors, values, dense.encoder, dense.guard, made), encoded
 
     def static(self, tools: tuple[Tool, ...], dense: Dense | None) -> StaticRetriever | None:
         """The static stage over tools and their dense stage; None where no tier needs one."""
@@ -244,7 +243,7 @@ def _taught(
     requests: RequestVectors | None,
 ) -> NDArray[np.float32]:
     """Vectors of tools with what usage taught and with the requests known to belong to them."""
-    values = values if learned is None else learned.vectors(tools, values)
+    values = values if learned is None else learned.vectors(values)
     return values if requests is None else requests.applied(tools, values)
 
 
