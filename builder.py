@@ -86,8 +86,8 @@ class Builder:
     ) -> Index:
         """Index a catalog version, encoding only what the known vectors do not hold.
 
-        Without `wait`, what they do not hold has static vectors. What of `learned` still holds is
-        applied. Tools that are there to vote are left out.
+        Without `wait`, the others get static vectors. `learned` is applied if the encoder
+        is the same. Tools that are there to vote are left out.
         """
         wait = self._wait if wait is None else wait
         catalog = without_voting_tools(catalog)
@@ -97,7 +97,7 @@ class Builder:
         if not self._stages.has_dense:
             return self._index(catalog, tools, lexical, None, requests=requests)
         vectors, encoded = self._stages.vectors(tools, known, progress, wait=wait)
-        learned = learned.fitting(tools, vectors) if learned else None
+        learned = _fitting(learned, vectors)
         dense = self._stages.dense(tools, vectors, learned, requests, known_requests, wait=wait)
         return self._index(catalog, tools, lexical, dense, encoded, learned, requests=requests)
 
@@ -120,14 +120,14 @@ class Builder:
         wait = self._wait if wait is None else wait
         if touched * 2 > len(catalog):
             return self._rebuilt(index, catalog, progress, wait=wait)
-        dense, lexical, learned, encoded = index.dense, index.lexical, index.learned, 0
+        dense, lexical, encoded = index.dense, index.lexical, 0
         requests = {**index.requests}
         for row in change.gone():
             requests.pop(change.before[row].id, None)
         requests |= self.enrichments.matched(change.changed())
         if dense is not None and touched:
-            dense, learned, encoded = self._stages.updated_dense(
-                dense, change, learned, requests, progress, wait=wait
+            dense, encoded = self._stages.updated_dense(
+                dense, change, index.learned, requests, progress, wait=wait
             )
         if lexical is not None and touched:
             lexical = self._stages.updated_lexical(lexical, change, requests, index.requests)
@@ -140,7 +140,7 @@ class Builder:
             lexical,
             dense,
             encoded,
-            learned,
+            index.learned,
             names=names,
             change=change,
             twins=twins,
@@ -294,7 +294,7 @@ class Builder:
             vectors = None
         if vectors is None or (self._wait and len(vectors.pending())):
             vectors, encoded = self._stages.vectors(tools, vectors, progress, wait=self._wait)
-        learned = saved.learned.fitting(tools, vectors) if saved.learned else None
+        learned = _fitting(saved.learned, vectors)
         fits = vectors is saved.vectors and same and not saved.filled
         fits = fits and saved.settings.get("dense") == settings["dense"]
         folder = saved.folder / "dense" if fits else None
@@ -396,6 +396,11 @@ def _trust(settings: TrustConfig) -> Trust | None:
     from .trust import Trust
 
     return Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
+
+
+def _fitting(learned: Learned | None, vectors: Vectors) -> Learned | None:
+    """What usage taught, if it was taught about vectors of the same encoder."""
+    return learned if learned is not None and learned.model == vectors.model else None
 
 
 def ranked(

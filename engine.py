@@ -324,7 +324,7 @@ class Engine:
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
-        """What `learn` changed: events, moved tools, lexical factor; None if nothing."""
+        """How many events `learn` took in, under `events`; None if nothing was learned."""
         learned = self._index.learned
         return None if learned is None else learned.to_dict()
 
@@ -356,11 +356,9 @@ class Engine:
             raise ModelError(error)
         with self._updating:
             index = self._index
-            tier, strategy = self._tiers.asked(None)
             again = partial(ranked, self._builder, self._searcher, index)
-            report, learned = learn(
-                index, checked_events(events), tier=tier, strategy=strategy, ranked=again
-            )
+            tier, _ = self._tiers.asked(None)
+            report, learned = learn(index, checked_events(events), tier=tier, ranked=again)
             if learned is not None:
                 self._offer(self._builder.taught(index, learned))
         return report

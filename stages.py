@@ -194,12 +194,11 @@ class Stages:
         progress: Progress | None,
         *,
         wait: bool,
-    ) -> tuple[Dense, Learned | None, int]:
-        """The dense stage of the next version, what of `learned` still holds, and encoded tools."""
+    ) -> tuple[Dense, int]:
+        """The dense stage of the next version, and how many tools were encoded."""
         vectors, encoded = patch_vectors(
             dense.encoder, dense.vectors, change, progress, self._stand_in(wait)
         )
-        learned = learned.fitting(change.tools, vectors) if learned else None
         made = self._request_vectors(requests, dense.requests, wait)
         values = vectors.values
         if learned is not None or made is not None or dense.requests is not None:
@@ -208,7 +207,7 @@ class Stages:
         index = _updated(dense.index, values, change.rows)
         if index is None:
             index = self._dense.build(values, **self._config.dense.arguments())
-        return self._dense_of(index, vectors, values, made), learned, encoded
+        return self._dense_of(index, vectors, values, made), encoded
 
     def filled_dense(
         self,
@@ -355,7 +354,7 @@ def _taught(
     requests: RequestVectors | None,
 ) -> NDArray[np.float32]:
     """Vectors of tools with what usage taught and with the requests known to belong to them."""
-    values = values if learned is None else learned.vectors(tools, values)
+    values = values if learned is None else learned.vectors(values)
     return values if requests is None else requests.applied(tools, values)
 
 

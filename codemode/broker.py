@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from time import perf_counter
@@ -16,6 +16,7 @@ from ..errors import ShortlistError
 from ..gating.verdict import Verdict
 from ..view import View
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
+from .hints import name_hint
 from .names import EXTRACT, ToolNames, nearest
 from .sandbox import NotPlainError, as_json
 from .stubs import argument_names
@@ -105,7 +106,7 @@ class Broker:
         self._flows = flows
         self._approve = approve
         self._most = most
-        self._granted: Counter[Grant] = Counter()
+        self._made_of: Counter[str] = Counter()
         self._read: set[str] = set()
         self._begun = 0
         self.calls: list[CallRecord] = []
@@ -126,7 +127,7 @@ class Broker:
         """
         tool = self._names.tool(namespace, function)
         if tool is None:
-            raise AttributeError(self.unknown(namespace, function))
+            raise AttributeError(self.unknown(namespace, function, ""))
         if args:
             raise TypeError(f"{namespace}.{function}: arguments are given by name, not by place")
         if self._begun >= self._most:
@@ -190,8 +191,8 @@ class Broker:
                 f"{name}: what was read from {source!r} may not be sent to {target!r}; call "
                 f"{target!r} in another script"
             )
-        grant = decision(tool, self._grants, self._granted)
-        self._granted[grant] += 1
+        grant = decision(tool, self._grants, self._made_of[tool.id])
+        self._made_of[tool.id] += 1
         if grant.decision == "deny":
             note.status = "denied"
             raise PermissionError(f"{name}: scripts may not call it; call it directly")
@@ -232,21 +233,35 @@ class Broker:
         except ShortlistError as error:
             raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
 
-    def unknown(self, namespace: str, function: str) -> str:
-        """What is said of a name that cannot be called: why it is denied, or which one is near."""
+    def unknown(self, namespace: str, function: str, argument: str) -> str:
+        """What is said of a name that cannot be used: why it is denied, or which one is near.
+
+        Args:
+            namespace: of the server.
+            function: of the tool.
+            argument: of the function; empty where the function itself is not there.
+        """
         view = self._checks.view()
         tool = self._names.tool(namespace, function)
+        if tool is not None and argument:
+            return _no_argument(f"{namespace}.{function}", argument, argument_names(tool).values())
         if tool is not None and (verdict := view.check(tool.id, {})).status == "denied":
             return f"{namespace}.{function}: {verdict.message}"
         permitted = {self._names.of(tool.id) for tool in view.tools()}
         spaces = sorted({space for space, _ in permitted})
         if namespace not in spaces:
             near = nearest(namespace, spaces)
-            hint = f"; did you mean {near}?" if near else ""
+            hint = f"; did you mean {near}?" if near else name_hint(namespace)
             return f"no server or variable {namespace!r:.60}{hint}"
         near = nearest(function, sorted(name for space, name in permitted if space == namespace))
         hint = f"; did you mean {namespace}.{near}?" if near else "; search for a tool that fits"
         return f"{namespace} has no function {function!r:.60}{hint}"
+
+
+def _no_argument(function: str, argument: str, there: Iterable[str]) -> str:
+    near = nearest(argument, there)
+    takes = f"did you mean {near}?" if near else f"it takes: {', '.join(there) or 'none'}"
+    return f"{function} has no argument {argument!r:.60}; {takes}"
 
 
 class _Note:

@@ -114,17 +114,14 @@ class CodeRunner:
             approve=approve,
             most=self._limits.calls,
         )
-        used, namespaces = await asyncio.to_thread(_named, view.tools(), names, code)
-        strict, loose = (
-            Stubs(used, names, loose_objects=one, namespaces=namespaces).text()
-            for one in (False, True)
-        )
+        used, servers = await asyncio.to_thread(_named, view.tools(), names, code)
+        stubs = Stubs(used, names, namespaces=servers).text()
         functions: dict[str, HostFunction] = {}
         if extract is not None:
             most, permit = self._limits.extracts, broker.permit_extract
             functions[EXTRACT] = Extractor(extract, most=most, permit=permit).call
-            strict, loose = strict + EXTRACT_STUB, loose + EXTRACT_STUB
-        script = Script(code, strict, loose, namespaces, broker.call, broker.unknown, functions)
+            stubs += EXTRACT_STUB
+        script = Script(code, stubs, servers, broker.call, broker.unknown, functions)
         outcome = await self._sandbox.run(script, self._limits)
         return CodeResult(
             outcome.value,
@@ -142,7 +139,7 @@ class CodeRunner:
             tools: of its catalog.
         """
         names = self._names_of(view.catalog)
-        return Stubs(tools, names).text().split("\n", 2)[2].strip()
+        return Stubs(tools, names).shown()
 
     def _names_of(self, catalog: Catalog) -> ToolNames:
         if self._names is None or self._names[0] is not catalog:
@@ -175,15 +172,16 @@ async def run_code(
 
 def _named(
     tools: Iterable[Tool], names: ToolNames, code: str
-) -> tuple[list[Tool], tuple[str, ...]]:
-    """The tools whose server and function the script names, and the servers it names."""
+) -> tuple[list[Tool], dict[str, tuple[str, ...]]]:
+    """The tools whose server and function the script names, and their functions by server."""
     words = set(_WORD.findall(code))
     found: list[Tool] = []
-    spaces: dict[str, None] = {}
+    functions: dict[str, tuple[str, ...]] = {}
     for tool in tools:
         namespace, function = names.of(tool.id)
         if namespace in words:
-            spaces[namespace] = None
-            if function in words:
+            named = functions.setdefault(namespace, ())
+            if function in words and len(found) < _TOOLS:
                 found.append(tool)
-    return found[:_TOOLS], tuple(spaces)
+                functions[namespace] = (*named, function)
+    return found, functions

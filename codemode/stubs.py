@@ -26,8 +26,6 @@ class Stubs:
     Args:
         tools: which.
         names: by which a script calls them.
-        loose_objects: whether objects in arguments are `dict[str, Any]`, for a check that lets
-            pass what only the call itself can judge.
         namespaces: servers to name even if none of the tools is theirs.
     """
 
@@ -36,12 +34,10 @@ class Stubs:
         tools: Iterable[Tool],
         names: ToolNames,
         *,
-        loose_objects: bool = False,
         namespaces: Iterable[str] = (),
     ) -> None:
         self._names = names
         self._namespaces = tuple(namespaces)
-        self._loose = loose_objects
         self._tools = tuple(tools)
 
     def text(self) -> str:
@@ -62,7 +58,6 @@ class Stubs:
                     function,
                     definitions,
                     [one for one in notes[tool.id].values() if one and one not in shared],
-                    loose_objects=self._loose,
                 )
                 for tool, function in tools
             ]
@@ -72,22 +67,19 @@ class Stubs:
         bound = [f"{name}: _{name}\n" for name in servers]
         return "\n".join([HEAD, *definitions.texts, *classes, *bound])
 
+    def shown(self) -> str:
+        """The stubs as a model reads them, without the imports; "" where there are no tools."""
+        return self.text().removeprefix(HEAD).strip()
 
-def _function(
-    tool: Tool,
-    function: str,
-    definitions: TypeDefinitions,
-    notes: list[str],
-    *,
-    loose_objects: bool,
-) -> str:
+
+def _function(tool: Tool, function: str, definitions: TypeDefinitions, notes: list[str]) -> str:
     """A tool as an async method with keyword arguments, indented for a class."""
     schema = tool.input_schema
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
     required = _required(schema)
     known = argument_names(tool)
-    writer = TypeWriter(schema, definitions, function, loose_objects=loose_objects)
+    writer = TypeWriter(schema, definitions, function)
     written = []
     for name in sorted(properties, key=lambda one: one not in required):
         made = known.get(name)

@@ -107,10 +107,6 @@ class Index:
         self.dense = dense
         self.encoded = encoded
         self.learned = learned
-        #: Stage name to the factor of its scores in a fusion, where usage taught one.
-        self.scales: Mapping[str, float] = (
-            {"lexical": learned.lexical} if learned and learned.lexical != 1 else {}
-        )
         retrievers: dict[str, Retriever] = {}
         if lexical is not None:
             retrievers["lexical"] = LexicalRetriever(lexical)

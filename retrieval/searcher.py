@@ -187,7 +187,6 @@ class Searcher:
             index.retrievers,
             index.rerankers,
             asked.due,
-            index.scales,
             tools=None if index.fresh else index.tools,
             missing=index.missing,
             spare=spare(index.copies),

@@ -12,7 +12,7 @@
         lexical/ dense/  what the backends wrote
         screening.json   what a scan of the tools found, if they were scanned
         quarantine.json  tools that an operator quarantined, with the reasons, if any
-        learned/         what usage taught, if anything; the dense index was built with it
+        learned.npz      what usage taught, if anything; the dense index was built with it
         requests/        vectors of requests known to belong to tools, if there are any; likewise
         encoded/         what the encoder has read since, see `batch`
 
@@ -50,12 +50,11 @@ from .saved_vectors import read_vectors, write_vectors
 from .vectors import Vectors
 
 FORMAT = 5
-# Format 3 has no quarantine.json; before 5, all tools were encoded.
-_READABLE = (3, 4, FORMAT)
 _LOCK_SECONDS = 30.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
 _SCREENING = "screening.json"
+_LEARNED = "learned.npz"
 QUARANTINE = "quarantine.json"
 
 
@@ -278,8 +277,7 @@ def _write(
         text = json.dumps(dict(quarantined))
         (version / QUARANTINE).write_text(text, encoding="utf-8")
     if index.learned is not None:
-        (version / "learned").mkdir()
-        index.learned.save(version / "learned")
+        index.learned.save(version / _LEARNED)
     if index.dense is not None and index.dense.requests is not None:
         (version / "requests").mkdir()
         index.dense.requests.save(version / "requests")
@@ -320,7 +318,7 @@ def _sha256(path: Path) -> str:
 def _read_version(version: Path) -> Saved:
     try:
         manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
-        if manifest["format"] not in _READABLE:
+        if manifest["format"] != FORMAT:
             raise StoreError(
                 f"{version}: format {manifest['format']}, this version reads {FORMAT}; index again"
             )
@@ -336,7 +334,7 @@ def _read_version(version: Path) -> Saved:
             raise StoreError(
                 f"{version / 'tools.jsonl'}: not the catalog that was saved; index again"
             )
-        learned, screening = version / "learned", version / _SCREENING
+        learned, screening = version / _LEARNED, version / _SCREENING
         vectors, later = None, Read()
         if (model := manifest["model"]) is not None:
             vectors, later = read_vectors(version, model), Read.appended(version, model)
@@ -351,7 +349,7 @@ def _read_version(version: Path) -> Saved:
             catalog,
             vectors,
             dict(manifest["settings"]),
-            Learned.load(learned) if learned.is_dir() else None,
+            Learned.load(learned) if learned.exists() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
             read_quarantine(version / QUARANTINE),
             requests,
