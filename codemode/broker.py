@@ -106,7 +106,7 @@ class Broker:
         self._flows = flows
         self._approve = approve
         self._most = most
-        self._granted: Counter[Grant] = Counter()
+        self._made_of: Counter[str] = Counter()
         self._read: set[str] = set()
         self._begun = 0
         self.calls: list[CallRecord] = []
@@ -191,8 +191,8 @@ class Broker:
                 f"{name}: what was read from {source!r} may not be sent to {target!r}; call "
                 f"{target!r} in another script"
             )
-        grant = decision(tool, self._grants, self._granted)
-        self._granted[grant] += 1
+        grant = decision(tool, self._grants, self._made_of[tool.id])
+        self._made_of[tool.id] += 1
         if grant.decision == "deny":
             note.status = "denied"
             raise PermissionError(f"{name}: scripts may not call it; call it directly")

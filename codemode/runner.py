@@ -139,7 +139,7 @@ class CodeRunner:
             tools: of its catalog.
         """
         names = self._names_of(view.catalog)
-        return Stubs(tools, names).text().split("\n", 2)[2].strip()
+        return Stubs(tools, names).shown()
 
     def _names_of(self, catalog: Catalog) -> ToolNames:
         if self._names is None or self._names[0] is not catalog:

@@ -67,6 +67,10 @@ class Stubs:
         bound = [f"{name}: _{name}\n" for name in servers]
         return "\n".join([HEAD, *definitions.texts, *classes, *bound])
 
+    def shown(self) -> str:
+        """The stubs as a model reads them, without the imports; "" where there are no tools."""
+        return self.text().removeprefix(HEAD).strip()
+
 
 def _function(tool: Tool, function: str, definitions: TypeDefinitions, notes: list[str]) -> str:
     """A tool as an async method with keyword arguments, indented for a class."""

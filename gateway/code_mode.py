@@ -12,6 +12,7 @@ import mcp.types as types
 
 from ..catalog import Tool
 from ..codemode import ApprovalRequest, CodeResult, CodeRunner, ToolCallError
+from ..codemode.grants import destroys
 from ..gating.verdict import Verdict
 from ..view import View
 from .call_watch import CallWatch
@@ -89,6 +90,7 @@ class CodeMode:
                 call,
                 grants=profile.grants,
                 flows=profile.flows,
+                extract=profile.extract,
                 approve=None if asks is None or asks.elicitation is None else approve,
             )
         )
@@ -180,9 +182,10 @@ class _Recording:
 def _question(request: ApprovalRequest) -> types.ElicitRequest:
     """What a person is asked: the call, and the whole script."""
     arguments = json.dumps(request.arguments, ensure_ascii=False)[:_SHOWN]
+    why = ", which says that it may destroy something," if destroys(request.tool) else ""
     message = (
-        f"A script wants to call {request.tool.id}, which says that it may destroy something, "
-        f"with {arguments}. Accept to allow this call.\n\nThe script:\n{request.code[:_SHOWN]}"
+        f"A script wants to call {request.tool.id}{why} with {arguments}. Accept to allow this "
+        f"call.\n\nThe script:\n{request.code[:_SHOWN]}"
     )
     params = types.ElicitRequestFormParams(
         message=message, requested_schema={"type": "object", "properties": {}}

@@ -64,7 +64,6 @@ class Run:
         retrievers: stage name to the stage.
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
-        scales: stage name to the factor of its scores in a fusion, 1 where absent.
         tools: by row, where rows are not numbered by tool id; else None.
         missing: stage name to why it could not be made.
         spare: rows beyond `k` that a lone retriever gives, see `twins.spare`.
@@ -75,7 +74,6 @@ class Run:
     retrievers: Mapping[str, Retriever]
     rerankers: Mapping[str, RerankStage]
     deadline: float | None = None
-    scales: Mapping[str, float] = field(default_factory=dict)
     tools: Sequence[Tool] | None = None
     missing: Mapping[str, Exception] = field(default_factory=dict)
     spare: int = 0
@@ -128,11 +126,7 @@ class Run:
         if self._fused is not None and _same(self._fused, (fusion, rankings)):
             return self.rankings["fusion"]
         with self._recorded("fusion"):
-            scaled = {
-                stage: ranking.scaled(self.scales[stage]) if stage in self.scales else ranking
-                for stage, ranking in rankings.items()
-            }
-            self.rankings["fusion"] = self._ordered(fusion.fuse(scaled))
+            self.rankings["fusion"] = self._ordered(fusion.fuse(rankings))
         self._fused = (fusion, dict(rankings))
         return self.rankings["fusion"]
 
