@@ -25,7 +25,7 @@ LAYERS = (
     ("stage_models",),
     ("stages",),
     ("loaders",),
-    ("builder", "view"),
+    ("builder", "encoding", "view"),
     ("codemode",),
     ("session",),
     ("engine",),
