@@ -136,7 +136,7 @@ def load(kind: str, name: str) -> Any:
     point = _registered(kind).get(name)
     if point is None:
         raise ConfigError(
-            f"no {kind} backend {name!r}; there are: {', '.join(names(kind))}. "
+            f"no {kind} backend {name!r}; use one of: {', '.join(names(kind))}. "
             f"Packages add others through the entry point group 'shortlist.{kind}'"
         )
     try:

@@ -127,4 +127,4 @@ def _message(found: Any, known: Iterable[str], part: str | None) -> str:
 def _unknown(known: Iterable[str], part: str | None) -> str:
     listed = ", ".join(known)
     what = "unknown setting" if part is None else f"unknown setting of {part}"
-    return f"{what}; there are: {listed}" if listed else what
+    return f"{what}; use one of: {listed}" if listed else what

@@ -79,7 +79,7 @@ def _runtime() -> Check:
     return Check(
         "onnxruntime",
         "ok" if "CPUExecutionProvider" in providers else "fail",
-        f"{onnxruntime.__version__}, {default_threads()} threads a request of "
+        f"{onnxruntime.__version__}, {default_threads()} threads per query, "
         f"{os.cpu_count()} cores; providers: {', '.join(providers)}",
     )
 
@@ -91,7 +91,8 @@ def _extras() -> Check:
         state = f"pip install 'shortlist[{extra}]'" if missing else "installed"
         details.append(f"{extra}: {state}")
     there = [line.partition(":")[0] for line in details if line.endswith("installed")]
-    return Check("extras", "ok", f"installed: {', '.join(there) or 'none'}", tuple(details))
+    absent = tuple(line for line in details if not line.endswith("installed"))
+    return Check("extras", "ok", f"installed: {', '.join(there) or 'none'}", absent)
 
 
 def _encoder() -> Check:

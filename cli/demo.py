@@ -1,4 +1,4 @@
-"""`shortlist demo`: six servers, a dozen requests, every tier side by side."""
+"""`shortlist demo`: six servers, a dozen queries, every tier side by side."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class _Round:
 
 @dataclass(frozen=True, slots=True)
 class _Tier:
-    """One tier over all requests.
+    """One tier over all queries.
 
     Args:
-        first: requests whose first tool is relevant.
-        complete: requests all of whose relevant tools are among the ten.
+        first: queries whose first tool is relevant.
+        complete: queries with all relevant tools among the first ten.
         median_ms: of the answers' times.
         tokens: of the offered definitions with the search tool, mean.
     """
@@ -175,7 +175,7 @@ def _show(
             _question(number, one.request),
             Padding(answers, (0, 0, 1, _INDENT), expand=False),
         ]
-    parts += [_heading("All requests"), _summary_table(tiers, len(rounds))]
+    parts += [_heading("All queries"), _summary_table(tiers, len(rounds))]
     parts += [
         *_replaced(rounds),
         "",
@@ -197,7 +197,7 @@ def _opening(tools: int, servers: int, requests: int, seconds: float) -> Text:
     return Text.assemble(
         ("shortlist", "bold"),
         f"  {tools} tools of {servers} servers, indexed in {seconds:.1f} s, offline\n",
-        (f"{requests} requests in every tier: time, ", "dim"),
+        (f"{requests} queries in every tier: time, ", "dim"),
         ("#rank", "green"),
         (" of the right tools, – if not in the first ten; best hits with their scores", "dim"),
     )

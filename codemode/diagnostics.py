@@ -86,7 +86,7 @@ def _message(row: dict[str, Any], lines: list[str], unknown: Unknown) -> str:
     if name == "unused-awaitable":
         return f"`{_source(row, lines)[:80]}` is not awaited; write `await` before it"
     if name == "unresolved-import" and (module := _MODULE.search(message)):
-        return f"no module {module[1]!r} here; there are: {', '.join(sorted(MODULES))}"
+        return f"no module {module[1]!r} here; use one of: {', '.join(sorted(MODULES))}"
     if "`return` statement outside" in message:
         return "`return` outside of a function; end the script with an expression instead"
     message = _METHOD.sub(r"`\1\2", message).replace("bound method", "function")

@@ -1,4 +1,4 @@
-"""Learning from usage: how much to believe, and whether it may be believed at all."""
+"""Learning from usage: how strongly to apply the events, and whether they improve the search."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ Ranked = Callable[[Learned | None, Sequence[str], NDArray[np.float32]], Sequence
 
 @dataclass(frozen=True, slots=True)
 class LearningReport:
-    """What learning from events came to.
+    """The result of learning from events.
 
-    Both comparisons are of requests that neither the vectors nor the strengths had seen: each part
-    of the events is held out once, and everything is learned from the others.
+    Both comparisons use queries that were not used for learning: each part of the events is held
+        out once, and everything is learned from the others.
 
     Args:
-        accepted: whether what was learned is in force.
+        accepted: whether the result is applied.
         reason: why not; None if it is.
         tier: the tier that was measured.
-        events: how many were learned from.
-        skipped: how many name no tool of the catalog.
-        tools: how many tools have events.
-        seen: requests of tools that have other events.
-        unseen: requests of tools that have none.
-        strengths: those chosen on all events.
-        seconds: how long it took.
+        events: number of events used.
+        skipped: number of events that name no tool of the catalog.
+        tools: number of tools with events.
+        seen: comparison on queries for tools with other events.
+        unseen: comparison on queries for tools without other events.
+        strengths: strengths chosen on all events.
+        seconds: duration in seconds.
     """
 
     accepted: bool

@@ -1,4 +1,4 @@
-"""What users asked and which tools served them, and how such events are held out."""
+"""Usage events: queries with the tools that were right, and how to hold some of them out."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PARTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A request and the tools that served it.
+    """A query and the tools that were right for it.
 
     Args:
-        query: the request.
-        relevant: ids of the tools, at least one, without repeats.
+        query: the query.
+        relevant: ids of the right tools, at least one, without repetitions.
     """
 
     query: str
@@ -37,7 +37,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Events by what may be learned from and what is held out; positions in a list of events.
+    """One split into training and held-out events, as positions in a list of events.
 
     Args:
         train: events to learn from.
@@ -51,10 +51,10 @@ class Fold:
 
 
 def read_events(path: str | Path) -> tuple[Event, ...]:
-    """Events of a JSONL file: `query` with `tool`, an id, or with `relevant`, a list of ids.
+    """Events of a JSONL file: rows with `query`, and `tool` (an id) or `relevant` (a list of ids).
 
     Raises:
-        EvaluationError: the file cannot be read, or a row is no event; names the row.
+        EvaluationError: the file cannot be read, or a row is not an event; names the row.
     """
     text = read_text_file(path, error=EvaluationError)
     events = []
@@ -73,7 +73,7 @@ def checked_events(events: Iterable[Event]) -> list[Event]:
     """The events as a list.
 
     Raises:
-        RequestError: something else; names its place.
+        RequestError: an item is not an event; names its position.
     """
     if isinstance(events, str | Mapping) or not isinstance(events, Iterable):
         raise RequestError(f"events: a list of Event, not {type(events).__name__}")

@@ -199,11 +199,17 @@ def _ask_all(ask: Any, engine: Engine, drawn: Deployment) -> None:
 
 def main() -> None:
     """Fit the models and write them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of training sets")
-    parser.add_argument("--no-tool", type=Path, default=NO_TOOL, help="requests without a tool")
-    parser.add_argument("--out", type=Path, default=BUNDLED)
-    parser.add_argument("--deployments", type=int, default=DEPLOYMENTS)
+    parser = argparse.ArgumentParser(
+        description="Fit the bundled decision to the training sets, and write it."
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder of the training sets")
+    parser.add_argument(
+        "--no-tool", type=Path, default=NO_TOOL, help="queries that no tool fits, JSONL"
+    )
+    parser.add_argument("--out", type=Path, default=BUNDLED, help="file to write")
+    parser.add_argument(
+        "--deployments", type=int, default=DEPLOYMENTS, help="number of random catalogs"
+    )
     asked = parser.parse_args()
     folders = [asked.data / name for name in SETS]
     decider = bundle(Source.read(folders, asked.no_tool), deployments=asked.deployments)

@@ -42,5 +42,5 @@ def renderer_for(name: str) -> Renderer:
         RequestError: no such format; names those there are.
     """
     if name not in FORMATS:
-        raise RequestError(f"no format {name!r:.100}; there are {', '.join(FORMATS)}")
+        raise RequestError(f"no format {name!r:.100}; use one of: {', '.join(FORMATS)}")
     return FORMATS[name]()
