@@ -34,9 +34,9 @@ def in_terminal(columns: int, folder: Path, *arguments: str) -> tuple[int, str]:
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(folder)
-        os.environ["TERM"] = "xterm-256color"
-        os.environ.pop("COLUMNS", None)
-        os.execv(sys.executable, [sys.executable, "-c", COMMAND, *arguments])
+        kept = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        words = [sys.executable, "-c", COMMAND, *arguments]
+        os.execve(words[0], words, kept | {"TERM": "xterm-256color"})
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     written = b""
     while True:
