@@ -54,7 +54,8 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise typer.Exit(_INTERRUPTED) from None
         except typer.BadParameter as error:
-            error.message = fitted(error.message, used=len("Error: Invalid value: "))
+            prefix = f"Error: {error.format_message()}".partition(error.message)[0]
+            error.message = fitted(error.message, used=len(prefix))
             raise
         except (ShortlistError, OSError) as error:
             label = typer.style("error:", fg="red", bold=True)

@@ -91,8 +91,7 @@ def _extras() -> Check:
         state = f"pip install 'shortlist[{extra}]'" if missing else "installed"
         details.append(f"{extra}: {state}")
     there = [line.partition(":")[0] for line in details if line.endswith("installed")]
-    absent = tuple(line for line in details if not line.endswith("installed"))
-    return Check("extras", "ok", f"installed: {', '.join(there) or 'none'}", absent)
+    return Check("extras", "ok", f"installed: {', '.join(there) or 'none'}", tuple(details))
 
 
 def _encoder() -> Check:

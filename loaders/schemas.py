@@ -39,8 +39,8 @@ class Loaded:
     """The loaded definitions of a turn, and the missing ones.
 
     Args:
-        tools: id to definition, in the order asked for; without those that are missing.
-        missing: the rest; their summaries can still be shown.
+        tools: id to definition, in the requested order; without the missing ones.
+        missing: the others; their summaries can still be shown.
     """
 
     tools: Mapping[str, Tool]
@@ -50,14 +50,14 @@ class Loaded:
 class SchemaLoader:
     """Loads definitions from a source: in parallel, with a timeout, cached by fingerprint.
 
-    Serves any number of threads and sessions. Nothing that a source does, or fails to do, makes a
-    load take longer than its timeout or raise: what is not there in time is named as missing.
+    Thread-safe. A failing or slow source never raises and never takes longer than the timeout:
+    definitions that do not arrive are reported as missing.
 
     Args:
-        source: of the definitions; the catalog itself by default.
+        source: source of the definitions; the catalog itself by default.
         timeout: seconds for all definitions of one load together.
-        verify: refuse a definition that is not the catalog's, which is the one that was looked
-            at and approved. False is for catalogs that hold no schemas.
+        verify: refuse a definition that differs from the catalog's, because only that one was
+            scanned and approved. Set False for catalogs without schemas.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class SchemaLoader:
     def _ask(
         self, tools: Sequence[Tool]
     ) -> tuple[dict[str, Tool | str], dict[str, Awaitable[Tool]]]:
-        """What is there at once, and what has to be waited for, by id."""
+        """Definitions that are available at once, and those to wait for, by id."""
         answers: dict[str, Tool | str] = {}
         waited: dict[str, Awaitable[Tool]] = {}
         for tool in tools:
@@ -135,7 +135,7 @@ class SchemaLoader:
         return Loaded(loaded, tuple(missing.values()))
 
     def _checked(self, tool: Tool, found: Tool) -> Tool | str:
-        """The definition, kept for the next turn, or why it is not shown."""
+        """The definition, cached for the next turn, or why it is not shown."""
         if self._verify and found.fingerprint != tool.fingerprint:
             return "the source has another definition than the catalog"
         if found.id != tool.id:
@@ -144,7 +144,7 @@ class SchemaLoader:
 
 
 class _Pending:
-    """Answers on their way; each is there as soon as it has come, whatever the others do."""
+    """Pending answers. Each can be used as soon as it arrives."""
 
     def __init__(self, waited: Mapping[str, Awaitable[Tool]]) -> None:
         loop = _background()
@@ -166,20 +166,20 @@ class _Pending:
             self._all.set_result(None)
 
     def wait(self, timeout: float) -> None:
-        """Block until all have come or time is up."""
+        """Block until all have arrived or the time is over."""
         try:
             self._all.result(timeout)
         except TimeoutError:
             return
 
     async def await_(self, timeout: float) -> None:
-        """Wait until all have come or time is up."""
+        """Wait until all have arrived or the time is over."""
         waiting = asyncio.wrap_future(self._all)
         await asyncio.wait([waiting], timeout=timeout)
         waiting.cancel()  # nothing may call back into this loop later, it may be closed then
 
     def outcomes(self, timeout: float) -> dict[str, Tool | str]:
-        """What has come by now; what has not is given up."""
+        """The answers so far. Others are cancelled."""
         found: dict[str, Tool | str] = {}
         for tool_id, future in self._futures.items():
             if not future.done():
@@ -207,7 +207,7 @@ def _reason(error: BaseException) -> str:
 
 @cache
 def _background() -> asyncio.AbstractEventLoop:
-    """The loop that answers are awaited on, in a thread of its own: no caller's loop is held up."""
+    """The event loop for answers, in a separate thread, so that it blocks no caller's loop."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="shortlist-loader", daemon=True).start()
     return loop
