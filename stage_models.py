@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from .config import Config
 from .errors import MissingExtraError, ModelError
-from .models import Encoder, Reranker, StaticEncoder, load_encoder, load_reranker
+from .models import DEFAULT_ENCODER, Encoder, Reranker, StaticEncoder, load_encoder, load_reranker
+from .models.lazy_encoder import LazyEncoder
 from .models.loading import FEATURES, check_model, static_encoder
 from .retrieval.guard import Guard
+from .retrieval.stand_in import StandIn
 from .strategies import chosen_reranker
 
 
@@ -20,6 +22,7 @@ class StageModels:
 
     Args:
         config: the settings, which name the models.
+        lazy: whether the bundled encoder may be loaded after it is asked for.
 
     Attributes:
         guards: name of a reranker to the guard that records its failures.
@@ -32,8 +35,9 @@ class StageModels:
             "degrade".
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, lazy: bool = False) -> None:
         self._config = config
+        self._lazy = lazy
         self._loaded: dict[str, Any] = {}
         self._lock = Lock()
         chosen = [
@@ -52,8 +56,40 @@ class StageModels:
     def encoder(self) -> Encoder:
         """The encoder of the dense stage."""
         spec, arguments = self._config.encoder_arguments()
-        encoder: Encoder = self._model("encoder", lambda: load_encoder(spec, **arguments))
+
+        def load() -> Encoder:
+            if not self._lazy or spec not in ("bundled", DEFAULT_ENCODER):
+                return load_encoder(spec, **arguments)
+            static = self.static()
+            return LazyEncoder(
+                static.teacher, static.teacher_dim, lambda: load_encoder(spec, **arguments)
+            )
+
+        encoder: Encoder = self._model("encoder", load)
         return encoder
+
+    def load_encoder(self) -> None:
+        """Load the encoder if it is not yet.
+
+        Raises:
+            ModelError: it cannot be loaded.
+            MissingExtraError: an optional dependency is not installed.
+        """
+        if isinstance(encoder := self.encoder(), LazyEncoder):
+            encoder.load()
+
+    def wanted(self) -> Event | None:
+        """Set once a request waits for the encoder; None where it is loaded as soon as named."""
+        encoder = self._loaded.get("encoder")
+        return encoder.wanted if isinstance(encoder, LazyEncoder) else None
+
+    def stand_in(self) -> StandIn | None:
+        """Gives vectors until the encoder does; None where the encoder takes no time itself."""
+        encoder, static = self.encoder(), self.static()
+        if encoder.fingerprint == static.fingerprint:
+            return None
+        trained = encoder.fingerprint == static.teacher
+        return StandIn(static if trained else None, encoder.dim)
 
     def static(self) -> StaticEncoder:
         """The tables of the static stage."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 Status = Literal["ok", "note", "warn", "fail"]
 
@@ -23,12 +23,3 @@ class Check:
     status: Status
     summary: str
     details: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "name": self.name,
-            "status": self.status,
-            "summary": self.summary,
-            "details": list(self.details),
-        }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from ..catalog import Catalog, ReadResult
 from ..catalog.near_twins import LIKENESS, near_twins
 from ..loaders.token_tax import token_tax
+from ..retrieval.learned import Learned
 from ..trust import Flag
 from .check import Check, Status
 from .console import counted
@@ -36,6 +38,15 @@ def check_catalog(
     yield _cleaned(catalog)
     yield _quarantined(flags)
     yield _warned(flags)
+
+
+def check_learned(learned: Learned | None, index: Path) -> Check:
+    """The check of what usage taught a saved index."""
+    if learned is None:
+        return Check("usage learning", "ok", "not in force")
+    details = (f"`shortlist learn --forget --index {index}` takes it back",)
+    line = f"in force, from {counted(learned.events, 'event')}"
+    return Check("usage learning", "note", line, details)
 
 
 def _definitions(catalog: Catalog, read: Sequence[ReadResult]) -> Check:

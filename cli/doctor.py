@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,11 @@ from .check import Check
 from .console import plain_table, show, write_json
 from .gateway.configured import ServersOption, SettingsOption
 from .options import IndexOption, JsonOption, SourcesOption
-from .source import read_catalog, read_source
+from .source import read_source
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult
+    from ..retrieval.vectors import Vectors
     from ..trust import Flag
 
 _SHOWN = 5
@@ -58,28 +60,29 @@ def doctor(
     if tools or index is not None:
         from ..catalog import Catalog
         from ..trust import Trust
-        from .check_catalog import check_catalog
+        from .check_catalog import check_catalog, check_learned
 
-        read: list[ReadResult] = []
-        if tools:
-            # A report names each row as its file does.
-            read = [read_source(file, strict=False, keep_ids=True) for file in tools]
-            catalog = Catalog(tool for result in read for tool in result.tools)
+        files: list[ReadResult] = []
+        vectors = None
+        if index is not None:
+            from ..retrieval.store import read
+
+            saved = read(index)
+            catalog, vectors = saved.catalog, saved.vectors
+            checks.append(check_learned(saved.learned, index))
         else:
-            catalog = read_catalog(index, None)
+            # A report names each row as its file does.
+            files = [read_source(file, strict=False, keep_ids=True) for file in tools or ()]
+            catalog = Catalog(tool for result in files for tool in result.tools)
         flags = Trust().flags(catalog)
-        checks += check_catalog(catalog, read, flags)
-        twins = _twins(catalog, index)
-    if index is not None:
-        from .check_learned import check_learned
-
-        checks.append(check_learned(index))
+        checks += check_catalog(catalog, files, flags)
+        twins = _twins(catalog, vectors)
     failed = any(check.status == "fail" for check in checks)
     if as_json:
         write_json(
             {
                 "ok": not failed,
-                "checks": [check.to_dict() for check in checks],
+                "checks": [asdict(check) for check in checks],
                 "flagged": [
                     {"id": tool_id, "level": flag.level, "reasons": list(flag.reasons)}
                     for tool_id, flag in flags.items()
@@ -105,14 +108,12 @@ def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) ->
         raise typer.Exit(_FAILED)
 
 
-def _twins(catalog: Catalog, index: Path | None) -> list[dict[str, list[str]]]:
+def _twins(catalog: Catalog, vectors: Vectors | None) -> list[dict[str, list[str]]]:
     """Groups of near-equal tools of different servers: by words, and by the vectors of an index."""
     from ..retrieval.index import rows_of
-    from ..retrieval.store import read
     from ..retrieval.twins import Twins
 
     tools = rows_of(catalog)
-    vectors = None if index is None else read(index).vectors
     found = Twins.of(tools, None if vectors is None else vectors.values)
     return [{"ids": [tools[row].id for row in rows]} for rows in found.groups()]
 

@@ -80,10 +80,7 @@ def _tell(report: LearningReport, index: Path) -> None:
     if report.skipped:
         note(f"note: {counted(report.skipped, 'event')} left out: no tool of the catalog named")
     show(_table(report))
-    learned = (
-        f"{counted(report.events, 'event')} of {counted(report.tools, 'tool')}, "
-        f"{report.seconds:.1f} seconds"
-    )
+    learned = f"{counted(report.events, 'event')} of {counted(report.tools, 'tool')}"
     if report.accepted:
         typer.echo(f"{index}: learned from {learned}; --forget removes it")
     else:

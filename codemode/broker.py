@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from time import perf_counter
@@ -16,7 +16,9 @@ from ..errors import ShortlistError
 from ..gating.verdict import Verdict
 from ..view import View
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
-from .names import EXTRACT, ToolNames, nearest
+from .hints import name_hint
+from .names import EXTRACT, NO_SERVER, ToolNames, nearest
+from .observed import ObservedTypes
 from .sandbox import NotPlainError, as_json
 from .stubs import argument_names
 
@@ -83,6 +85,7 @@ class Broker:
         flows: ways that data must not take.
         approve: asks a person; None where nobody can be asked.
         most: calls at most.
+        observed: takes the types of results.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class Broker:
         flows: tuple[Flow, ...] = (),
         approve: Approve | None = None,
         most: int,
+        observed: ObservedTypes | None = None,
     ) -> None:
         self._checks = checks
         self._names = names
@@ -105,7 +109,8 @@ class Broker:
         self._flows = flows
         self._approve = approve
         self._most = most
-        self._granted: Counter[Grant] = Counter()
+        self._observed = observed
+        self._made_of: Counter[str] = Counter()
         self._read: set[str] = set()
         self._begun = 0
         self.calls: list[CallRecord] = []
@@ -126,7 +131,7 @@ class Broker:
         """
         tool = self._names.tool(namespace, function)
         if tool is None:
-            raise AttributeError(self.unknown(namespace, function))
+            raise AttributeError(self.unknown(namespace, function, ""))
         if args:
             raise TypeError(f"{namespace}.{function}: arguments are given by name, not by place")
         if self._begun >= self._most:
@@ -165,9 +170,10 @@ class Broker:
             # A call that passed the check is reported, whatever became of it.
             recorded = asyncio.to_thread(self._checks.result, tool.id, "", ok=ok)
             await asyncio.shield(asyncio.ensure_future(recorded))
-        self._read.add(tool.server or "")
         note.chars = len(json.dumps(value, ensure_ascii=False, default=str))
         note.status, note.ok = "ok", True
+        if self._observed is not None:
+            self._observed.add(tool, value)
         return value
 
     def _judged(self, tool_id: str, arguments: Mapping[str, Any]) -> Verdict:
@@ -183,15 +189,15 @@ class Broker:
     ) -> None:
         """Raise PermissionError where a flow, a grant or a person forbids the call."""
         note.effect, effect = False, note.effect
-        target = tool.server or ""
+        target = tool.server or NO_SERVER
         if (source := self._source_against(target)) is not None:
             note.status = "flow"
             raise PermissionError(
                 f"{name}: what was read from {source!r} may not be sent to {target!r}; call "
                 f"{target!r} in another script"
             )
-        grant = decision(tool, self._grants, self._granted)
-        self._granted[grant] += 1
+        grant = decision(tool, self._grants, self._made_of[tool.id])
+        self._made_of[tool.id] += 1
         if grant.decision == "deny":
             note.status = "denied"
             raise PermissionError(f"{name}: scripts may not call it; call it directly")
@@ -231,22 +237,39 @@ class Broker:
             raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
         except ShortlistError as error:
             raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
+        finally:
+            # The text of an error is of the server too.
+            self._read.add(tool.server or NO_SERVER)
 
-    def unknown(self, namespace: str, function: str) -> str:
-        """What is said of a name that cannot be called: why it is denied, or which one is near."""
+    def unknown(self, namespace: str, function: str, argument: str) -> str:
+        """What is said of a name that cannot be used: why it is denied, or which one is near.
+
+        Args:
+            namespace: of the server.
+            function: of the tool.
+            argument: of the function; empty where the function itself is not there.
+        """
         view = self._checks.view()
         tool = self._names.tool(namespace, function)
+        if tool is not None and argument:
+            return _no_argument(f"{namespace}.{function}", argument, argument_names(tool).values())
         if tool is not None and (verdict := view.check(tool.id, {})).status == "denied":
             return f"{namespace}.{function}: {verdict.message}"
         permitted = {self._names.of(tool.id) for tool in view.tools()}
         spaces = sorted({space for space, _ in permitted})
         if namespace not in spaces:
             near = nearest(namespace, spaces)
-            hint = f"; did you mean {near}?" if near else ""
+            hint = f"; did you mean {near}?" if near else name_hint(namespace)
             return f"no server or variable {namespace!r:.60}{hint}"
         near = nearest(function, sorted(name for space, name in permitted if space == namespace))
         hint = f"; did you mean {namespace}.{near}?" if near else "; search for a tool that fits"
         return f"{namespace} has no function {function!r:.60}{hint}"
+
+
+def _no_argument(function: str, argument: str, there: Iterable[str]) -> str:
+    near = nearest(argument, there)
+    takes = f"did you mean {near}?" if near else f"it takes: {', '.join(there) or 'none'}"
+    return f"{function} has no argument {argument!r:.60}; {takes}"
 
 
 class _Note:

@@ -6,55 +6,47 @@ import json
 import re
 from typing import Any
 
-from .names import MODULES
-from .sandbox import ScriptError, Unknown
+from .certainty import is_certain
+from .hints import lacking_builtin, module_hint, with_hint
+from .names import nearest
+from .sandbox import Script, ScriptError
 
 #: Errors told at once.
 _MOST = 5
-_METHOD = re.compile(r"`_(\w+)([.`])")
+_METHOD = re.compile(r"`_([a-zA-Z]\w*)([.`])")
+_CALLEE = re.compile(r"bound method `_(\w+)\.(\w+)`")
 _CLASS = re.compile(r"type `_\w+` has no attribute")
+_RESULT = re.compile(r"type `([A-Z]\w*)` has no attribute `(\w+)`")
+_KEY = re.compile(r"TypedDict `(\w+)`$")
 _CALLED = re.compile(r"(\w+)(?:\.(\w+))?")
-_MODULE = re.compile(r"module `([\w.]+)`")
-#: Errors that only a dict written in place can have: they are right whatever else is wrong.
-_CERTAIN = frozenset({"invalid-key", "missing-typed-dict-key"})
+_QUOTED = re.compile(r"`([\w.]+)`")
+_WORD = re.compile(r"[^\W\d]\w*")
+#: Of several errors of one line, those that explain the others come first.
+_FIRST = ("invalid-syntax", "unknown-argument", "too-many-positional-arguments", "invalid-key")
 #: Said of a whole that was found wrong in a part.
 _WHOLE = "Argument to bound method"
 
 
-def is_certain(found: str) -> bool:
-    """Whether a report has errors that a variable holding a dict cannot be the cause of.
+def type_error(found: str, script: Script) -> ScriptError | None:
+    """A report of the type checker as one error; None where nothing in it is certain.
 
     Args:
         found: the report, JSON.
+        script: that was checked.
     """
-    return any(
-        one.get("name") in _CERTAIN
-        or (
-            str(one.get("message", "")).startswith("Invalid argument to key")
-            and "dict[" not in str(one.get("message", ""))
-        )
-        for one in _rows(found)
-    )
-
-
-def type_error(found: str, code: str, unknown: Unknown) -> ScriptError:
-    """A report of the type checker as one error.
-
-    Args:
-        found: the report, JSON.
-        code: the script.
-        unknown: explains a function without a stub.
-    """
-    lines = code.splitlines()
-    rows = _rows(found)
+    lines = script.code.splitlines()
+    rows = [one for one in _rows(found) if is_certain(one, _rest(one, lines), script.stubs)]
+    if not rows:
+        return None
     inner = [one for one in rows if not str(one.get("message", "")).startswith(_WHOLE)]
     places = {_line(one) for one in inner}
     # Where a part is named as wrong, that the whole does not fit says nothing more.
     told = [one for one in rows if one in inner or _line(one) not in places]
+    told.sort(key=lambda one: (_line(one) or 0, one.get("name") not in _FIRST))
     said: dict[tuple[int | None, str], None] = {}
     for one in told:
-        said[_line(one), _message(one, lines, unknown)] = None
-    first, *others = said or {(None, "the script does not fit the functions"): None}
+        said[_line(one), _message(one, lines, script)] = None
+    first, *others = said
     more = [text if line is None else f"line {line}: {text}" for line, text in others[:_MOST]]
     if len(others) > _MOST:
         more.append(f"and {len(others) - _MOST} more")
@@ -76,23 +68,66 @@ def _line(row: dict[str, Any]) -> int | None:
     return line if isinstance(line, int) else None
 
 
-def _message(row: dict[str, Any], lines: list[str], unknown: Unknown) -> str:
+def _message(row: dict[str, Any], lines: list[str], script: Script) -> str:
     message, name = str(row.get("message", ""))[:1_000], row.get("name")
-    if name == "unresolved-attribute" and _CLASS.search(message):
-        if found := _CALLED.match(_source(row, lines)):
-            return unknown(found[1], found[2] or "")
-    elif name == "unresolved-reference" and (found := _CALLED.match(_rest(row, lines))):
-        return unknown(found[1], found[2] or "")
+    source = _source(row, lines)[:80]
+    if name == "unresolved-attribute":
+        return _no_attribute(message, source, script)
+    if name == "unresolved-reference" and (found := _CALLED.match(_rest(row, lines))):
+        return lacking_builtin(found[1]) or _no_name(found[1], found[2] or "", script)
+    if name == "unresolved-import" and (found := _QUOTED.search(message)):
+        return f"no module {found[1]!r} here; {module_hint(found[1])}"
     if name == "unused-awaitable":
-        return f"`{_source(row, lines)[:80]}` is not awaited; write `await` before it"
-    if name == "unresolved-import" and (module := _MODULE.search(message)):
-        return f"no module {module[1]!r} here; use one of: {', '.join(sorted(MODULES))}"
-    if "`return` statement outside" in message:
-        return "`return` outside of a function; end the script with an expression instead"
-    message = _METHOD.sub(r"`\1\2", message).replace("bound method", "function")
+        return f"`{source}` is not awaited; write `await` before it"
+    if "CoroutineType[" in message:
+        return f"`{source}`: a call was not awaited; write `await` before it"
+    if name == "unknown-argument" and (found := _CALLEE.search(message)):
+        return script.unknown(found[1], found[2], source.partition("=")[0].strip())
     if name == "too-many-positional-arguments":
         return "arguments are given by name: `function(name=value)`"
-    return message
+    if name == "invalid-key" and (found := _KEY.search(message)):
+        return f"{message}; it has: {', '.join(_keys(found[1], script.stubs))}"
+    if "`return` statement outside" in message:
+        return "`return` outside of a function; end the script with an expression instead"
+    if message.startswith(_WHOLE) and (found := _CALLEE.search(message)):
+        wanted = message.partition(": ")[2]
+        return f"{found[1]}.{found[2]}: `{source}` is wrong: {wanted}"
+    return with_hint(_METHOD.sub(r"`\1\2", message).replace("bound method", "function"))
+
+
+def _no_attribute(message: str, source: str, script: Script) -> str:
+    """What is said of an attribute that a server, a module or a tool's result does not have."""
+    if _CLASS.search(message) and (found := _CALLED.match(source)):
+        return script.unknown(found[1], found[2] or "", "")
+    if "CoroutineType[" in message:
+        return f"`{source}`: a call was not awaited; write `await` before it"
+    if found := _RESULT.search(message):
+        keys = _keys(found[1], script.stubs)
+        if found[2] in keys:
+            return f"a {found[1]} is a dict; write [{found[2]!r}], not .{found[2]}"
+        return f"a {found[1]} is a dict without .{found[2]}; it has: {', '.join(keys)}"
+    if message.startswith("Module `") and (found := _CALLED.match(source)):
+        # A server whose name is that of a module is called otherwise.
+        server = script.unknown(found[1], found[2] or "", "")
+        if "did you mean" in server:
+            return f"{message}; as a server: {server}"
+    return with_hint(message)
+
+
+def _no_name(name: str, attribute: str, script: Script) -> str:
+    """What is said of a name that nothing defines."""
+    said = script.unknown(name, attribute, "")
+    words = set(_WORD.findall(script.code)) - {name}
+    near = None if "did you mean" in said else nearest(name, sorted(words))
+    return f"{said}; did you mean {near}?" if near else said
+
+
+def _keys(name: str, stubs: str) -> list[str]:
+    """The keys of a TypedDict of the stubs."""
+    if found := re.search(rf"^class {name}\(TypedDict\):\n((?:    .*\n)+)", stubs, re.MULTILINE):
+        return re.findall(r"^    (\w+):", found[1], re.MULTILINE)
+    found = re.search(rf"^{name} = TypedDict\((.*)\)$", stubs, re.MULTILINE)
+    return re.findall(r"'([^']+)':", found[1]) if found else []
 
 
 def _source(row: dict[str, Any], lines: list[str]) -> str:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import math
+import re
+from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
-from .diagnostics import is_certain, type_error
+from .diagnostics import type_error
+from .hints import with_hint
 from .limits import Limits
 from .sandbox import HostCall, HostFunction, NotPlainError, Outcome, Script, ScriptError, as_json
 
 if TYPE_CHECKING:
-    from pydantic_monty import AsyncMonty, MontyRuntimeError, MontySyntaxError
+    from pydantic_monty import (
+        AsyncMonty,
+        AsyncMontySession,
+        CollectString,
+        MontyRuntimeError,
+        MontySyntaxError,
+    )
 
 #: Scripts that run at the same time; each takes a process of some 34 MB while it runs.
 _PROCESSES = 8
@@ -23,7 +33,23 @@ _WAIT = 60.0
 _SETTLE = 0.05
 #: Turns between sandbox and host: a call takes up to three.
 _TURNS = 4
-_SLEEP = 10.0
+#: What becomes of a call that nothing awaits when it leaves the sandbox.
+_PENDING = re.compile(r"<coroutine (?:object \S+|external_future\(\d+\))>")
+_AWAIT = "write `await` before each call, or `await asyncio.gather(*calls)`"
+#: Names that the sandbox has and its type checker does not know.
+_UNCHECKED = "".join(
+    [f"{name}: Any\n" for name in ("filter", "format", "getattr", "hasattr", "map", "setattr")]
+    + [
+        f"class {name}Error({base}): ...\n"
+        for base, names in (
+            ("OSError", "FileExists FileNotFound IsADirectory NotADirectory Permission"),
+            ("NameError", "UnboundLocal"),
+            ("ValueError", "UnicodeDecode UnicodeEncode"),
+            ("Exception", "Import ModuleNotFound"),
+        )
+        for name in names.split()
+    ]
+)
 
 
 class MontySandbox:
@@ -59,21 +85,6 @@ class MontySandbox:
             return Outcome(None, "", ScriptError("limit", text))
 
     async def _run(self, script: Script, limits: Limits) -> Outcome:
-        from pydantic_monty import MontyTypingError
-
-        try:
-            return await self._fed(script, script.stubs, limits)
-        except MontyTypingError as error:
-            strict = error.display()
-        if not is_certain(strict):
-            try:
-                return await self._fed(script, script.loose_stubs, limits)
-            except MontyTypingError as error:
-                strict = error.display()
-        return Outcome(None, "", type_error(strict, script.code, script.unknown))
-
-    async def _fed(self, script: Script, stubs: str, limits: Limits) -> Outcome:
-        """Run with one set of stubs; raises MontyTypingError if the script does not fit them."""
         from pydantic_monty import (
             CollectString,
             MontyCrashedError,
@@ -90,26 +101,24 @@ class MontySandbox:
                 "max_memory": limits.memory,
                 "max_recursion_depth": limits.depth,
                 "max_suspensions": _TURNS * limits.calls + 100,
-                "max_total_sleep_secs": _SLEEP,
+                "max_total_sleep_secs": limits.total_seconds,
             },
+            os_policy={"sleep_system_max": math.inf},
             type_check=self.type_check,
-            type_check_stubs=stubs,
+            type_check_stubs=f"{script.stubs}\n{_UNCHECKED}",
             type_check_format="json",
         )
         try:
             async with checkout as session:
                 try:
-                    value = await session.feed_run(
-                        script.code,
-                        external_lookup={
-                            name: _namespace(name, script.call, calls) for name in script.namespaces
-                        }
-                        | {name: _function(one, calls) for name, one in script.functions.items()},
-                        print_callback=printed,
-                    )
+                    value = await self._value(session, script, calls, printed)
                 finally:
-                    await calls.end()
-            return Outcome(as_json(value, strict=False), printed.output)
+                    left = await calls.end()
+            if left:
+                return Outcome(None, printed.output, _not_awaited(left))
+            return Outcome(as_json(_plain(value), strict=False), printed.output)
+        except _WrongError as error:
+            return Outcome(None, "", error.found)
         except TimeoutError:
             text = f"{_PROCESSES} scripts are running and none ended; run it again later"
             return Outcome(None, "", ScriptError("sandbox", text))
@@ -129,6 +138,25 @@ class MontySandbox:
             # Numbers too long to be written, and values nested too deep to leave the sandbox.
             text = f"the last expression cannot be returned: {str(error)[:200]}"
             return Outcome(None, printed.output, ScriptError("runtime", text))
+
+    async def _value(
+        self, session: AsyncMontySession, script: Script, calls: _Calls, printed: CollectString
+    ) -> Any:
+        """The value of the last expression; raises _WrongError where the script is wrong."""
+        from pydantic_monty import MontyTypingError
+
+        for checked in (True, False):
+            try:
+                return await session.feed_run(
+                    script.code,
+                    external_lookup=_lookup(script, calls),
+                    print_callback=printed,
+                    skip_type_check=not checked,
+                )
+            except MontyTypingError as error:
+                if wrong := type_error(error.display(), script):
+                    raise _WrongError(wrong) from None
+        return None
 
     async def _opened(self) -> AsyncMonty:
         from pydantic_monty import AsyncMonty
@@ -153,37 +181,91 @@ class _Calls:
     """The calls of one script, each a task, so that none goes on after the script."""
 
     def __init__(self) -> None:
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[asyncio.Task[Any], str] = {}
 
-    async def make(self, call: Awaitable[Any]) -> Any:
+    async def make(self, name: str, call: Awaitable[Any]) -> Any:
         task = asyncio.ensure_future(call)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running[task] = name
+        task.add_done_callback(lambda done: self._running.pop(done, None))
         return await task
 
-    async def end(self) -> None:
-        running = list(self._running)
+    async def end(self) -> list[str]:
+        """Cancel what runs; the functions that were called."""
+        running = dict(self._running)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        return list(running.values())
 
 
-def _namespace(server: str, call: HostCall, calls: _Calls) -> Any:
+class _WrongError(Exception):
+    """A script that does not fit its stubs."""
+
+    def __init__(self, found: ScriptError) -> None:
+        super().__init__(found.message)
+        self.found = found
+
+
+def _lookup(script: Script, calls: _Calls) -> dict[str, Any]:
+    """What a script finds by name: its servers, and functions, also those of servers as values."""
+    found = {name: _function(name, one, calls) for name, one in script.functions.items()}
+    for server, names in script.servers.items():
+        passed = {
+            name: _function(f"{server}__{name}", partial(script.call, server, name), calls)
+            for name in names
+        }
+        found[server] = _namespace(server, passed, script.call, calls)
+        found |= {one.__name__: one for one in passed.values()}
+    return found
+
+
+def _function(name: str, function: HostFunction, calls: _Calls) -> Any:
+    """A function of the host; the sandbox finds one that is a value by its name."""
+
+    async def called(*args: Any, **given: Any) -> Any:
+        return await calls.make(name, function(args, given))
+
+    called.__name__ = called.__qualname__ = name
+    return called
+
+
+def _namespace(server: str, functions: Mapping[str, Any], call: HostCall, calls: _Calls) -> Any:
     """A server as an object of the sandbox: it has functions, and nothing else of the host."""
     from pydantic_monty import ClassInstance
 
     class Namespace(ClassInstance):
         def call_method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return calls.make(call(server, name, args, kwargs))
+            return calls.make(f"{server}.{name}", call(server, name, args, kwargs))
 
-    return Namespace(type(server, (), {})())
+        def lookup_lazy_attrs(self, name: str) -> Any:
+            if name not in functions:
+                raise AttributeError(name)
+            return functions[name]
+
+    return Namespace(type(server, (), {"__module__": "servers"})(), lazy_attrs="all")
 
 
-def _function(function: HostFunction, calls: _Calls) -> Any:
-    async def called(*args: Any, **given: Any) -> Any:
-        return await calls.make(function(args, given))
+def _plain(value: Any) -> Any:
+    """A value with the fields of objects in place of the objects that the script's classes made."""
+    from pydantic_monty import MontyClassProxy
 
-    return called
+    if isinstance(value, str) and _PENDING.fullmatch(value):
+        raise NotPlainError(f"it has a call that was not awaited; {_AWAIT}")
+    if isinstance(value, MontyClassProxy):
+        return {name: _plain(one) for name, one in value.attributes.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return value
+
+
+def _not_awaited(functions: list[str]) -> ScriptError:
+    names = ", ".join(dict.fromkeys(functions))
+    text = (
+        f"the script ended before its calls: {len(functions)} of {names} were cancelled; {_AWAIT}"
+    )
+    return ScriptError("runtime", text)
 
 
 def _syntax(error: MontySyntaxError) -> ScriptError:
@@ -196,11 +278,12 @@ def _runtime(error: MontyRuntimeError, limits: Limits) -> ScriptError:
     line = frames[-1].line if frames else None
     if isinstance(inner, NotImplementedError) and "monty" in text:
         missing = text.rpartition("support ")[2] or text
-        return ScriptError("syntax", f"the sandbox's Python lacks {missing}", line)
+        return ScriptError("syntax", with_hint(f"the sandbox's Python lacks {missing}"), line)
     if isinstance(inner, TimeoutError) and "time limit exceeded" in text:
         return ScriptError("limit", f"the script worked longer than {limits.seconds:g} seconds")
     if isinstance(inner, TimeoutError) and "sleep" in text:
-        return ScriptError("limit", f"the script slept longer than {_SLEEP:g} seconds", line)
+        text = f"the script slept longer than {limits.total_seconds:g} seconds"
+        return ScriptError("limit", text, line)
     if isinstance(inner, MemoryError):
         if text.endswith(f"> {limits.printed} bytes"):
             return ScriptError("limit", f"more than {limits.printed:,} characters were printed")
@@ -209,4 +292,4 @@ def _runtime(error: MontyRuntimeError, limits: Limits) -> ScriptError:
         return ScriptError("limit", f"functions nested deeper than {limits.depth} calls", line)
     if isinstance(inner, RuntimeError) and text.startswith("suspension limit"):
         return ScriptError("limit", f"more than {limits.calls:,} calls of tools", line)
-    return ScriptError("runtime", error.display("type-msg")[:2_000], line)
+    return ScriptError("runtime", with_hint(error.display("type-msg")[:2_000]), line)

@@ -18,8 +18,8 @@ from .python_types import TYPE_NAMES
 NO_SERVER = "tools"
 #: Modules that a script may import; a namespace of the same name would hide them.
 MODULES = frozenset(
-    """asyncio base64 binascii collections csv dataclasses datetime decimal functools hashlib
-    itertools json math operator os pathlib random re sys time tomllib typing""".split()
+    """asyncio base64 binascii bisect collections copy csv dataclasses datetime decimal functools
+    hashlib itertools json math os pathlib random re sys time tomllib typing unicodedata""".split()
 )
 #: A function of the sandbox that is no tool.
 EXTRACT = "extract"

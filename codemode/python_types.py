@@ -85,7 +85,6 @@ class TypeWriter:
         schema: of the arguments or the result, as parsed JSON; a stranger's.
         definitions: receives the TypedDicts.
         prefix: begins their names.
-        loose_objects: whether objects are `dict[str, Any]`, in place of TypedDicts.
     """
 
     def __init__(
@@ -93,13 +92,10 @@ class TypeWriter:
         schema: dict[str, Any],
         definitions: TypeDefinitions,
         prefix: str,
-        *,
-        loose_objects: bool = False,
     ) -> None:
         self._references = References(schema)
         self._definitions = definitions
         self._prefix = prefix
-        self._loose = loose_objects
         self._left = _MOST
         self._named: dict[str, str] = {}
         self._used: set[str] = set()
@@ -145,7 +141,7 @@ class TypeWriter:
         found = self._references.find(reference)
         if not isinstance(found, dict):
             return LOOSE
-        if not _is_record(found) or self._loose:
+        if not _is_record(found):
             # A type that is no TypedDict cannot refer to itself; the depth ends it.
             return self.write(found, name, depth + 1)
         last = reference.rpartition("/")[2] or name
@@ -191,7 +187,7 @@ class TypeWriter:
             items = schema.get("items")
             return f"list[{self.write(items, f'{name} item', depth + 1)}]"
         if kind == "object" or (kind is None and "properties" in schema):
-            if _is_record(schema) and not self._loose:
+            if _is_record(schema):
                 return self._record(schema, self._definitions.name(f"{self._prefix} {name}"), depth)
             extra = schema.get("additionalProperties")
             if not isinstance(extra, dict) or schema.get("properties"):

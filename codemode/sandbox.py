@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from pathlib import PurePath
 from typing import Any, Literal, Protocol
 
 from .limits import Limits
@@ -18,10 +20,12 @@ ErrorKind = Literal["syntax", "type", "runtime", "limit", "sandbox"]
 HostCall = Callable[[str, str, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 #: A function of the host that is no tool: positional arguments, keyword arguments.
 HostFunction = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
-#: What is said of a function that a script names and that has no stub: namespace, function.
-Unknown = Callable[[str, str], str]
+#: What is said of a name that is not there: namespace, function, and the function's argument or "".
+Unknown = Callable[[str, str, str], str]
 
 _DEPTH = 100
+#: Values without a form of their own in JSON, whose text says what they are.
+_AS_TEXT = (Decimal, PurePath, time, timedelta, timezone, Exception)
 #: Python writes integers up to some 14,000 bits; no reader of JSON needs as many.
 _BITS = 4_096
 
@@ -59,18 +63,15 @@ class Script:
     Args:
         code: the source.
         stubs: of the functions it may call, for the check before it runs.
-        loose_stubs: the same with objects in arguments as `dict[str, Any]`. A variable that holds a
-            dict fits no TypedDict; where nothing else is wrong, the call itself judges it.
-        namespaces: names of the servers, each an object with functions.
+        servers: name of each server it names, to the functions of it that it names.
         call: calls a tool.
-        unknown: explains a function without a stub.
+        unknown: explains a name that is not there.
         functions: by name, those that belong to no server.
     """
 
     code: str
     stubs: str
-    loose_stubs: str
-    namespaces: tuple[str, ...]
+    servers: Mapping[str, tuple[str, ...]]
     call: HostCall
     unknown: Unknown
     functions: Mapping[str, HostFunction] = field(default_factory=dict)
@@ -145,6 +146,8 @@ def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
         return value.isoformat()
     if not strict and isinstance(value, bytes):
         return value.decode("utf-8", "replace")
+    if not strict and isinstance(value, _AS_TEXT):
+        return str(value)
     hint = "; write `.isoformat()` behind it" if isinstance(value, datetime | date) else ""
     raise NotPlainError(f"a value of type {type(value).__name__} is not JSON{hint}")
 

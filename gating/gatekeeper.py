@@ -65,24 +65,29 @@ class Gatekeeper:
             compiled = self._compiled.get(index)
         if compiled is None:
             # Not under the lock: requests to the version before must not wait for this one.
-            compiled = self._compile(index)
-            problems = rule_problems(self.gate) + catalog_problems(compiled)
-            for problem in problems:
-                _LOG.warning("gate: %s", problem)
+            compiled, problems = self._compile(index)
             with self._lock:
                 compiled = self._compiled.setdefault(index, compiled)
                 self._problems[index] = problems
         return compiled
 
-    def _compile(self, index: Index) -> CompiledGate:
+    def _compile(self, index: Index) -> tuple[CompiledGate, tuple[Problem, ...]]:
         """The gate over a version, made from that of the version before where there is one."""
-        if (change := index.change) is not None:
-            with self._lock:
-                known = list(self._compiled.values())
-            for compiled in known:
-                if compiled.tools is change.before:
-                    return compiled.updated(change, index.names)
-        return CompiledGate(self.gate, index.tools, index.names)
+        with self._lock:
+            known = list(self._compiled.items())
+            for other, compiled in known:
+                if compiled.tools is index.tools:
+                    return compiled, self._problems[other]
+        change = index.change
+        before = [] if change is None else [one for _, one in known if one.tools is change.before]
+        if change is not None and before:
+            compiled = before[0].updated(change, index.names)
+        else:
+            compiled = CompiledGate(self.gate, index.tools, index.names)
+        problems = rule_problems(self.gate) + catalog_problems(compiled)
+        for problem in problems:
+            _LOG.warning("gate: %s", problem)
+        return compiled, problems
 
     def problems(self, index: Index) -> tuple[Problem, ...]:
         """The problems of the rules with a catalog version."""

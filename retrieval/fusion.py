@@ -84,10 +84,6 @@ class LinearFusion:
         if any(weight < 0 for weight in self._weights.values()):
             raise ConfigError(f"fusion: weights ({self._weights}) must not be negative")
 
-    def weight(self, stage: str) -> float:
-        """The weight of a stage's scores."""
-        return self._weights.get(stage, 1.0)
-
     def fuse(self, rankings: Mapping[str, Ranking]) -> Ranking:
         """Every row of any ranking with its fused score, best first, ties by row."""
         _check_stages(self._given, rankings)
@@ -98,7 +94,7 @@ class LinearFusion:
                 rest = ranking.scores[-1] if ranking.rest is None else ranking.rest
                 scores = np.full(len(rows), rest, np.float32)
                 scores[np.searchsorted(rows, ranking.rows)] = ranking.scores
-                total += np.float32(self.weight(name)) * scores
+                total += np.float32(self._weights.get(name, 1.0)) * scores
         return Ranking.best(rows, total, len(rows))
 
 

@@ -1,13 +1,17 @@
-"""What learning changed for requests it did not learn from, and whether that is more than noise."""
+"""Which events are held out of learning, and whether what it changed for them is beyond noise."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .usage import numbered
+
+#: Parts that events and tools are dealt into; each is held out once.
+PARTS = 5
 #: Ranks that the metrics look at.
 DEPTH = 10
 METRICS = ("hit@1", "recall@10")
@@ -16,6 +20,53 @@ LEAST = 20
 #: Share by which a metric may seem to fall on unseen tools when that is within noise.
 SLACK = 0.005
 _RESAMPLES, _LEVEL = 2_000, 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Events by what may be learned from and what is held out; positions in a list of events.
+
+    Args:
+        train: events to learn from.
+        seen: held-out events of tools that have other events in `train`.
+        unseen: held-out events of tools that have none there.
+    """
+
+    train: NDArray[np.int64]
+    seen: NDArray[np.int64]
+    unseen: NDArray[np.int64]
+
+
+def folds(
+    queries: Sequence[str], relevant: Sequence[NDArray[np.int64]], family: NDArray[np.int64]
+) -> Iterator[Fold]:
+    """Every event held out once with its tools, and once, where they have others, by itself.
+
+    Equal requests fall into the same part, and so do twins. Events that need tools of both sides
+    are left out of the fold.
+
+    Args:
+        queries: the requests.
+        relevant: rows of the tools of each, at least one.
+        family: of each row, see `usage.families`.
+
+    Yields:
+        `PARTS` folds.
+    """
+    random = np.random.default_rng(0)
+    event_part = random.integers(PARTS, size=len(queries))[numbered(queries)]
+    tool_part = random.integers(PARTS, size=len(family))[family]
+    touched = [np.unique(tool_part[rows]) for rows in relevant]
+    for part in range(PARTS):
+        outside = np.array([part not in held for held in touched], np.bool_)
+        inside = np.array([len(held) == 1 and held[0] == part for held in touched], np.bool_)
+        train = np.flatnonzero(outside & (event_part != part))
+        known = np.zeros(len(family), np.bool_)
+        for event in train.tolist():
+            known[relevant[event]] = True
+        held_out = np.flatnonzero(outside & (event_part == part))
+        seen = [event for event in held_out.tolist() if known[relevant[event]].all()]
+        yield Fold(train, np.array(seen, np.int64), np.flatnonzero(inside))
 
 
 def scores(found: NDArray[np.bool_], due: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -40,6 +91,7 @@ class Comparison:
         low: lower end of the 95 % interval of each metric's change.
         high: upper end.
         gain: lower and upper end of the interval of the change of the metrics' mean.
+        metrics: their names.
     """
 
     events: int
@@ -48,6 +100,7 @@ class Comparison:
     low: tuple[float, ...]
     high: tuple[float, ...]
     gain: tuple[float, float]
+    metrics: tuple[str, ...] = METRICS
 
     @classmethod
     def of(
@@ -92,10 +145,6 @@ class Comparison:
     def change(self) -> tuple[float, ...]:
         """After less before, of each metric."""
         return tuple(b - a for a, b in zip(self.before, self.after, strict=True))
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {"metrics": METRICS, **asdict(self)}
 
 
 def refusal(seen: Comparison, unseen: Comparison) -> str | None:

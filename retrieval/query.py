@@ -86,11 +86,6 @@ class Ranking:
         """The first `depth` rows."""
         return Ranking(self.rows[:depth], self.scores[:depth])
 
-    def scaled(self, factor: float) -> Ranking:
-        """The same rows, all scores times a factor above 0."""
-        rest = None if self.rest is None else self.rest * factor
-        return Ranking(self.rows, self.scores * np.float32(factor), rest)
-
 
 def by_id(ranking: Ranking, tools: Sequence[Tool]) -> Ranking:
     """The ranking with neighbours of equal score in order of tool id, all else as it was.

@@ -63,11 +63,10 @@ class Run:
         k: number of hits of the answer.
         retrievers: stage name to the stage.
         rerankers: reranker name to the stage.
-        deadline: `perf_counter()` value by which the answer is due; None for no limit.
-        scales: stage name to the factor of its scores in a fusion; 1 when absent.
-        tools: tools by row, if rows are not numbered by tool id; otherwise None.
+        deadline: `perf_counter()` value by which the answer is due, None for no limit.
+        tools: by row, where rows are not numbered by tool id; else None.
         missing: stage name to why it could not be made.
-        spare: rows beyond `k` that a single retriever returns, see `twins.spare`.
+        spare: rows beyond `k` that a lone retriever gives, see `twins.spare`.
     """
 
     query: Query
@@ -75,7 +74,6 @@ class Run:
     retrievers: Mapping[str, Retriever]
     rerankers: Mapping[str, RerankStage]
     deadline: float | None = None
-    scales: Mapping[str, float] = field(default_factory=dict)
     tools: Sequence[Tool] | None = None
     missing: Mapping[str, Exception] = field(default_factory=dict)
     spare: int = 0
@@ -99,7 +97,7 @@ class Run:
         if retriever is None:
             if stage in self.missing:
                 raise ModelError(str(self.missing[stage]))
-            raise ConfigError(f"no retriever {stage!r}; use one of: {', '.join(self.retrievers)}")
+            raise ConfigError(f"no retriever {stage!r}; there are: {', '.join(self.retrievers)}")
         start = perf_counter()
         prepared = retriever.prepare(self.query)
         if prepared is not self.query:
@@ -128,11 +126,7 @@ class Run:
         if self._fused is not None and _same(self._fused, (fusion, rankings)):
             return self.rankings["fusion"]
         with self._recorded("fusion"):
-            scaled = {
-                stage: ranking.scaled(self.scales[stage]) if stage in self.scales else ranking
-                for stage, ranking in rankings.items()
-            }
-            self.rankings["fusion"] = self._ordered(fusion.fuse(scaled))
+            self.rankings["fusion"] = self._ordered(fusion.fuse(rankings))
         self._fused = (fusion, dict(rankings))
         return self.rankings["fusion"]
 
@@ -147,7 +141,7 @@ class Run:
         """
         stage = self.rerankers.get(reranker)
         if stage is None:
-            raise ConfigError(f"no reranker {reranker!r}; use one of: {', '.join(self.rerankers)}")
+            raise ConfigError(f"no reranker {reranker!r}; there are: {', '.join(self.rerankers)}")
         self.reached = ranking
         rows = ranking.rows[:candidates]
         try:

@@ -111,6 +111,8 @@ class Selection:
         fits: probability that any tool fits the query; None without a decision.
         unmatched: entries of the caller's `allowed` that match no tool of the catalog.
         vector: embedding of the query, shape (dim,); None if no stage needed it.
+        pending: number of tools that had static vectors, as the encoder has not read them yet; see
+            `docs/instant.md`.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -135,6 +137,7 @@ class Selection:
     fits: float | None = None
     unmatched: tuple[str, ...] = ()
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    pending: int = 0
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -169,6 +172,7 @@ class Selection:
             "abstained": self.abstained,
             "reason": self.reason,
             "fits": self.fits,
+            "pending": self.pending,
             "unmatched": list(self.unmatched),
             "voter_failures": [failure.to_dict() for failure in self.voter_failures],
         }

@@ -1,12 +1,11 @@
-"""Usage events: queries with the tools that were right, and how to hold some of them out."""
+"""What users asked and which tools served them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,6 @@ from ..catalog import Tool
 from ..catalog.text_file import read_text_file
 from ..errors import EvaluationError, RequestError
 from .query import MAX_QUERY_CHARS
-
-#: Parts that events and tools are dealt into; each is held out once.
-PARTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +29,6 @@ class Event:
 
     query: str
     relevant: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """One split into training and held-out events, as positions in a list of events.
-
-    Args:
-        train: events to learn from.
-        seen: held-out events of tools that have other events in `train`.
-        unseen: held-out events of tools that have none there.
-    """
-
-    train: NDArray[np.int64]
-    seen: NDArray[np.int64]
-    unseen: NDArray[np.int64]
 
 
 def read_events(path: str | Path) -> tuple[Event, ...]:
@@ -82,63 +63,27 @@ def checked_events(events: Iterable[Event]) -> list[Event]:
         if not isinstance(event, Event):
             kind = type(event).__name__
             raise RequestError(f"events[{place}]: an Event, not {kind}; see read_events")
-        ids = event.relevant if isinstance(event.relevant, tuple | list) else None
-        if (
-            not isinstance(event.query, str)
-            or ids is None
-            or not all(isinstance(tool_id, str) for tool_id in ids)
-        ):
+        if not isinstance(event.query, str) or not _are_ids(event.relevant):
             raise RequestError(f"events[{place}]: an Event of a text and a list of tool ids")
     return given
 
 
-def families(tools: Sequence[Tool]) -> list[str]:
-    """For each tool what it shares with its twins: name and description, letters and digits only.
+def families(tools: Sequence[Tool]) -> NDArray[np.int64]:
+    """A number for each tool that it shares with its twins: those of the same name and description.
 
-    Twins serve the same requests, so they are held out together.
+    Letters and digits only. Twins serve the same requests, so they are held out together.
     """
-    return [
+    names = [
         re.sub(r"[\W_]+", " ", f"{tool.name} {tool.description}".casefold()).strip()
         for tool in tools
     ]
+    return numbered(names)
 
 
-def folds(
-    queries: Sequence[str], relevant: Sequence[NDArray[np.int64]], family: Sequence[str], salt: str
-) -> Iterator[Fold]:
-    """Every event held out once with its tools, and once, where they have others, by itself.
-
-    The part an event or a tool falls into depends on its own text and the salt alone; equal
-    requests are dealt alike. Events that need tools of both sides are left out of the fold.
-
-    Args:
-        queries: the requests.
-        relevant: rows of the tools of each, at least one.
-        family: of each row, see `families`.
-        salt: another one deals anew.
-
-    Yields:
-        `PARTS` folds.
-    """
-    event_part = np.array([_part(f"{salt} request {query}") for query in queries])
-    parts = {name: _part(f"{salt} tool {name}") for name in set(family)}
-    tool_part = np.array([parts[name] for name in family])
-    touched = [np.unique(tool_part[rows]) for rows in relevant]
-    for part in range(PARTS):
-        outside = np.array([part not in held for held in touched], np.bool_)
-        inside = np.array([len(held) == 1 and held[0] == part for held in touched], np.bool_)
-        train = np.flatnonzero(outside & (event_part != part))
-        known = np.zeros(len(family), np.bool_)
-        for event in train.tolist():
-            known[relevant[event]] = True
-        held_out = np.flatnonzero(outside & (event_part == part))
-        seen = [event for event in held_out.tolist() if known[relevant[event]].all()]
-        yield Fold(train, np.array(seen, np.int64), np.flatnonzero(inside))
-
-
-def _part(text: str) -> int:
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % PARTS
+def numbered(texts: Sequence[str]) -> NDArray[np.int64]:
+    """A number for each text, from 0; equal texts have the same."""
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    return np.array([numbers[text] for text in texts], np.int64)
 
 
 def _event(row: Any) -> Event:
@@ -147,12 +92,11 @@ def _event(row: Any) -> Event:
     query = row.get("query")
     if not isinstance(query, str) or not query.strip():
         raise ValueError("query: missing or empty")
-    if "tool" in row:
-        tools = [row["tool"]]
-    elif isinstance(row.get("relevant"), list):
-        tools = row["relevant"]
-    else:
-        raise ValueError("tool: missing, and there is no list `relevant`")
-    if not tools or not all(isinstance(tool, str) and tool for tool in tools):
+    tools = [row["tool"]] if "tool" in row else row.get("relevant")
+    if not tools or not _are_ids(tools):
         raise ValueError("tool: an id, or in `relevant` a list of at least one id")
     return Event(query[:MAX_QUERY_CHARS], tuple(dict.fromkeys(tools)))
+
+
+def _are_ids(value: object) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(one, str) and one for one in value)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+import numpy as np
 import pytest
 
 from shortlist.errors import ModelError
@@ -162,17 +163,14 @@ def test_what_reads_like_orders_is_named_with_its_reasons(run, run_json, poor):
     assert "t/add: description: " in run("doctor", "--tools", poor).stdout
 
 
-def test_usage_learning_in_force_is_told(tmp_path, monkeypatch):
-    from types import SimpleNamespace
+def test_usage_learning_in_force_is_told(tmp_path):
+    from shortlist.cli.check_catalog import check_learned
+    from shortlist.retrieval.learned import Learned
 
-    from shortlist.cli import check_learned
-
-    facts = {"events": 40, "moved": 1, "lexical": 0.5}
-    saved = SimpleNamespace(learned=SimpleNamespace(to_dict=lambda: facts))
-    monkeypatch.setattr(check_learned, "read", lambda _: saved)
-    check = check_learned.check_learned(tmp_path)
+    assert check_learned(None, tmp_path).status == "ok"
+    check = check_learned(Learned(np.zeros((2, 2), np.float32), "model", 40), tmp_path)
     assert (check.status, check.summary) == ("note", "in force, from 40 events")
-    assert check.details[0] == "tools moved towards the requests they served: 1"
+    assert check.details[0].startswith("`shortlist learn --forget --index")
 
 
 def test_twins_of_different_servers_are_listed(run_json, tools_file, monkeypatch):

@@ -61,6 +61,14 @@ def test_a_grant_counts_its_calls():
     assert "needs a person's approval" in result.error.message
 
 
+def test_a_count_of_a_glob_holds_for_each_tool():
+    code = "for i in range(3):\n    await issues.create(title='t')\n    await issues.list_()"
+    servers = Servers()
+    result = ran(code, servers, grants=[Grant("issues/*", count=2)])
+    assert len(servers.calls) == 4
+    assert "issues.create: needs a person's approval" in result.error.message
+
+
 @pytest.mark.parametrize("wrong", [{"decision": "yes"}, {"count": 0}])
 def test_a_wrong_grant_is_refused(wrong):
     with pytest.raises(RequestError, match="issues"):
@@ -169,8 +177,9 @@ def test_a_call_that_nobody_awaits_does_not_outlive_the_script():
     servers = Servers()
     code = ASYNCIO + "x = [issues.wait(seconds=30)]\nawait logs.count_lines()"
     result = ran(code, servers)
-    assert result.value == "500"
-    assert servers.waiting == servers.stopped
+    assert result.value is None
+    assert "1 of issues.wait were cancelled; write `await` before each" in result.error.message
+    assert servers.waiting == servers.stopped == 1
 
 
 def test_the_whole_time_is_limited_too():

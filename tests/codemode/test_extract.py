@@ -73,7 +73,7 @@ def test_a_wrong_answer_is_asked_for_again_and_not_for_ever():
 
 
 def test_the_value_has_its_type_in_the_check():
-    result = ran("n = await extract('t', int)\nn + 'a'", Model("1"))
+    result = ran("n = await extract('t', int)\nawait issues.create(title=n)", Model("1"))
     assert (result.error.kind, result.error.line) == ("type", 2)
 
 

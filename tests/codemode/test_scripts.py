@@ -75,6 +75,40 @@ RIGHT = {
         {"day": "2026-01-02", "pair": [1, 2]},
     ),
     "printing only": ("print('a', 1)", None),
+    # What follows is right, though the type checker has a doubt.
+    "arguments in a dict": ("args = {'limit': 3}\nlen((await logs.read(**args))['entries'])", 3),
+    "a list of mixed dicts": (
+        "rows = [{'n': 1, 's': 'a'}, {'n': 2, 's': 'b'}]\n"
+        "rows.sort(key=lambda row: -row['n'])\nrows[0]['s']",
+        "b",
+    ),
+    "a match that may be nothing": ("import re\nre.match('a(b)', 'ab').group(1)", "b"),
+    "a choice in a variable": (
+        "for state in 'open closed'.split():\n    await issues.create(title='t', state=state)\n"
+        "len(await issues.list_())",
+        2,
+    ),
+    "an annotation": ("page: dict = await logs.read(limit=1)\nlen(page['entries'])", 1),
+    "builtins that the checker does not know": (
+        "try:\n    raise PermissionError('no')\nexcept PermissionError as error:\n"
+        "    x = list(map(str, filter(None, [error.args[0], ''])))\nx",
+        ["no"],
+    ),
+    "a tool passed on": (
+        "async def twice(tool, **given):\n"
+        "    return [await tool(**given), await tool(**given)]\n"
+        "await twice(logs.count_lines)",
+        ["500", "500"],
+    ),
+    "objects of a class": (
+        "class Point:\n    def __init__(self, x):\n        self.x = x\n[Point(1), Point(2)]",
+        [{"x": 1}, {"x": 2}],
+    ),
+    "values with a text": (
+        "from datetime import timedelta\nfrom decimal import Decimal\n"
+        "[Decimal('1.10'), timedelta(hours=1), ValueError('bad')]",
+        ["1.10", "1:00:00", "bad"],
+    ),
 }
 WRONG = {
     "a wrong type": ("await issues.create(title=3)", "type", "Expected `str`"),
@@ -84,7 +118,25 @@ WRONG = {
         'Literal["open", "closed"]',
     ),
     "a missing argument": ("await issues.create()", "type", "required parameter `title`"),
-    "an unknown argument": ("await logs.read(size=3)", "type", "`size` does not match"),
+    "an unknown argument": ("await logs.read(size=3)", "type", "it takes: limit, offset"),
+    "a misspelled argument": ("await logs.read(ofset=3)", "type", "did you mean offset?"),
+    "an unknown key of a result": (
+        "page = await logs.read()\npage['rows']",
+        "type",
+        "it has: entries, next",
+    ),
+    "a result used as an object": (
+        "page = await logs.read()\npage.entries",
+        "type",
+        "write ['entries'], not .entries",
+    ),
+    "a misspelled variable": ("entries = 1\nentires + 1", "type", "did you mean entries?"),
+    "tools called by name": ("await call_tool('logs/read')", "type", "await server.tool(name"),
+    "a wrong type that shows at the call": (
+        "size = {'n': 'x', 'm': 1}['n']\nawait logs.read(offset=size)",
+        "runtime",
+        "/offset: expected integer",
+    ),
     "an unknown key": (
         "await issues.create(title='t', reporter={'name': 'a', 'agee': 1})",
         "type",
@@ -99,6 +151,12 @@ WRONG = {
     "an unknown tool": ("await issues.creat(title='t')", "type", "did you mean issues.create?"),
     "an unknown server": ("await isues.list_()", "type", "did you mean issues?"),
     "a missing await": ("logs.count_lines()\n1", "type", "is not awaited"),
+    "a missing await before a use": ("page = logs.read()\npage['entries']", "type", "not awaited"),
+    "a missing await in a list": (
+        "[issues.wait(seconds=i) for i in (8, 9)]",
+        "runtime",
+        "2 of issues.wait were cancelled; write `await`",
+    ),
     "a result used as what it is not": (
         "page = await logs.read()\npage['entries'] + 1",
         "type",
@@ -153,6 +211,21 @@ WRONG = {
     "a list too deep": ("x = []\nfor _ in range(500):\n    x = [x]\nx", "runtime", "deeper"),
     "a syntax error": ("x = (1", "syntax", ""),
     "return": ("return 1", "syntax", "end the script with an expression"),
+    "a fence": ("```python\n1\n```", "syntax", "without ```"),
+    "a generator": ("def f():\n    yield 1\nf()", "syntax", "collect the values in a list"),
+    "a statement that is missing": ("x = {1: 2}\ndel x[1]", "syntax", "write values.pop(key)"),
+    "a module that is missing": ("import statistics", "type", "write sum(values) / len(values)"),
+    "a member that is missing": (
+        "import asyncio\nasyncio.create_task(logs.read())",
+        "type",
+        "asyncio has gather, run and sleep here",
+    ),
+    "a builtin that is missing": ("globals()", "type", "lacks 'globals'"),
+    "a method passed on": (
+        "sorted(['b', 'A'], key=str.lower)",
+        "runtime",
+        "write a lambda that calls .lower(...)",
+    ),
     "inheritance": ("class A(dict):\n    pass", "syntax", "lacks class inheritance"),
     "an uncaught error": ("x = 1\n\n[][3]", "runtime", "IndexError"),
     "a long script": ("x = 1\n" * 20_000, "limit", "at most 50,000"),

@@ -344,15 +344,6 @@ class TestSaved:
         with pytest.raises(StoreError, match="incomplete"):
             Engine.open(tmp_path, reranker="overlap")
 
-    def test_an_index_of_the_format_before_has_none(
-        self, make_engine: MakeEngine, models: Models, tmp_path: Path
-    ) -> None:
-        make_engine(TOOLS).save(tmp_path)
-        [path] = tmp_path.glob("v-*/manifest.json")
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 3}))
-        opened = Engine.open(tmp_path, reranker="overlap")
-        assert list(opened.quarantined) == [JOKER.id]
-
     def test_pins_are_read_on_opening(
         self, make_engine: MakeEngine, models: Models, tmp_path: Path
     ) -> None:

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from shortlist import Engine, Tool, stage_models
 from shortlist.errors import RequestError, StoreError
-from shortlist.retrieval.fusion import LinearFusion
 from shortlist.retrieval.held_out import LEAST, Comparison, refusal, scores
-from shortlist.retrieval.learned import Learned, Strengths, mapped, moved
-from shortlist.retrieval.query import Ranking
+from shortlist.retrieval.learned import Learned
 from shortlist.retrieval.usage import Event
 
 DIM = 48
@@ -131,7 +129,6 @@ class TestAccepted:
         assert report.seen.gain[0] > 0
         assert report.unseen.change[0] > 0
         assert (report.events, report.tools, report.skipped) == (4 * TOOLS, TOOLS, 0)
-        assert report.strengths.shared > 0
         assert hits(engine, others) > before + 0.05
         assert engine.learned is not None
         assert engine.learned["events"] == 4 * TOOLS
@@ -239,37 +236,12 @@ class TestInForce:
         self, taught: Path, encoder: DialectEncoder
     ) -> None:
         engine = Engine.open(taught, tiers=["embed"])
-        moved_before = engine.learned["moved"] if engine.learned else 0
+        before = engine.learned
         encoder.encoded.clear()
         engine.update([*tools()[20:], Tool("tnew", None, "brand new")])
         assert len(encoder.encoded) == 1
-        assert engine.learned is not None
-        assert engine.learned["moved"] == max(0, moved_before - 20)
-
-    def test_only_a_tool_whose_text_changed_is_no_longer_moved(
-        self, encoder: DialectEncoder
-    ) -> None:
-        engine = make_engine(tools(3))
-        vectors = engine._index.vectors
-        assert vectors is not None
-        towards = encoder.encode(["tc"])
-        learned = Learned(
-            map=np.zeros((DIM, DIM), np.float32),
-            targets=np.repeat(towards, 2, axis=0),
-            pulls=np.full(2, 0.5, np.float32),
-            ids=("ta", "tb"),
-            keys=vectors.keys[:2],
-            model=vectors.model,
-            lexical=1.0,
-            events=2,
-        )
-        engine._index = engine._builder.taught(engine._index, learned)
-        now = {hit.id: hit.score for hit in engine.search("tc", k=3)}
-        engine.update([Tool("ta", None, "changed"), *tools(3)[1:]])
-        after = {hit.id: hit.score for hit in engine.search("tc", k=3)}
-        assert engine.learned == {"events": 2, "moved": 1, "lexical": 1.0}
-        assert after["tb"] == pytest.approx(now["tb"])
-        assert after["ta"] < now["ta"] - 0.1
+        assert engine.learned == before
+        assert before is not None
 
     def test_another_encoder_drops_all_of_it(
         self, taught: Path, monkeypatch: pytest.MonkeyPatch
@@ -279,35 +251,14 @@ class TestInForce:
         monkeypatch.setattr(stage_models, "load_encoder", lambda spec, threads: other)
         assert Engine.open(taught, tiers=["embed"]).learned is None
 
-    @pytest.mark.parametrize("name", ["learned.json", "targets.npy", "map.npy"])
+    @pytest.mark.parametrize("name", ["learned.npz"])
     def test_damage_is_an_error(self, taught: Path, name: str) -> None:
-        file = taught / (taught / "CURRENT").read_text() / "learned" / name
+        file = taught / (taught / "CURRENT").read_text() / name
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 1
         file.write_bytes(content)
         with pytest.raises(StoreError, match=name):
             Engine.open(taught, tiers=["embed"])
-
-    def test_the_lexical_factor_reaches_the_fusion(self, encoder: DialectEncoder) -> None:
-        engine = Engine.from_tools(tools(), tiers=["lexical", "embed", "hybrid"])
-        vectors = engine._index.vectors
-        assert vectors is not None
-        query = "does td w7"
-        order = {tier: engine.search(query, tier=tier, k=1).ids for tier in engine.tiers}
-        assert order["lexical"] != order["embed"]
-        for factor, like in ((1e4, "lexical"), (1e-6, "embed")):
-            learned = Learned(
-                map=np.zeros((DIM, DIM), np.float32),
-                targets=np.zeros((0, DIM), np.float32),
-                pulls=np.zeros(0, np.float32),
-                ids=(),
-                keys=(),
-                model=vectors.model,
-                lexical=factor,
-                events=1,
-            )
-            engine._index = engine._builder.taught(engine._index, learned)
-            assert engine.search(query, tier="hybrid", k=1).ids == order[like]
 
 
 UNIT = arrays(np.float32, (6, 4), elements=st.floats(-1, 1, width=32)).filter(
@@ -315,40 +266,17 @@ UNIT = arrays(np.float32, (6, 4), elements=st.floats(-1, 1, width=32)).filter(
 )
 
 
-class TestVectors:
-    @given(UNIT, UNIT, st.floats(0, 1))
-    def test_length_one_and_the_others_stay(
-        self, values: NDArray[np.float32], targets: NDArray[np.float32], pull: float
-    ) -> None:
-        start = mapped(values, np.zeros((4, 4), np.float32))
-        rows = np.array([1, 4])
-        pulls = np.full(2, pull, np.float32)
-        done = moved(start, rows, targets[rows], pulls)
-        lengths = np.linalg.norm(done, axis=1)
-        assert ((np.abs(lengths - 1) < 1e-4) | (lengths < 1e-4)).all()
-        still = [0, 2, 3, 5]
-        assert np.array_equal(done[still], start[still])
-        kept = moved(start, rows, targets[rows], np.zeros(2, np.float32))
-        assert np.allclose(kept, start, atol=1e-6)
-
-    @given(st.floats(0, 1), st.floats(0.1, 10))
-    def test_more_events_move_further_but_never_past_the_bound(
-        self, own: float, patience: float
-    ) -> None:
-        pulls = Strengths(own=own, patience=patience).pulls(np.arange(50))
-        assert pulls[0] == 0
-        assert (np.diff(pulls) >= 0).all()
-        assert pulls[-1] <= own + 1e-6
+@given(UNIT, arrays(np.float32, (4, 4), elements=st.floats(-0.125, 0.125, width=32)))
+def test_changed_vectors_have_length_one(
+    values: NDArray[np.float32], change: NDArray[np.float32]
+) -> None:
+    done = Learned(change, "model", 1).vectors(values)
+    assert np.allclose(np.linalg.norm(done, axis=1), 1, atol=1e-4)
+    same = Learned(np.zeros_like(change), "model", 1).vectors(values)
+    assert np.allclose(same, values / np.linalg.norm(values, axis=1, keepdims=True), atol=1e-6)
 
 
 def test_scores() -> None:
     found = np.zeros((2, 10), np.bool_)
     found[0, 0] = found[0, 9] = found[1, 3] = True
     assert scores(found, np.array([2, 4])).tolist() == [[1.0, 1.0], [0.0, 0.25]]
-
-
-def test_a_scaled_ranking_scales_what_it_lacks_too() -> None:
-    ranking = Ranking(np.array([4, 2]), np.array([3.0, 1.0], np.float32), 0.5).scaled(2)
-    assert (ranking.rows.tolist(), ranking.scores.tolist(), ranking.rest) == ([4, 2], [6, 2], 1)
-    assert LinearFusion({"lexical": 0.3}).weight("lexical") == 0.3
-    assert LinearFusion().weight("dense") == 1

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from shortlist import Tool
 from shortlist.errors import EvaluationError
-from shortlist.retrieval.usage import PARTS, Event, families, folds, read_events
+from shortlist.retrieval.held_out import PARTS, folds
+from shortlist.retrieval.usage import Event, families, read_events
 
 
 @settings(deadline=None, max_examples=50)
@@ -24,9 +25,9 @@ from shortlist.retrieval.usage import PARTS, Event, families, folds, read_events
 def test_folds_hold_out_what_they_say(drawn: list[tuple[int, list[int]]]) -> None:
     texts = [f"request {text}" for text, _ in drawn]
     relevant = [np.unique(rows) for _, rows in drawn]
-    family = [str(row // 2) for row in range(12)]
+    family = np.arange(12) // 2
     unseen: list[int] = []
-    for fold in folds(texts, relevant, family, "salt"):
+    for fold in folds(texts, relevant, family):
         train, seen = set(fold.train.tolist()), set(fold.seen.tolist())
         assert not (train & seen) | ((train | seen) & set(fold.unseen.tolist()))
         assert not {texts[event] for event in train} & {texts[event] for event in seen}
@@ -43,7 +44,7 @@ def test_folds_hold_out_what_they_say(drawn: list[tuple[int, list[int]]]) -> Non
 
 
 def test_there_are_as_many_folds_as_parts_and_twins_share_a_family() -> None:
-    assert len(list(folds(["a"], [np.array([0])], ["x"], ""))) == PARTS
+    assert len(list(folds(["a"], [np.array([0])], np.array([0])))) == PARTS
     one, two, three = families(
         [Tool("a_b", "s", "Do it!"), Tool("a-b", "r", "do IT"), Tool("c", "s", "Do it!")]
     )

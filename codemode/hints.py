@@ -1,0 +1,79 @@
+"""What to write in place of the parts of Python that the sandbox lacks."""
+
+from __future__ import annotations
+
+import builtins
+import re
+
+from .names import MODULES
+
+_NETWORK = "call a tool instead"
+#: Module to what does the same here.
+_MODULES = {
+    "ast": "parse text with json.loads or re",
+    "contextlib": "write try and except",
+    "heapq": "write sorted(...)[:n]",
+    "io": "csv.reader and csv.DictReader take text.splitlines()",
+    "operator": "write a lambda",
+    "statistics": "write sum(values) / len(values)",
+    "zoneinfo": "write timezone(timedelta(hours=2))",
+    **dict.fromkeys(("aiohttp", "httpx", "requests", "socket", "subprocess", "urllib"), _NETWORK),
+}
+#: Part of an error to what is written instead.
+_INSTEAD = {
+    "yield": "collect the values in a list and return it",
+    "'del'": "write values.pop(key)",
+    "inheritance": "raise RuntimeError or ValueError; write functions and dicts",
+    "async with": "call and await in a loop, or with asyncio.gather",
+    "gather() does not": "catch errors in an async function of your own, and gather its calls",
+    "Module `asyncio` has no member": "asyncio has gather, run and sleep here",
+    "unexpected token `": "send the script without ``` around it",
+    "callable replacement": "loop over re.finditer",
+}
+#: What scripts of other systems call tools by.
+_CALLERS = frozenset(
+    "call_tool call_mcp_tool client execute mcp search_tools session tool tools".split()
+)
+_CALLS = "tools are functions of their servers: `await server.tool(name=value)`"
+_METHOD = re.compile(
+    r"AttributeError: (?:type object )?'(\w+)' (?:object )?has no attribute '(\w+)'"
+)
+_TYPES = {one.__name__: one for one in (str, bytes, int, float, list, dict, set, tuple)}
+
+
+def module_hint(module: str) -> str:
+    """What is said of a module that cannot be imported."""
+    instead = _MODULES.get(module.partition(".")[0])
+    return instead or f"there are: {', '.join(sorted(MODULES))}"
+
+
+def name_hint(name: str) -> str:
+    """What is said behind a name that is not there; empty where nothing is known of it."""
+    return f"; {_CALLS}" if name in _CALLERS else ""
+
+
+def with_hint(message: str) -> str:
+    """A message of the sandbox, with what to write instead where that is known.
+
+    Example:
+        >>> with_hint("the sandbox's Python lacks the 'del' statement")
+        "the sandbox's Python lacks the 'del' statement; write values.pop(key)"
+    """
+    for part, instead in _INSTEAD.items():
+        if part in message:
+            return f"{message}; {instead}"
+    found = _METHOD.match(message)
+    if found and not found[2].startswith("_") and hasattr(_TYPES.get(found[1]), found[2]):
+        return (
+            f"{message}; a method of {found[1]} can only be called here, not passed on: "
+            f"write a lambda that calls .{found[2]}(...)"
+        )
+    return message
+
+
+def lacking_builtin(name: str) -> str | None:
+    """What is said of a builtin function that the sandbox lacks; None for any other name."""
+    if not hasattr(builtins, name):
+        return None
+    instead = "; files are read and written by tools" if name == "open" else ""
+    return f"the sandbox's Python lacks {name!r}{instead}"
