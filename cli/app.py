@@ -69,7 +69,7 @@ def _with_advice(error: Exception) -> str:
     """The message of an error, with the file or what to do where the error itself lacks it."""
     if isinstance(error, UnknownToolError) and not error.nearest:
         return f"{error}; `shortlist list` shows all ids"
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+    if isinstance(error, OSError) and error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 

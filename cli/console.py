@@ -89,19 +89,12 @@ def fitted(line: str, used: int = 0) -> str:
     if not sys.stderr.isatty():
         return line
     from shutil import get_terminal_size
-    from textwrap import fill
+    from textwrap import TextWrapper
 
-    own = "  " if line.startswith("  ") else ""
-    room = get_terminal_size().columns
-    broken = fill(
-        line.strip(),
-        room,
-        initial_indent=" " * used + own,
-        subsequent_indent=f"{own}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return broken[used:]
+    own = "  " * line.startswith("  ")
+    wrapper = TextWrapper(get_terminal_size().columns, " " * used + own, f"{own}  ")
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.fill(line.strip())[used:]
 
 
 @contextmanager

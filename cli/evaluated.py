@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .console import note, plain_table, progress, show
+from .console import fitted, note, plain_table, progress, show
 
 if TYPE_CHECKING:
     from ..evals.dataset import Malformed
@@ -37,9 +37,6 @@ def steps(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 def tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> None:
     """Print the figures, and the failed queries where they were asked for."""
-    from rich.padding import Padding
-    from rich.text import Text
-
     from ..evals import report
 
     size = f"{found.tools:,} tools, {found.queries:,} queries"
@@ -52,8 +49,7 @@ def tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> None
     for name, every in (failed or {}).items():
         typer.echo(f"\n{name}: {len(every)} of {found.queries} queries failed")
         for miss in every:
-            for line in str(miss).splitlines():
-                show(Padding(Text(line.strip()), (0, 0, 0, 2 * line.startswith(" "))))
+            typer.echo("\n".join(map(fitted, str(miss).splitlines())))
 
 
 def tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
