@@ -17,7 +17,7 @@ from ..gating.verdict import Verdict
 from ..view import View
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
 from .hints import name_hint
-from .names import EXTRACT, ToolNames, nearest
+from .names import EXTRACT, NO_SERVER, ToolNames, nearest
 from .sandbox import NotPlainError, as_json
 from .stubs import argument_names
 
@@ -166,7 +166,6 @@ class Broker:
             # A call that passed the check is reported, whatever became of it.
             recorded = asyncio.to_thread(self._checks.result, tool.id, "", ok=ok)
             await asyncio.shield(asyncio.ensure_future(recorded))
-        self._read.add(tool.server or "")
         note.chars = len(json.dumps(value, ensure_ascii=False, default=str))
         note.status, note.ok = "ok", True
         return value
@@ -184,7 +183,7 @@ class Broker:
     ) -> None:
         """Raise PermissionError where a flow, a grant or a person forbids the call."""
         note.effect, effect = False, note.effect
-        target = tool.server or ""
+        target = tool.server or NO_SERVER
         if (source := self._source_against(target)) is not None:
             note.status = "flow"
             raise PermissionError(
@@ -232,6 +231,9 @@ class Broker:
             raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
         except ShortlistError as error:
             raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
+        finally:
+            # The text of an error is of the server too.
+            self._read.add(tool.server or NO_SERVER)
 
     def unknown(self, namespace: str, function: str, argument: str) -> str:
         """What is said of a name that cannot be used: why it is denied, or which one is near.

@@ -59,12 +59,13 @@ class Grant:
 class Flow:
     """A way that data of one server must not take inside a script.
 
-    After a call of `source` succeeded, no tool of `target` is called. What a third server was given
-    and gives back is not followed.
+    Once a call of `source` was answered, be it by an error, the script calls no tool of `target`,
+    whatever the arguments hold. Another script may: what the model read, or a third server stored,
+    is not followed.
 
     Args:
-        source: glob over names of servers.
-        target: glob over names of servers.
+        source: glob over names of servers; `tools` for tools without a server.
+        target: glob over names of servers; `extract` is the small model of scripts.
     """
 
     source: str

@@ -25,6 +25,8 @@ from .toolset import Toolset, found_per_turn
 from .turn import Turn
 
 if TYPE_CHECKING:
+    from ..codemode import CodeResult
+    from ..codemode.broker import CallTool
     from ..loaders.prompt_turn import PromptTurn
     from ..loaders.schemas import SchemaLoader
 
@@ -394,6 +396,32 @@ class Session:
             False
         """
         return await asyncio.to_thread(self.result, tool_id, content, ok=ok, votes=votes)
+
+    async def run_code(self, code: str, call: CallTool, **options: Any) -> CodeResult:
+        """Run a model's script over the tools; see `codemode.run_code`, also for the options.
+
+        Args:
+            code: the script; its last expression is the result.
+            call: calls a tool with checked arguments and gives its result.
+            **options: grants, flows, approval, limits and `extract`.
+
+        Raises:
+            MissingExtraError: the extra `code` is not installed.
+            RequestError: `code` is no text, or an option is wrong.
+
+        Example:
+            >>> import asyncio
+            >>> from shortlist import Engine, Tool
+            >>> tools = [Tool("add", "sums", "Adds.", {"properties": {"a": {}, "b": {}}})]
+            >>> async def call(tool, arguments):
+            ...     return arguments["a"] + arguments["b"]
+            >>> session = Engine.from_tools(tools, tiers=["lexical"]).session()
+            >>> asyncio.run(session.run_code("await sums.add(a=1, b=2)", call)).value
+            3
+        """
+        from ..codemode import run_code
+
+        return await run_code(self, code, call, **options)
 
     def save(self) -> dict[str, Any]:
         """A JSON form of the session, from which `Engine.resume` continues. Some kilobytes.
