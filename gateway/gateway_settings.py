@@ -81,6 +81,8 @@ class CodeSettings(Section):
             call the second. `extract` counts as a server of that name.
         extract: shell command of a small model for `extract(value, kind)` in scripts: it reads a
             prompt on stdin and answers on stdout.
+        observe: whether stubs of tools without an output schema have a type that comes from the
+            results of the same client so far.
     """
 
     on: bool = True
@@ -90,6 +92,7 @@ class CodeSettings(Section):
     allow: tuple[str, ...] = ()
     flows: tuple[tuple[str, str], ...] = ()
     extract: str | None = Field(default=None, min_length=1)
+    observe: bool = False
 
     def grants(self) -> tuple[Grant, ...]:
         """What scripts may call; the first that names a tool decides."""

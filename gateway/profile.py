@@ -47,6 +47,7 @@ class Profile:
         grants: what scripts of `run_code` may call by themselves; the first that fits counts.
         flows: ways between servers that data must not take inside a script.
         extract: command of the small model of `extract` in scripts.
+        observe: whether types of results are remembered for stubs.
     """
 
     name: str = "default"
@@ -67,6 +68,7 @@ class Profile:
     grants: tuple[Grant, ...] = ()
     flows: tuple[Flow, ...] = ()
     extract: str | None = None
+    observe: bool = False
 
     @classmethod
     def of(cls, settings: GatewaySettings, name: str, given: ProfileSettings) -> Profile:
@@ -97,6 +99,7 @@ class Profile:
             grants=code.grants(),
             flows=tuple(Flow(source, target) for source, target in code.flows),
             extract=code.extract,
+            observe=code.observe,
         )
 
     def allowed(self, catalog: Catalog) -> list[str] | None:

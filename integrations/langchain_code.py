@@ -21,7 +21,7 @@ from ..engine import Engine
 from ..errors import MissingExtraError
 from ..gating import State
 from ..session import Session
-from ..session.conversations import Conversations
+from .conversations import Conversations
 
 try:
     import pydantic_monty  # noqa: F401

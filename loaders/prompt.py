@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -55,14 +56,12 @@ class Prompt:
             set, that one tells the arguments of all tools if these fit in the working set's tokens,
             else how many tools there are.
         schemas: loads phase 2, from the catalog itself by default.
-        entries: writes tools in this format; for a named format the process shares one.
         schema_budget: tokens of all promoted tools together.
         turn_budget: tokens that a turn may write on top of the first tool in full and the
             signatures of the others: what is written is not in a provider's cache yet, and costs
             some ten times what is read from there. None for no such bound.
         context_tokens: of the model.
         pass_through_share: of the context; 0 never passes a catalog through.
-        resident: tools of the agent's own that are always there, such as a search tool.
         withheld: ids that are neither shown nor promoted, such as quarantined ones.
         working_set: lines that tell arguments: of all tools of the servers in use, after the
             prefix, and of what a turn found, in messages of that turn alone. Without one, all that
@@ -93,12 +92,10 @@ class Prompt:
         operator: str = "",
         pool: PoolWriter | None = None,
         schemas: SchemaLoader | None = None,
-        entries: EntryWriter | None = None,
         schema_budget: int = SCHEMA_BUDGET,
         turn_budget: int | None = None,
         context_tokens: int = CONTEXT_TOKENS,
         pass_through_share: float = PASS_THROUGH_SHARE,
-        resident: Sequence[Tool] = (),
         withheld: Iterable[str] = (),
         working_set: WorkingSet | None = None,
     ) -> None:
@@ -109,8 +106,11 @@ class Prompt:
             )
         self._counter = bundled_counter()
         self._renderer = renderer_for(format) if isinstance(format, str) else format
-        shared = _shared_entries(format) if isinstance(format, str) else None
-        self._entries = entries or shared or EntryWriter(self._renderer, self._counter)
+        self._entries = (
+            _shared_entries(format)
+            if isinstance(format, str)
+            else EntryWriter(self._renderer, self._counter)
+        )
         self._pools = pool or (pool_beside(working_set) if working_set else _shared_pool())
         self._at_hand = AtHand(working_set)
         self._schemas = schemas or SchemaLoader()
@@ -119,7 +119,6 @@ class Prompt:
             self._entries, self._pools.summaries, schema_budget, heading, turn_budget
         )
         self._operator = operator
-        self._own = tuple(resident)
         self._missing: dict[str, Missing] = {}
         self._stale = False
         self.withheld = frozenset(withheld)
@@ -206,16 +205,13 @@ class Prompt:
     async def aturn(
         self, active: Sequence[str], scores: Mapping[str, float] | None = None
     ) -> PromptTurn:
-        """`turn` for event loops.
+        """`turn` for event loops, in a thread.
 
         Args:
             active: see `turn`.
             scores: see `turn`.
         """
-        wanted, found = self._at_hand.promoted(active, scores or {})
-        tools = self._known(wanted)
-        loaded = await self._schemas.aload(self._to_load(tools))
-        return self._turn(tools, loaded, active, found)
+        return await asyncio.to_thread(self.turn, active, scores)
 
     def tool_id(self, name: str) -> str:
         """The id of the tool that the model calls by a name.
@@ -365,7 +361,7 @@ class Prompt:
         tools.sort(key=lambda tool: tool.id)
         call_tool = (CALL_TOOL,) if self._lists_call_tool and not self.passes_through else ()
         resident = tuple(
-            self._entries.write(tool, Detail.FULL, "") for tool in (*self._own, *call_tool, *tools)
+            self._entries.write(tool, Detail.FULL, "") for tool in (*call_tool, *tools)
         )
         self._told: dict[str, Detail] = {}
         self.in_prefix = frozenset(tool.id for tool in tools)
