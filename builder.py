@@ -1,10 +1,11 @@
-"""A Config made into the parts of an engine."""
+"""Builder: makes the parts of an engine from a Config."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,8 @@ from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .retrieval import LexicalIndex, Strategy
-from .retrieval.change import Change
+from .retrieval.batch import Batch, Read
+from .retrieval.change import NEW, Change
 from .retrieval.folder import folder_of
 from .retrieval.held_out import DEPTH
 from .retrieval.index import Dense, Index, rows_of
@@ -41,26 +43,35 @@ if TYPE_CHECKING:
 
 
 class Builder:
-    """Builds, opens and saves indexes as a Config says; holds the models they share.
+    """Builds, opens and saves indexes with the settings of a Config.
+
+    Has the models that they share.
 
     Args:
-        config: what to build.
-        models: what encodes and reranks; by default, what the config names.
+        config: the settings.
+        models: encoder and rerankers; by default those that the config names.
+        wait: whether tools are encoded before they are searched; see `docs/instant.md`.
 
     Attributes:
-        trust: decides which definitions may be shown; None where nothing is scanned or pinned.
-        enrichments: requests known to belong to tools.
+        trust: decides which definitions are quarantined; None if nothing is scanned or pinned.
+        enrichments: example queries of tools.
 
     Raises:
-        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
-        MissingExtraError: likewise the optional dependency that a model needs.
+        ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
+        MissingExtraError: the optional dependency of a model is missing, unless `on_missing` is
+            "degrade".
     """
 
-    def __init__(self, config: Config, models: StageModels | None = None) -> None:
+    def __init__(
+        self, config: Config, models: StageModels | None = None, *, wait: bool = True
+    ) -> None:
         self.config = config
+        self._wait = wait
         self.trust = _trust(config.trust)
         self.enrichments = Enrichments.read(config.index.enrichments)
-        self._stages = Stages(config, models)
+        self._stages = Stages(
+            config, StageModels(config, lazy=not wait) if models is None else models
+        )
 
     def strategies(self) -> dict[str, Strategy]:
         """The configured tiers by name."""
@@ -74,33 +85,44 @@ class Builder:
         known_requests: RequestVectors | None = None,
         learned: Learned | None = None,
         progress: Progress | None = None,
+        wait: bool | None = None,
     ) -> Index:
-        """Index a catalog version, encoding only what the known vectors do not hold.
+        """Index a catalog version. Only tools without a known vector are encoded.
 
-        `learned` is applied if the encoder is the same. Tools that are there to vote are left out.
+        Without `wait`, the others get static vectors. `learned` is applied if the encoder
+        is the same. Tools that are there to vote are left out.
         """
+        wait = self._wait if wait is None else wait
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
         requests = self.enrichments.matched(tools)
         lexical = self._stages.lexical(tools, requests)
         if not self._stages.has_dense:
             return self._index(catalog, tools, lexical, None, requests=requests)
-        vectors, encoded = self._stages.vectors(tools, known, progress)
+        vectors, encoded = self._stages.vectors(tools, known, progress, wait=wait)
         learned = _fitting(learned, vectors)
-        dense = self._stages.dense(tools, vectors, learned, requests, known_requests)
+        dense = self._stages.dense(tools, vectors, learned, requests, known_requests, wait=wait)
         return self._index(catalog, tools, lexical, dense, encoded, learned, requests=requests)
 
-    def updated(self, index: Index, catalog: Catalog, *, progress: Progress | None = None) -> Index:
-        """The index of the next catalog version, made from the last one and the difference.
+    def updated(
+        self,
+        index: Index,
+        catalog: Catalog,
+        *,
+        progress: Progress | None = None,
+        wait: bool | None = None,
+    ) -> Index:
+        """The index of the next catalog version, made from the last one and the changes.
 
-        Where more than half of the tools differ it is built anew, from the vectors there are. The
-        last index goes on to serve its requests.
+        If more than half of the tools differ, it is built again with the known vectors. The last
+        index can still be searched.
         """
         catalog = without_voting_tools(catalog)
         change = Change.between(index.tools, index.rows, catalog)
         touched = max(len(change.rows), len(change.gone()))
+        wait = self._wait if wait is None else wait
         if touched * 2 > len(catalog):
-            return self._rebuilt(index, catalog, progress)
+            return self._rebuilt(index, catalog, progress, wait=wait)
         dense, lexical, encoded = index.dense, index.lexical, 0
         requests = {**index.requests}
         for row in change.gone():
@@ -108,7 +130,7 @@ class Builder:
         requests |= self.enrichments.matched(change.changed())
         if dense is not None and touched:
             dense, encoded = self._stages.updated_dense(
-                dense, change, index.learned, requests, progress
+                dense, change, index.learned, requests, progress, wait=wait
             )
         if lexical is not None and touched:
             lexical = self._stages.updated_lexical(lexical, change, requests, index.requests)
@@ -129,18 +151,79 @@ class Builder:
             static=self._stages.updated_static(index.static, change, dense),
         )
 
-    def _rebuilt(self, index: Index, catalog: Catalog, progress: Progress | None = None) -> Index:
-        """Another catalog version, from the vectors that an index has."""
+    def batch(self, index: Index, first: Iterable[str], most: int) -> Batch | None:
+        """What the encoder is to read next; None where there is nothing left.
+
+        Args:
+            index: what is searched.
+            first: ids of the tools that come before the others.
+            most: number of tools.
+        """
+        if (dense := index.dense) is None or not dense.pending:
+            return None
+        rows = dense.vectors.pending().tolist()
+        if not rows:
+            ids = () if dense.requests is None else dense.requests.pending()[:most]
+            return Batch((), {tool_id: index.requests[tool_id] for tool_id in ids})
+        left = set(rows)
+        chosen = [row for one in first if (row := index.rows.get(one)) in left]
+        rows = list(dict.fromkeys([*chosen, *rows]))[:most]
+        return Batch(tuple(index.tools[row] for row in rows), {})
+
+    def read(self, batch: Batch) -> Read:
+        """What the encoder makes of a batch."""
+        return self._stages.read(batch)
+
+    def load_encoder(self) -> None:
+        """Load the encoder, if a tier needs it and it is not loaded yet."""
+        self._stages.load_encoder()
+
+    def encoder_wanted(self) -> Event | None:
+        """Set once a request waits for the encoder; None where it is loaded already."""
+        return self._stages.encoder_wanted()
+
+    def filled(self, index: Index, made: Read) -> Index:
+        """The same catalog version with what was read, for the tools that still wait for it."""
+        if index.dense is None:
+            return index
+        tools = index.tools
+        dense, rows = self._stages.filled_dense(index.dense, tools, index.learned, made)
+        if not len(rows):
+            return index
+        change, twins = Change(tools, tools, rows, np.full(len(rows), NEW)), index.twins
+        return self._index(
+            index.catalog,
+            tools,
+            index.lexical,
+            dense,
+            index.encoded + (0 if made.vectors is None else len(made.vectors.keys)),
+            index.learned,
+            names=index.names,
+            twins=None if twins is None else twins.patched(change, dense.vectors.values),
+            requests=index.requests,
+            static=self._stages.filled_static(index.static, change, dense),
+        )
+
+    def _rebuilt(
+        self,
+        index: Index,
+        catalog: Catalog,
+        progress: Progress | None = None,
+        *,
+        wait: bool = False,
+    ) -> Index:
+        """An index of another catalog version, with the vectors of this index."""
         return self.build(
             catalog,
             known=index.vectors,
             known_requests=None if index.dense is None else index.dense.requests,
             learned=index.learned,
             progress=progress,
+            wait=wait,
         )
 
     def taught(self, index: Index, learned: Learned | None) -> Index:
-        """An index over the same tools with what usage taught, or without any.
+        """An index over the same tools with learned adjustments, or without.
 
         Raises:
             ConfigError: no tier uses vectors.
@@ -149,7 +232,9 @@ class Builder:
         if old is None:
             raise ConfigError("usage changes vectors, and no tier uses any")
         requests = index.requests
-        dense = self._stages.dense(index.tools, old.vectors, learned, requests, old.requests)
+        dense = self._stages.dense(
+            index.tools, old.vectors, learned, requests, old.requests, wait=False
+        )
         return self._index(
             index.catalog,
             index.tools,
@@ -168,17 +253,17 @@ class Builder:
         catalog: Catalog | None = None,
         *,
         progress: Progress | None = None,
-    ) -> tuple[Index, Mapping[str, str]]:
-        """The saved index, with what no longer fits it built anew, and the saved quarantine.
+    ) -> tuple[Index, Saved]:
+        """The saved index, with what no longer fits it built anew, and what was saved.
 
         Raises:
-            StoreError: nothing readable is saved there.
+            StoreError: the folder has no readable index.
         """
         folder = folder_of(folder)
         while True:
             saved = read(folder)
             try:
-                return self._opened(saved, catalog, progress), saved.quarantined
+                return self._opened(saved, catalog, progress), saved
             except StoreError:
                 # A writer may have replaced and removed the version meanwhile.
                 if saved.folder.name == current(folder):
@@ -208,30 +293,37 @@ class Builder:
         if not self._stages.has_dense:
             return self._index(saved.catalog, tools, lexical, None, requests=requests)
         vectors, encoded = saved.vectors, 0
-        if vectors is None or not self._stages.fits(vectors):
-            vectors, encoded = self._stages.vectors(tools, None, progress)
+        if vectors is not None and not self._stages.fits(vectors):
+            vectors = None
+        if vectors is None or (self._wait and len(vectors.pending())):
+            vectors, encoded = self._stages.vectors(tools, vectors, progress, wait=self._wait)
         learned = _fitting(saved.learned, vectors)
-        fits = encoded == 0 and same and saved.settings.get("dense") == settings["dense"]
+        fits = vectors is saved.vectors and same and not saved.filled
+        fits = fits and saved.settings.get("dense") == settings["dense"]
         folder = saved.folder / "dense" if fits else None
-        dense = self._stages.dense(tools, vectors, learned, requests, saved.requests, folder)
+        dense = self._stages.dense(
+            tools, vectors, learned, requests, saved.requests, folder, wait=self._wait
+        )
         return self._index(
             saved.catalog, tools, lexical, dense, encoded, learned, requests=requests
         )
 
     def save(
         self, index: Index, folder: str | Path, quarantined: Mapping[str, str] | None = None
-    ) -> None:
+    ) -> Path:
         """Write an index as the new current version of a folder, as if built as a whole.
 
+        Returns the folder of the version.
+
         Args:
-            index: what to write.
-            folder: of all versions.
-            quarantined: tool id to reason, as an operator set it.
+            index: the index to write.
+            folder: folder of all versions.
+            quarantined: tool id to reason, set by an operator.
         """
         folder = folder_of(folder)
         if not index.fresh:
             index = self._rebuilt(index, index.catalog)
-        save(
+        return save(
             index,
             folder,
             self._settings(index.requests),
@@ -241,11 +333,11 @@ class Builder:
         )
 
     def flags(self, catalog: Catalog, before: Mapping[str, Flag] | None = None) -> dict[str, Flag]:
-        """What trust decides about a catalog version; logs a line if other tools are quarantined.
+        """Decide which tools of a catalog version are quarantined. Logs a line if they are new.
 
         Args:
-            catalog: the version.
-            before: what it decided about the version before.
+            catalog: the catalog version.
+            before: the flags of the version before.
 
         Raises:
             PinsError: the file of pins is missing or cannot be read.
@@ -301,7 +393,7 @@ class Builder:
 
 
 def _trust(settings: TrustConfig) -> Trust | None:
-    """What judges definitions; imported only where something is scanned or pinned."""
+    """The `Trust` of a Config, imported only if something is scanned or pinned."""
     if not settings.scan and settings.pins is None and not settings.approved:
         return None
     from .trust import Trust
@@ -322,7 +414,7 @@ def ranked(
     queries: Sequence[str],
     vectors: NDArray[np.float32],
 ) -> list[NDArray[np.int64]]:
-    """Rows that each request finds, best first, in an index with other learned adjustments."""
+    """Rows that each query finds, best first, in an index with other learned adjustments."""
     index = builder.taught(index, learned)
     everything = Gatekeeper(Gate()).admission(index, Quarantine())
     found = (

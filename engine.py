@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakMethod
 
 from .builder import Builder, ranked
 from .catalog import Catalog, Tools
 from .config import Config
 from .decision.policy import policy_for
-from .errors import RequestError
+from .encoding import BackgroundEncoding, Ready
+from .errors import ModelError, RequestError
 from .gating import Gate, State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
 from .gating.quarantine import Quarantine
 from .processes import GuardedLock
 from .retrieval import Selection, Strategy
+from .retrieval.batch import Read
 from .retrieval.index import Index
 from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
@@ -32,11 +36,19 @@ if TYPE_CHECKING:
     from .session import Session
     from .trust import Flag
 
+_LOG = logging.getLogger(__name__)
+# Tools encoded before they are searched so, and versions that a large catalog goes through at most.
+_BATCH, _VERSIONS = 64, 64
+# Texts after which the encoding can stop.
+_TEXTS = 16
+
 
 class Engine:
     """Indexes a catalog of tools and searches it.
 
-    Make one with `from_tools`, `from_config` or `open`. An engine may be used from many threads
+    Make one with `from_tools`, `from_config` or `open`. With `wait=False` these return at once: new
+    tools are searched by static vectors, and a thread encodes them; see `ready`, `wait` and
+    `close`. An engine may be used from many threads
     while `update` replaces its catalog: a search uses one version. It belongs to the
     process that made it: in a fork of that process its methods raise `ProcessError`.
 
@@ -48,10 +60,18 @@ class Engine:
     """
 
     def __init__(
-        self, builder: Builder, index: Index, quarantined: Mapping[str, str] | None = None
+        self,
+        builder: Builder,
+        index: Index,
+        quarantined: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self._builder = builder
         self._index = index
+        # Of the version on disk that takes what is encoded from now on.
+        self._folder = folder
+        self._saving = GuardedLock("engine")
+        self._used: dict[str, None] = {}
         self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
         self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
@@ -62,6 +82,9 @@ class Engine:
         self._offering = GuardedLock("engine")
         encoder = None if index.encoder is None else index.encoder.fingerprint
         self._policy = policy_for(builder.config.decision, encoder)
+        self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), builder.encoder_wanted())
+        if index.pending or builder.encoder_wanted() is not None:
+            self._encoding.start()
 
     @classmethod
     def from_tools(
@@ -70,6 +93,7 @@ class Engine:
         config: Config | None = None,
         *,
         progress: Progress | None = None,
+        wait: bool = True,
         **settings: Any,
     ) -> Self:
         """An engine over these tools.
@@ -79,6 +103,8 @@ class Engine:
                 of the MCP SDK.
             config: what the engine is made of; the defaults when absent.
             progress: called with (tools encoded, tools to encode).
+            wait: whether to return only when all tools are encoded. False returns at once, see
+                `docs/instant.md`.
             settings: single settings of a Config, in place of `config`.
 
         Raises:
@@ -92,12 +118,19 @@ class Engine:
             >>> len(engine.catalog)
             1
         """
-        builder = Builder(Config.of(config, settings))
+        builder = Builder(Config.of(config, settings), wait=wait)
         return cls(builder, builder.build(_catalog(tools), progress=progress))
 
     @classmethod
-    def from_config(cls, source: str | Path | Mapping[str, Any], tools: Tools) -> Self:
+    def from_config(
+        cls, source: str | Path | Mapping[str, Any], tools: Tools, *, wait: bool = True
+    ) -> Self:
         """An engine over these tools, with a configuration from a file or a mapping.
+
+        Args:
+            source: a path, or a mapping of settings.
+            tools: as for `from_tools`.
+            wait: as for `from_tools`.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -105,7 +138,7 @@ class Engine:
             >>> Engine.from_config({"tiers": ["lexical"], "k": 5}, tools).config.k
             5
         """
-        return cls.from_tools(tools, Config.read(source))
+        return cls.from_tools(tools, Config.read(source), wait=wait)
 
     @classmethod
     def open(
@@ -115,6 +148,7 @@ class Engine:
         config: Config | None = None,
         *,
         progress: Progress | None = None,
+        wait: bool = True,
         **settings: Any,
     ) -> Self:
         """Open a saved index, with its quarantined tools.
@@ -127,6 +161,8 @@ class Engine:
                 settings are built again, from the saved tools, and from the saved vectors if the
                 encoder is the same.
             progress: called with (tools encoded, tools to encode).
+            wait: as for `from_tools`. False loads the encoder a moment later, too, and saves beside
+                the index what it reads.
             settings: single settings of a Config, in place of `config`.
 
         Raises:
@@ -142,9 +178,10 @@ class Engine:
             >>> Engine.open(folder, tiers=["lexical"]).search("list invoices").ids
             ('billing/list_invoices',)
         """
-        builder = Builder(Config.of(config, settings))
+        builder = Builder(Config.of(config, settings), wait=wait)
         catalog = None if tools is None else _catalog(tools)
-        return cls(builder, *builder.open(folder, catalog, progress=progress))
+        index, saved = builder.open(folder, catalog, progress=progress)
+        return cls(builder, index, saved.quarantined, saved.folder)
 
     def save(self, folder: str | Path) -> None:
         """Save the index to a folder, atomically.
@@ -164,9 +201,10 @@ class Engine:
             >>> len(Engine.open(folder, tiers=["lexical"]).catalog)
             1
         """
-        with self._offering:
-            index, quarantine = self._index, self._quarantine
-        self._builder.save(index, folder, quarantine.given)
+        with self._saving:
+            with self._offering:
+                index, quarantine = self._index, self._quarantine
+            self._folder = self._builder.save(index, folder, quarantine.given)
 
     @property
     def config(self) -> Config:
@@ -184,6 +222,52 @@ class Engine:
         return self._index.encoded
 
     @property
+    def ready(self) -> Ready:
+        """How far the encoder is with the tools.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], wait=False)
+            >>> engine.wait().done
+            True
+        """
+        index = self._index
+        total = len(index.tools)
+        return Ready(total, max(0, total - index.pending), self._encoding.error)
+
+    def wait(self, timeout_s: float | None = None) -> Ready:
+        """Wait until the encoder is loaded and has read all tools, or fails; see `ready`.
+
+        Args:
+            timeout_s: seconds to wait at most; None for no limit.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], wait=False)
+            >>> engine.wait(60).fraction
+            1.0
+        """
+        self._offering.check()
+        self._encoding.wait(timeout_s)
+        return self.ready
+
+    def close(self) -> None:
+        """Stop encoding in the background. The engine goes on answering as it is.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> with Engine.from_tools([Tool("list_invoices", "billing")], wait=False) as engine:
+            ...     found = engine.search("list the invoices")  # closed at the end of the block
+        """
+        self._encoding.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
     def tiers(self) -> tuple[str, ...]:
         """Names of the tiers that a search can ask for."""
         return self._tiers.names
@@ -195,6 +279,7 @@ class Engine:
         server: str | None = None,
         quarantined: Mapping[str, str] | None = None,
         progress: Progress | None = None,
+        wait: bool | None = None,
     ) -> None:
         """Replace the catalog, or the tools of one server. Only changed tools are indexed again.
 
@@ -207,8 +292,11 @@ class Engine:
             quarantined: tool id to reason. Replaces the tools given to `quarantine`, in the same
                 step as the catalog; None keeps them. Trust checks the new definitions in any case.
             progress: called with (tools encoded, tools to encode).
+            wait: whether to return only when all tools are encoded; as the engine was made, when
+                absent.
 
         Raises:
+            ModelError: the encoder fails; nothing has changed then, but for tools that wait for it.
             RequestError: `quarantined` is not a mapping of ids to reasons.
             CatalogError: a tool belongs to another server than `server`.
             PinsError: the file of pins is missing or cannot be read. Nothing has changed in that
@@ -225,8 +313,14 @@ class Engine:
         with self._updating:
             old = self._index
             given = _catalog(tools) if server is None else old.catalog.replace_server(server, tools)
-            index = self._builder.updated(old, given, progress=progress)
+            # While other tools wait for the encoder, these join them.
+            at_once = False if old.pending else wait
+            index = self._builder.updated(old, given, progress=progress, wait=at_once)
             self._offer(index, told, self._builder.flags(index.catalog, self._quarantine.flags))
+        if index.pending:
+            self._encoding.start()
+            if wait and (error := self.wait().error):
+                raise ModelError(error)
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
@@ -245,6 +339,7 @@ class Engine:
                 `retrieval.usage.read_events`.
 
         Raises:
+            ModelError: tools wait for the encoder, and it fails.
             RequestError: `events` is not a list of events, no tier uses vectors, or no event names
                 a tool of the catalog.
 
@@ -257,6 +352,8 @@ class Engine:
             >>> report.accepted, report.events
             (False, 1)
         """
+        if self._index.pending and (error := self.wait().error):
+            raise ModelError(error)
         with self._updating:
             index = self._index
             again = partial(ranked, self._builder, self._searcher, index)
@@ -404,7 +501,8 @@ class Engine:
 
         Args:
             query: what to search for, in any words.
-            tier: name of a tier, or a strategy of your own; the configured default when absent.
+            tier: name of a tier, `auto` for the best that fits `budget_ms`, or a strategy of your
+                own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
             budget_ms: time limit of the answer in milliseconds; see `View.search`.
 
@@ -469,12 +567,42 @@ class Engine:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
+        if self._index.pending:
+            self._used[tool_id] = None
         return self._gatekeeper.joined(rules).over(self._index).after_call(state, tool_id)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of the gate's rules with the present catalog; empty if there are none."""
         return self._gatekeeper.problems(self._index)
+
+    def _encode_some(self, stopped: Callable[[], bool]) -> bool:
+        """Encode one batch of tools that wait for it; whether others do."""
+        index = self._index
+        first = (*self.config.session.pinned, *reversed(list(self._used)))
+        batch = self._builder.batch(index, first, max(_BATCH, len(index.tools) // _VERSIONS))
+        if batch is None:
+            self._builder.load_encoder()
+            return False
+        parts = []
+        for part in batch.parts(_TEXTS):
+            if stopped():
+                break
+            parts.append(self._builder.read(part))
+        if not parts:
+            return True
+        read = Read.joined(parts)
+        with self._updating:
+            index = self._builder.filled(self._index, read)
+            self._offer(index)
+        with self._saving:
+            if self._folder is not None:
+                try:
+                    read.append(self._folder)
+                except OSError as error:
+                    _LOG.info("%s: what is encoded is not saved: %s", self._folder, error)
+                    self._folder = None
+        return index.pending > 0
 
     def _offer(self, index: Index, *changes: Mapping[str, Any] | None) -> None:
         """Use this version from now on. `changes` are arguments of `Quarantine.replaced`."""

@@ -1,17 +1,19 @@
-"""The models that the stages of a configuration name: found early, loaded once, guarded."""
+"""The models of a configuration: checked early, loaded once, with a guard for failures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from .config import Config
 from .errors import MissingExtraError, ModelError
-from .models import Encoder, Reranker, StaticEncoder, load_encoder, load_reranker
+from .models import DEFAULT_ENCODER, Encoder, Reranker, StaticEncoder, load_encoder, load_reranker
+from .models.lazy_encoder import LazyEncoder
 from .models.loading import FEATURES, check_model, static_encoder
 from .retrieval.guard import Guard
+from .retrieval.stand_in import StandIn
 from .strategies import chosen_reranker
 
 
@@ -19,20 +21,23 @@ class StageModels:
     """Encoder and rerankers of an engine; loads each on its first use, from any thread.
 
     Args:
-        config: names them.
+        config: the settings, which name the models.
+        lazy: whether the bundled encoder may be loaded after it is asked for.
 
     Attributes:
-        guards: name of a reranker to what remembers its failures.
-        encoder_guard: the same of the encoder.
-        missing: stage to why it is left out, where `on_missing` is "degrade".
+        guards: name of a reranker to the guard that records its failures.
+        encoder_guard: guard of the encoder.
+        missing: stage to why it is left out, if `on_missing` is "degrade".
 
     Raises:
-        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
-        MissingExtraError: likewise the optional dependency that a model needs.
+        ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
+        MissingExtraError: the optional dependency of a model is missing, unless `on_missing` is
+            "degrade".
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, lazy: bool = False) -> None:
         self._config = config
+        self._lazy = lazy
         self._loaded: dict[str, Any] = {}
         self._lock = Lock()
         chosen = [
@@ -51,8 +56,40 @@ class StageModels:
     def encoder(self) -> Encoder:
         """The encoder of the dense stage."""
         spec, arguments = self._config.encoder_arguments()
-        encoder: Encoder = self._model("encoder", lambda: load_encoder(spec, **arguments))
+
+        def load() -> Encoder:
+            if not self._lazy or spec not in ("bundled", DEFAULT_ENCODER):
+                return load_encoder(spec, **arguments)
+            static = self.static()
+            return LazyEncoder(
+                static.teacher, static.teacher_dim, lambda: load_encoder(spec, **arguments)
+            )
+
+        encoder: Encoder = self._model("encoder", load)
         return encoder
+
+    def load_encoder(self) -> None:
+        """Load the encoder if it is not yet.
+
+        Raises:
+            ModelError: it cannot be loaded.
+            MissingExtraError: an optional dependency is not installed.
+        """
+        if isinstance(encoder := self.encoder(), LazyEncoder):
+            encoder.load()
+
+    def wanted(self) -> Event | None:
+        """Set once a request waits for the encoder; None where it is loaded as soon as named."""
+        encoder = self._loaded.get("encoder")
+        return encoder.wanted if isinstance(encoder, LazyEncoder) else None
+
+    def stand_in(self) -> StandIn | None:
+        """Gives vectors until the encoder does; None where the encoder takes no time itself."""
+        encoder, static = self.encoder(), self.static()
+        if encoder.fingerprint == static.fingerprint:
+            return None
+        trained = encoder.fingerprint == static.teacher
+        return StandIn(static if trained else None, encoder.dim)
 
     def static(self) -> StaticEncoder:
         """The tables of the static stage."""
@@ -67,7 +104,7 @@ class StageModels:
         return reranker
 
     def _check(self) -> None:
-        """Look for every model that a tier names, before the first request needs it."""
+        """Check every model that a tier names, before the first search."""
         degrade = self._config.on_missing == "degrade"
         for name, choice in self._rerankers.items():
             if name == FEATURES:
@@ -96,7 +133,7 @@ class StageModels:
 
 
 def _told(subject: str, error: ModelError | MissingExtraError) -> Exception:
-    """The error with the setting that searches without the model."""
+    """The error, with the setting that permits searches without the model."""
     if isinstance(error, MissingExtraError):
         return error
     return ModelError(f'{subject}: {error}; or set on_missing = "degrade" to search without it')

@@ -1,10 +1,11 @@
-"""The stages of an index, built as a Config says."""
+"""Stages: builds the stages of indexes from a Config."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from .catalog.document import embedding_text
 from .config import Config
 from .models.loading import FEATURES
 from .retrieval import CandidateScorer, LexicalIndex
+from .retrieval.batch import Batch, Read
 from .retrieval.change import Change, patched
 from .retrieval.features import FeatureScorer, reader
 from .retrieval.index import Dense, Documents
@@ -24,6 +26,7 @@ from .retrieval.learned import Learned
 from .retrieval.request_vectors import RequestVectors
 from .retrieval.rerank import ModelRerank, TextScorer
 from .retrieval.settings import DEFAULT_BOOSTS
+from .retrieval.stand_in import StandIn
 from .retrieval.static import StaticRetriever
 from .retrieval.vectors import Vectors, encode_tools, patch_vectors
 from .stage_models import StageModels
@@ -33,18 +36,19 @@ Requests = Mapping[str, KnownRequests]
 
 
 class Stages:
-    """Builds, loads and updates the stages of indexes; holds the models they share.
+    """Builds, loads and updates the stages of indexes. Has the models that they share.
 
     Args:
-        config: what to build.
-        models: what encodes and reranks; by default, what the config names.
+        config: the settings.
+        models: encoder and rerankers; by default those that the config names.
 
     Attributes:
         has_dense: whether there is a dense stage.
 
     Raises:
-        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
-        MissingExtraError: likewise the optional dependency that a model needs.
+        ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
+        MissingExtraError: the optional dependency of a model is missing, unless `on_missing` is
+            "degrade".
     """
 
     def __init__(self, config: Config, models: StageModels | None = None) -> None:
@@ -66,7 +70,7 @@ class Stages:
         self._read = reader()
 
     def settings(self) -> dict[str, Any]:
-        """What the stages are built with; a saved stage of other settings is built anew."""
+        """The settings of the stages. A saved stage with other settings is built again."""
         settings = {}
         if self._lexical is not None:
             settings["lexical"] = self._config.lexical.saved()
@@ -75,7 +79,7 @@ class Stages:
         return settings
 
     def lexical(self, tools: tuple[Tool, ...], requests: Requests) -> LexicalIndex | None:
-        """The lexical index over tools, None where no tier needs one."""
+        """The lexical index over tools; None if no tier needs one."""
         if self._lexical is None:
             return None
         built: LexicalIndex = self._lexical.build(
@@ -84,7 +88,7 @@ class Stages:
         return built
 
     def loaded_lexical(self, folder: Path) -> LexicalIndex | None:
-        """The lexical index saved in a folder; None where it has to be built anew."""
+        """The lexical index saved in a folder; None if it has to be built again."""
         if self._lexical is None:
             return None
         loaded: LexicalIndex | None = self._lexical.load(folder, **self._lexical_arguments())
@@ -96,10 +100,10 @@ class Stages:
         """The lexical index of the next version.
 
         Args:
-            index: of the version before.
-            change: from that version to the next.
-            requests: known of the next version's tools.
-            before: known of the version before.
+            index: lexical index of the version before.
+            change: changes from that version to the next.
+            requests: example queries of the next version's tools.
+            before: example queries of the version before.
         """
         updated = None
         # With the first requests of all, and without the last, every document differs.
@@ -108,15 +112,46 @@ class Stages:
         return self.lexical(change.tools, requests) if updated is None else updated
 
     def vectors(
-        self, tools: tuple[Tool, ...], known: Vectors | None, progress: Progress | None
+        self,
+        tools: tuple[Tool, ...],
+        known: Vectors | None,
+        progress: Progress | None,
+        *,
+        wait: bool,
     ) -> tuple[Vectors, int]:
-        """Vectors of tools, and how many had to be encoded, see `encode_tools`."""
+        """Vectors of tools, and the number of encoded tools; see `encode_tools`."""
         return encode_tools(
-            self._models.encoder(), tools, known, progress, tokens=self._reads_tokens
+            self._models.encoder(),
+            tools,
+            known,
+            progress,
+            tokens=self._reads_tokens,
+            stand_in=self._stand_in(wait),
         )
 
+    def read(self, batch: Batch) -> Read:
+        """What the encoder makes of a batch."""
+        vectors = requests = None
+        if batch.tools:
+            vectors, _ = self.vectors(batch.tools, None, None, wait=True)
+        if batch.requests:
+            requests = RequestVectors.of(self._models.encoder(), batch.requests)
+        return Read(vectors, requests)
+
+    def load_encoder(self) -> None:
+        """Load the encoder, if there is a dense stage and it is not loaded yet."""
+        if self.has_dense:
+            self._models.load_encoder()
+
+    def encoder_wanted(self) -> Event | None:
+        """Set once a request waits for the encoder, see `StageModels.wanted`."""
+        return self._models.wanted()
+
+    def _stand_in(self, wait: bool) -> StandIn | None:
+        return None if wait else self._models.stand_in()
+
     def fits(self, vectors: Vectors) -> bool:
-        """Whether vectors are those of the configured encoder."""
+        """Whether vectors were made by the configured encoder."""
         return vectors.fits(self._models.encoder(), tokens=self._reads_tokens)
 
     def dense(
@@ -127,18 +162,21 @@ class Stages:
         requests: Requests,
         known: RequestVectors | None = None,
         folder: Path | None = None,
+        *,
+        wait: bool,
     ) -> Dense:
         """The dense stage over tools.
 
         Args:
-            tools: in order of row.
-            vectors: what the encoder made of them.
-            learned: what usage taught.
-            requests: known of the tools.
-            known: vectors of requests of an earlier version.
-            folder: where the same stage was saved; built when absent.
+            tools: tools in order of row.
+            vectors: their vectors.
+            learned: learned adjustments.
+            requests: example queries of the tools.
+            known: vectors of example queries of an earlier version.
+            folder: folder in which the same stage was saved; built when absent.
+            wait: whether to encode requests that are not known.
         """
-        made = self._request_vectors(requests, known)
+        made = self._request_vectors(requests, known, wait)
         values = _taught(tools, vectors.values, learned, made)
         settings = self._config.dense.arguments()
         index = (
@@ -146,8 +184,7 @@ class Stages:
             if folder is None
             else self._dense.load(folder, values, **settings)
         )
-        encoder, guard = self._models.encoder(), self._models.encoder_guard
-        return Dense(index, vectors, values, encoder, guard, made)
+        return self._dense_of(index, vectors, values, made)
 
     def updated_dense(
         self,
@@ -156,10 +193,14 @@ class Stages:
         learned: Learned | None,
         requests: Requests,
         progress: Progress | None,
+        *,
+        wait: bool,
     ) -> tuple[Dense, int]:
         """The dense stage of the next version, and how many tools were encoded."""
-        vectors, encoded = patch_vectors(dense.encoder, dense.vectors, change, progress)
-        made = self._request_vectors(requests, dense.requests)
+        vectors, encoded = patch_vectors(
+            dense.encoder, dense.vectors, change, progress, self._stand_in(wait)
+        )
+        made = self._request_vectors(requests, dense.requests, wait)
         values = vectors.values
         if learned is not None or made is not None or dense.requests is not None:
             fresh = _taught(change.changed(), values[change.rows], learned, made)
@@ -167,10 +208,64 @@ class Stages:
         index = _updated(dense.index, values, change.rows)
         if index is None:
             index = self._dense.build(values, **self._config.dense.arguments())
-        return Dense(index, vectors, values, dense.encoder, dense.guard, made), encoded
+        return self._dense_of(index, vectors, values, made), encoded
+
+    def filled_dense(
+        self,
+        dense: Dense,
+        tools: tuple[Tool, ...],
+        learned: Learned | None,
+        made: Read,
+    ) -> tuple[Dense, NDArray[np.int64]]:
+        """The dense stage with what the encoder has read meanwhile, and the rows that differ.
+
+        Args:
+            dense: the stage as it is.
+            tools: by row.
+            learned: what usage taught.
+            made: what the encoder has read; what no row waits for is passed over.
+        """
+        vectors, known, found = dense.vectors, dense.requests, list[int]()
+        if made.vectors is not None:
+            vectors = vectors.filled(made.vectors)
+            found += np.setdiff1d(dense.vectors.pending(), vectors.pending()).tolist()
+        if made.requests is not None and known is not None:
+            known = known.filled(made.requests)
+            its = set(made.requests.ids)
+            found += [row for row, tool in enumerate(tools) if tool.id in its]
+        rows = np.unique(np.array(found, np.int64))
+        values = vectors.values
+        if learned is not None or known is not None:
+            some = [tools[row] for row in rows.tolist()]
+            fresh = _taught(some, values[rows], learned, known)
+            values = patched(dense.values, len(values), rows, fresh)
+        index = _updated(dense.index, values, rows)
+        if index is None:
+            index = self._dense.build(values, **self._config.dense.arguments())
+        return self._dense_of(index, vectors, values, known), rows
+
+    def _dense_of(
+        self,
+        index: Any,
+        vectors: Vectors,
+        values: NDArray[np.float32],
+        requests: RequestVectors | None,
+    ) -> Dense:
+        pending = len(vectors.pending()) + (0 if requests is None else len(requests.pending()))
+        stand_in = self._models.stand_in() if pending else None
+        return Dense(
+            index,
+            vectors,
+            values,
+            self._models.encoder(),
+            self._models.encoder_guard,
+            requests,
+            pending,
+            stand_in is None or stand_in.static is not None,
+        )
 
     def static(self, tools: tuple[Tool, ...], dense: Dense | None) -> StaticRetriever | None:
-        """The static stage over tools and their dense stage; None where no tier needs one."""
+        """The static stage over tools and their dense stage; None if no tier needs one."""
         if not self._has_static:
             return None
         every = np.arange(len(tools))
@@ -183,14 +278,29 @@ class Stages:
         """The static stage of the next version.
 
         Args:
-            static: of the version before.
-            change: from that version to the next.
+            static: static stage of the version before.
+            change: changes from that version to the next.
             dense: dense stage of the next version.
         """
         same = not len(change.rows) and len(change.tools) == len(change.before)
         if static is None or same:
             return static
         return static.updated(change, self._static_values(change.tools, change.rows, dense))
+
+    def filled_static(
+        self, static: StaticRetriever | None, change: Change, dense: Dense
+    ) -> StaticRetriever | None:
+        """The static stage after the encoder has read some tools.
+
+        Args:
+            static: of the version before.
+            change: the rows that differ.
+            dense: dense stage with what was read.
+        """
+        if static is None or dense.vectors.model != self._models.static().teacher:
+            return static
+        # As if built as a whole: a product of other rows may round differently.
+        return self.updated_static(static, change, dense) if dense.pending else None
 
     def rerankers(
         self, tools: tuple[Tool, ...], dense: Dense | None, lexical: LexicalIndex | None
@@ -213,7 +323,7 @@ class Stages:
     def _static_values(
         self, tools: Sequence[Tool], rows: NDArray[np.int64], dense: Dense | None
     ) -> NDArray[np.float32]:
-        """Static vectors of some rows: the encoder's where they fit, else of the definitions."""
+        """Static vectors of rows: from the encoder's vectors if possible, else from definitions."""
         static = self._models.static()
         if dense is not None and dense.vectors.model == static.teacher:
             values = static.project(dense.values[rows])
@@ -235,9 +345,11 @@ class Stages:
         return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.arguments()}
 
     def _request_vectors(
-        self, requests: Requests, known: RequestVectors | None
+        self, requests: Requests, known: RequestVectors | None, wait: bool
     ) -> RequestVectors | None:
-        return RequestVectors.of(self._models.encoder(), requests, known) if requests else None
+        if not requests:
+            return None
+        return RequestVectors.of(self._models.encoder(), requests, known, self._stand_in(wait))
 
 
 def _taught(
@@ -246,12 +358,12 @@ def _taught(
     learned: Learned | None,
     requests: RequestVectors | None,
 ) -> NDArray[np.float32]:
-    """Vectors of tools with what usage taught and with the requests known to belong to them."""
+    """Vectors of tools with learned adjustments and example queries."""
     values = values if learned is None else learned.vectors(values)
     return values if requests is None else requests.applied(tools, values)
 
 
 def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:
-    """The next version of an index, see `protocols.Updatable`, or None to build it anew."""
+    """The next version of an index, see `protocols.Updatable`; None to build it again."""
     update: Callable[[Any, NDArray[np.int64]], Any] | None = getattr(index, "updated", None)
     return None if update is None else update(content, rows)

@@ -1,16 +1,14 @@
-"""`shortlist demo`: six servers, a dozen requests, every tier side by side."""
+"""`shortlist demo`: six servers, a dozen queries, every tier side by side."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .console import console, plain_table, progress, show, write_json
+from .console import plain_table, progress, show, write_json
 from .options import JsonOption
 from .tax import tax_json
 from .tax_tables import before_and_after, how_counted, server_table
@@ -20,59 +18,19 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..demo import Request
-    from ..engine import Engine
     from ..loaders.token_tax import TokenTax
-    from ..retrieval import Hit, Selection
+    from ..retrieval import Selection
+
+    Answered = tuple[Request, Mapping[str, Selection]]
 
 _K = 10
-_TWO_HITS, _THREE_HITS = 96, 116
-"""Columns of a terminal from which a second and a third hit are shown."""
-_INDENT, _TIER, _MS, _RANKS, _GAP = 4, 7, 9, 7, 2
-"""Columns of an answer's parts before its hits."""
+_HITS, _HIT_WIDTH = 3, 36
+"""Hits shown of one answer, as far as there is room, and columns of each."""
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to an application."""
     app.command("demo")(demo)
-
-
-@dataclass(frozen=True, slots=True)
-class _Round:
-    """One request and what every tier answered."""
-
-    request: Request
-    answers: Mapping[str, Selection]
-
-    def places(self, tier: str) -> list[int | None]:
-        """Rank of each relevant tool in a tier's answer, None where it is not in it."""
-        ranks = {hit.id: hit.rank for hit in self.answers[tier]}
-        return [ranks.get(tool) for tool in self.request.relevant]
-
-
-@dataclass(frozen=True, slots=True)
-class _Tier:
-    """One tier over all requests.
-
-    Args:
-        first: requests whose first tool is relevant.
-        complete: requests all of whose relevant tools are among the ten.
-        median_ms: of the answers' times.
-        tokens: of the offered definitions with the search tool, mean.
-    """
-
-    first: int
-    complete: int
-    median_ms: float
-    tokens: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "first_is_relevant": self.first,
-            "all_in_top_10": self.complete,
-            "median_ms": round(self.median_ms, 3),
-            "mean_tokens": round(self.tokens, 1),
-        }
 
 
 def demo(as_json: JsonOption = False) -> None:
@@ -86,121 +44,108 @@ def demo(as_json: JsonOption = False) -> None:
     with progress("encoding tools") as report:
         engine = Engine.from_tools(catalog, k=_K, progress=report)
     seconds = perf_counter() - start
-    rounds = _ask(engine, requests)
+    for tier in engine.tiers:
+        engine.search("warm up", tier=tier)  # models load on their first use
+    asked = [
+        (one, {tier: engine.search(one.query, tier=tier) for tier in engine.tiers})
+        for one in requests
+    ]
     tax = token_tax(catalog, k=_K, encoding="cl100k_base")
-    tiers = {tier: _summary(rounds, tier, tax) for tier in engine.tiers}
-    default = engine.config.default_tier
+    tiers = {tier: _summary(asked, tier, tax) for tier in engine.tiers}
     if as_json:
         write_json(
             {
                 "tools": len(catalog),
                 "servers": list(catalog.servers),
                 "index_seconds": round(seconds, 3),
-                "requests": [_round_json(one) for one in rounds],
-                "tiers": {tier: found.to_dict() for tier, found in tiers.items()},
+                "requests": [_request_json(request, answers) for request, answers in asked],
+                "tiers": tiers,
                 "tax": tax_json(tax, _K),
             }
         )
         return
-    opening = _opening(len(catalog), len(catalog.servers), len(rounds), seconds)
-    _show(opening, rounds, tiers, default, tax)
+    opening = (
+        f"{len(catalog)} tools of {len(catalog.servers)} servers, indexed in {seconds:.1f} s, "
+        f"offline\n{len(asked)} queries in every tier: time, #rank of the right tools "
+        "(– if not in the first ten), best hits with their scores"
+    )
+    _show(opening, asked, tiers, engine.config.default_tier, tax)
 
 
-def _ask(engine: Engine, requests: Sequence[Request]) -> list[_Round]:
-    for tier in engine.tiers:
-        engine.search("warm up", tier=tier)  # models load on their first use
-    return [
-        _Round(
-            request,
-            {tier: engine.search(request.query, tier=tier) for tier in engine.tiers},
-        )
-        for request in requests
-    ]
+def _places(request: Request, answer: Selection) -> list[int | None]:
+    """Rank of each relevant tool, None where it is not in the answer."""
+    ranks = {hit.id: hit.rank for hit in answer}
+    return [ranks.get(tool) for tool in request.relevant]
 
 
-def _summary(rounds: Sequence[_Round], tier: str, tax: TokenTax) -> _Tier:
+def _summary(asked: Sequence[Answered], tier: str, tax: TokenTax) -> dict[str, Any]:
+    """One tier over all queries; tokens are of the offered definitions with the search tool."""
     from statistics import mean, median
 
-    answers = [one.answers[tier] for one in rounds]
-    return _Tier(
-        first=sum(1 in one.places(tier) for one in rounds),
-        complete=sum(None not in one.places(tier) for one in rounds),
-        median_ms=median(answer.total_ms for answer in answers),
-        tokens=mean(
-            tax.search_tool + sum(tax.tools[tool] for tool in answer.ids) for answer in answers
-        ),
-    )
-
-
-def _round_json(one: _Round) -> dict[str, Any]:
-    relevant = one.request.relevant
+    found = [answers[tier] for _, answers in asked]
+    places = [_places(request, answers[tier]) for request, answers in asked]
+    tokens = mean(tax.search_tool + sum(tax.tools[tool] for tool in one.ids) for one in found)
     return {
-        "query": one.request.query,
-        "relevant": list(relevant),
-        "tiers": {
-            tier: {
-                "tier": answer.tier,
-                "tier_reason": answer.tier_reason,
-                "ms": round(answer.total_ms, 3),
-                "hits": [
-                    {
-                        "id": hit.id,
-                        "rank": hit.rank,
-                        "score": hit.score,
-                        "relevant": hit.id in relevant,
-                    }
-                    for hit in answer
-                ],
-            }
-            for tier, answer in one.answers.items()
-        },
+        "first_is_relevant": sum(1 in one for one in places),
+        "all_in_top_10": sum(None not in one for one in places),
+        "median_ms": round(median(answer.total_ms for answer in found), 3),
+        "mean_tokens": round(tokens, 1),
     }
 
 
+def _request_json(request: Request, answers: Mapping[str, Selection]) -> dict[str, Any]:
+    tiers = {
+        tier: {
+            "tier": answer.tier,
+            "tier_reason": answer.tier_reason,
+            "ms": round(answer.total_ms, 3),
+            "hits": [
+                {"id": one.id, "rank": one.rank, "score": one.score}
+                | {"relevant": one.id in request.relevant}
+                for one in answer
+            ],
+        }
+        for tier, answer in answers.items()
+    }
+    return {"query": request.query, "relevant": list(request.relevant), "tiers": tiers}
+
+
 def _show(
-    opening: Text,
-    rounds: Sequence[_Round],
-    tiers: Mapping[str, _Tier],
+    opening: str,
+    asked: Sequence[Answered],
+    tiers: Mapping[str, Mapping[str, Any]],
     default: str,
     tax: TokenTax,
 ) -> None:
     from rich.padding import Padding
-
-    width = console().width
-    names = Counter(tool.rpartition("/")[2] for tool in tax.tools)
-    parts: list[Any] = [opening, ""]
-    for number, one in enumerate(rounds, 1):
-        answers = _answers(one, names, width - _INDENT)
-        parts += [
-            _question(number, one.request),
-            Padding(answers, (0, 0, 1, _INDENT), expand=False),
-        ]
-    parts += [_heading("All requests"), _summary_table(tiers, len(rounds))]
-    parts += [
-        *_replaced(rounds),
-        "",
-        _heading("Tokens of all definitions, every turn"),
-        server_table(tax),
-        "",
-    ]
-    parts += [
-        _heading("Tokens of the tools that are offered, every turn"),
-        _after(tax, default, tiers[default]),
-        how_counted(tax),
-    ]
-    show(*parts)
-
-
-def _opening(tools: int, servers: int, requests: int, seconds: float) -> Text:
     from rich.text import Text
 
-    return Text.assemble(
-        ("shortlist", "bold"),
-        f"  {tools} tools of {servers} servers, indexed in {seconds:.1f} s, offline\n",
-        (f"{requests} requests in every tier: time, ", "dim"),
-        ("#rank", "green"),
-        (" of the right tools, – if not in the first ten; best hits with their scores", "dim"),
-    )
+    parts: list[Any] = [Text("shortlist", style="bold"), opening]
+    for number, (request, answers) in enumerate(asked, 1):
+        parts += ["", Text(f"{number}. {request.query}", style="bold")]
+        parts.append(Padding(_answers(request, answers), (0, 0, 0, 4)))
+    columns = ("first is right", "all in the ten", "median", "tokens offered")
+    table = plain_table("tier", *columns, right=columns)
+    for tier, found in tiers.items():
+        table.add_row(
+            tier,
+            f"{found['first_is_relevant']} of {len(asked)}",
+            f"{found['all_in_top_10']} of {len(asked)}",
+            f"{found['median_ms']:.1f} ms",
+            f"{found['mean_tokens']:,.0f}",
+        )
+    parts += ["", _heading("All queries"), table]
+    parts += [
+        Text(f"{tier} ran as {answer.tier}: {answer.tier_reason}", style="yellow")
+        for tier, answer in asked[0][1].items()
+        if answer.tier != tier
+    ]
+    parts += ["", _heading("Tokens of all definitions, every turn"), server_table(tax)]
+    parts += ["", _heading("Tokens of the tools that are offered, every turn")]
+    offered, after = tiers[default]["mean_tokens"], before_and_after(tax)
+    measured = f"measured: search tool + what {default} offered"
+    after.add_row(measured, f"{offered:,.0f}", tax.saved(offered))
+    show(*parts, after, how_counted(tax))
 
 
 def _heading(text: str) -> Text:
@@ -209,83 +154,29 @@ def _heading(text: str) -> Text:
     return Text(text, style="bold underline")
 
 
-def _question(number: int, request: Request) -> Table:
+def _answers(request: Request, answers: Mapping[str, Selection]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    row = Table.grid(padding=(0, 2, 0, 0))
-    row.add_column(width=_INDENT - 2, justify="right")
-    row.add_row(Text(str(number), style="dim"), Text(request.query, style="bold"))
-    return row
-
-
-def _answers(one: _Round, names: Mapping[str, int], width: int) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = 1 + (width + _INDENT >= _TWO_HITS) + (width + _INDENT >= _THREE_HITS)
-    rest = width - _TIER - _MS - _RANKS - 3 * _GAP
-    table = Table.grid(padding=(0, _GAP, 0, 0))
-    table.add_column(width=_TIER, no_wrap=True)
-    table.add_column(width=_MS, no_wrap=True, justify="right")
-    table.add_column(width=_RANKS, no_wrap=True)
-    for _ in range(shown):
-        table.add_column(width=rest // shown - _GAP, no_wrap=True, overflow="ellipsis")
-    for tier, answer in one.answers.items():
-        places = one.places(tier)
-        ranks = " ".join("–" if place is None else f"#{place}" for place in places)
-        style = "green" if 1 in places else "red" if None in places else "yellow"
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    table.add_column(width=7, no_wrap=True)
+    table.add_column(width=9, no_wrap=True, justify="right")
+    table.add_column(width=7, no_wrap=True)
+    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    for tier, answer in answers.items():
+        places = _places(request, answer)
+        hits = Text()
+        for hit in answer.hits[:_HITS]:
+            right = hit.id in request.relevant
+            line = f"{'✓' if right else ' '} {hit.score:>5.3g} {hit.id}"
+            hits.append(line.ljust(_HIT_WIDTH), style="green" if right else "")
         table.add_row(
             Text(tier, style="cyan" if answer.tier == tier else "dim"),
             Text(f"{answer.total_ms:.1f} ms", style="dim"),
-            Text(ranks, style=style),
-            *(_hit(hit, one.request, names) for hit in answer.hits[:shown]),
+            Text(
+                " ".join("–" if place is None else f"#{place}" for place in places),
+                style="green" if 1 in places else "red" if None in places else "yellow",
+            ),
+            hits,
         )
-    return table
-
-
-def _hit(hit: Hit, request: Request, names: Mapping[str, int]) -> Text:
-    """A hit by its name, with the server where several tools have that name."""
-    from rich.text import Text
-
-    relevant = hit.id in request.relevant
-    return Text.assemble(
-        ("✓ " if relevant else "  ", "bold green"),
-        (f"{hit.score:>5.3g} ", "dim"),
-        (hit.tool.name if names[hit.tool.name] == 1 else hit.id, "green" if relevant else ""),
-    )
-
-
-def _summary_table(tiers: Mapping[str, _Tier], requests: int) -> Table:
-    columns = ("first is right", "all in the ten", "median", "tokens offered")
-    table = plain_table("tier", *columns, right=columns)
-    for tier, found in tiers.items():
-        table.add_row(
-            tier,
-            f"{found.first} of {requests}",
-            f"{found.complete} of {requests}",
-            f"{found.median_ms:.1f} ms",
-            f"{found.tokens:,.0f}",
-        )
-    return table
-
-
-def _replaced(rounds: Sequence[_Round]) -> list[Text]:
-    """A line for every tier that another one answered for, and why."""
-    from rich.text import Text
-
-    return [
-        Text(f"{tier} ran as {answer.tier}: {answer.tier_reason}", style="yellow")
-        for tier, answer in rounds[0].answers.items()
-        if answer.tier != tier
-    ]
-
-
-def _after(tax: TokenTax, tier: str, found: _Tier) -> Table:
-    table = before_and_after(tax)
-    table.add_row(
-        f"measured: search tool + what {tier} offered",
-        f"{found.tokens:,.0f}",
-        tax.saved(found.tokens),
-    )
     return table

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .limits import Limits
     from .monty import MontySandbox
     from .names import ToolNames
+    from .observed import ObservedTypes
     from .result import CodeResult
     from .runner import CodeRunner, run_code
     from .sandbox import Sandbox, ScriptError
@@ -26,6 +27,7 @@ _HOMES = {
     "Grant": ".grants",
     "Limits": ".limits",
     "MontySandbox": ".monty",
+    "ObservedTypes": ".observed",
     "Sandbox": ".sandbox",
     "ScriptError": ".sandbox",
     "Stubs": ".stubs",
@@ -43,6 +45,7 @@ __all__ = [
     "Grant",
     "Limits",
     "MontySandbox",
+    "ObservedTypes",
     "Sandbox",
     "ScriptError",
     "Stubs",

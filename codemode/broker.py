@@ -17,7 +17,8 @@ from ..gating.verdict import Verdict
 from ..view import View
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
 from .hints import name_hint
-from .names import EXTRACT, ToolNames, nearest
+from .names import EXTRACT, NO_SERVER, ToolNames, nearest
+from .observed import ObservedTypes
 from .sandbox import NotPlainError, as_json
 from .stubs import argument_names
 
@@ -84,6 +85,7 @@ class Broker:
         flows: ways that data must not take.
         approve: asks a person; None where nobody can be asked.
         most: calls at most.
+        observed: takes the types of results.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Broker:
         flows: tuple[Flow, ...] = (),
         approve: Approve | None = None,
         most: int,
+        observed: ObservedTypes | None = None,
     ) -> None:
         self._checks = checks
         self._names = names
@@ -106,7 +109,8 @@ class Broker:
         self._flows = flows
         self._approve = approve
         self._most = most
-        self._granted: Counter[Grant] = Counter()
+        self._observed = observed
+        self._made_of: Counter[str] = Counter()
         self._read: set[str] = set()
         self._begun = 0
         self.calls: list[CallRecord] = []
@@ -166,9 +170,10 @@ class Broker:
             # A call that passed the check is reported, whatever became of it.
             recorded = asyncio.to_thread(self._checks.result, tool.id, "", ok=ok)
             await asyncio.shield(asyncio.ensure_future(recorded))
-        self._read.add(tool.server or "")
         note.chars = len(json.dumps(value, ensure_ascii=False, default=str))
         note.status, note.ok = "ok", True
+        if self._observed is not None:
+            self._observed.add(tool, value)
         return value
 
     def _judged(self, tool_id: str, arguments: Mapping[str, Any]) -> Verdict:
@@ -184,15 +189,15 @@ class Broker:
     ) -> None:
         """Raise PermissionError where a flow, a grant or a person forbids the call."""
         note.effect, effect = False, note.effect
-        target = tool.server or ""
+        target = tool.server or NO_SERVER
         if (source := self._source_against(target)) is not None:
             note.status = "flow"
             raise PermissionError(
                 f"{name}: what was read from {source!r} may not be sent to {target!r}; call "
                 f"{target!r} in another script"
             )
-        grant = decision(tool, self._grants, self._granted)
-        self._granted[grant] += 1
+        grant = decision(tool, self._grants, self._made_of[tool.id])
+        self._made_of[tool.id] += 1
         if grant.decision == "deny":
             note.status = "denied"
             raise PermissionError(f"{name}: scripts may not call it; call it directly")
@@ -232,6 +237,9 @@ class Broker:
             raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
         except ShortlistError as error:
             raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
+        finally:
+            # The text of an error is of the server too.
+            self._read.add(tool.server or NO_SERVER)
 
     def unknown(self, namespace: str, function: str, argument: str) -> str:
         """What is said of a name that cannot be used: why it is denied, or which one is near.

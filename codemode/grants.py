@@ -23,7 +23,8 @@ class Grant:
     Args:
         tools: an id, or a glob over ids.
         decision: what to do with a call.
-        count: calls in one script for which it holds; further ones are asked for. None for all.
+        count: calls of each tool in one script for which it holds; further ones are asked for.
+            None for all.
 
     Raises:
         RequestError: no such decision, or a count that is no number above 0.
@@ -58,12 +59,13 @@ class Grant:
 class Flow:
     """A way that data of one server must not take inside a script.
 
-    After a call of `source` succeeded, no tool of `target` is called. What a third server was given
-    and gives back is not followed.
+    Once a call of `source` was answered, be it by an error, the script calls no tool of `target`,
+    whatever the arguments hold. Another script may: what the model read, or a third server stored,
+    is not followed.
 
     Args:
-        source: glob over names of servers.
-        target: glob over names of servers.
+        source: glob over names of servers; `tools` for tools without a server.
+        target: glob over names of servers; `extract` is the small model of scripts.
     """
 
     source: str
@@ -95,16 +97,16 @@ def destroys(tool: Tool) -> bool:
     return hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True
 
 
-def decision(tool: Tool, grants: tuple[Grant, ...], made: Mapping[Grant, int]) -> Grant:
+def decision(tool: Tool, grants: tuple[Grant, ...], made: int) -> Grant:
     """The first grant that holds for a call; without one, a tool that destroys is asked for.
 
     Args:
         tool: to be called.
         grants: of the script, in order.
-        made: calls so far for which each grant held.
+        made: calls of the tool so far.
     """
     for grant in grants:
         if grant.concerns(tool):
-            used_up = grant.count is not None and made.get(grant, 0) >= grant.count
+            used_up = grant.count is not None and made >= grant.count
             return Grant(grant.tools, "ask") if used_up else grant
     return Grant(tool.id, "ask" if destroys(tool) else "allow")

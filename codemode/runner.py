@@ -18,6 +18,7 @@ from .grants import Approve, Flow, Grant
 from .limits import Limits
 from .monty import MontySandbox
 from .names import EXTRACT, ToolNames
+from .observed import ObservedTypes
 from .result import CodeResult
 from .sandbox import HostFunction, Sandbox, Script
 from .stubs import Stubs
@@ -82,6 +83,7 @@ class CodeRunner:
         flows: Iterable[Flow] = (),
         approve: Approve | None = None,
         extract: ExtractModel | None = None,
+        observed: ObservedTypes | None = None,
     ) -> CodeResult:
         """Run a script. What goes wrong in it is in the result; cancelling stops it.
 
@@ -96,6 +98,7 @@ class CodeRunner:
             approve: asks a person whether a call may be made; without it such calls are refused.
             extract: a small model for `extract(value, kind)`: a command that reads a prompt on
                 stdin and answers on stdout, or a function. Without it there is no `extract`.
+            observed: remembers the types of results, for `stubs`.
 
         Raises:
             RequestError: `code` is no text, or `extract` no command and no function.
@@ -113,6 +116,7 @@ class CodeRunner:
             flows=tuple(flows),
             approve=approve,
             most=self._limits.calls,
+            observed=observed,
         )
         used, servers = await asyncio.to_thread(_named, view.tools(), names, code)
         stubs = Stubs(used, names, namespaces=servers).text()
@@ -131,15 +135,18 @@ class CodeRunner:
             tuple(broker.append),
         )
 
-    def stubs(self, view: View, tools: Iterable[Tool]) -> str:
+    def stubs(
+        self, view: View, tools: Iterable[Tool], *, observed: ObservedTypes | None = None
+    ) -> str:
         """The stubs of tools, as a model reads them before it writes a script.
 
         Args:
             view: what may be used now.
             tools: of its catalog.
+            observed: types of results so far. The check of scripts does not use them.
         """
         names = self._names_of(view.catalog)
-        return Stubs(tools, names).text().split("\n", 2)[2].strip()
+        return Stubs(tools, names, observed=observed).shown()
 
     def _names_of(self, catalog: Catalog) -> ToolNames:
         if self._names is None or self._names[0] is not catalog:
@@ -156,6 +163,7 @@ async def run_code(
     flows: Iterable[Flow] = (),
     approve: Approve | None = None,
     extract: ExtractModel | None = None,
+    observed: ObservedTypes | None = None,
     limits: Limits | None = None,
 ) -> CodeResult:
     """Run one script; see `CodeRunner.run`. A `CodeRunner` is faster for the second one.
@@ -166,7 +174,14 @@ async def run_code(
     """
     async with CodeRunner(limits=limits) as runner:
         return await runner.run(
-            session, code, call, grants=grants, flows=flows, approve=approve, extract=extract
+            session,
+            code,
+            call,
+            grants=grants,
+            flows=flows,
+            approve=approve,
+            extract=extract,
+            observed=observed,
         )
 
 

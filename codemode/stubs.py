@@ -9,6 +9,7 @@ from typing import Any
 from ..catalog import Tool
 from .docstrings import argument_notes, docstring, shared_notes, summary
 from .names import ToolNames, identifiers
+from .observed import ObservedTypes
 from .python_types import LOOSE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
 
 #: Before all stubs. A script does not need the imports.
@@ -27,6 +28,7 @@ class Stubs:
         tools: which.
         names: by which a script calls them.
         namespaces: servers to name even if none of the tools is theirs.
+        observed: types of results of tools that declare none; marked in the docstring.
     """
 
     def __init__(
@@ -35,10 +37,12 @@ class Stubs:
         names: ToolNames,
         *,
         namespaces: Iterable[str] = (),
+        observed: ObservedTypes | None = None,
     ) -> None:
         self._names = names
         self._namespaces = tuple(namespaces)
         self._tools = tuple(tools)
+        self._observed = observed
 
     def text(self) -> str:
         """The stubs, as a `.pyi` file has them; an empty file where there are no tools."""
@@ -58,6 +62,7 @@ class Stubs:
                     function,
                     definitions,
                     [one for one in notes[tool.id].values() if one and one not in shared],
+                    self._observed,
                 )
                 for tool, function in tools
             ]
@@ -67,8 +72,18 @@ class Stubs:
         bound = [f"{name}: _{name}\n" for name in servers]
         return "\n".join([HEAD, *definitions.texts, *classes, *bound])
 
+    def shown(self) -> str:
+        """The stubs as a model reads them, without the imports; "" where there are no tools."""
+        return self.text().removeprefix(HEAD).strip()
 
-def _function(tool: Tool, function: str, definitions: TypeDefinitions, notes: list[str]) -> str:
+
+def _function(
+    tool: Tool,
+    function: str,
+    definitions: TypeDefinitions,
+    notes: list[str],
+    observed: ObservedTypes | None,
+) -> str:
     """A tool as an async method with keyword arguments, indented for a class."""
     schema = tool.input_schema
     properties = schema.get("properties")
@@ -86,12 +101,12 @@ def _function(tool: Tool, function: str, definitions: TypeDefinitions, notes: li
         written.append(f"{made}: {kind}{default}")
     if len(known) < len(properties) or _takes_more(schema):
         written.append(f"**{_free('more', known.values())}: Any")
-    gives = _result_type(tool, function, definitions)
+    gives, source = _result_type(tool, function, definitions, observed)
     given = f"self{', *, ' if written and not written[0].startswith('**') else ''}"
     given += ", " if written and written[0].startswith("**") else ""
     return (
         f"    async def {function}({given}{', '.join(written)}) -> {gives}:\n"
-        f"        {docstring([summary(tool, function), *notes], 8)}\n"
+        f"        {docstring([summary(tool, function), *notes, *source], 8)}\n"
     )
 
 
@@ -134,8 +149,15 @@ def _free(name: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _result_type(tool: Tool, function: str, definitions: TypeDefinitions) -> str:
-    schema = tool.output_schema
+def _result_type(
+    tool: Tool, function: str, definitions: TypeDefinitions, observed: ObservedTypes | None
+) -> tuple[str, list[str]]:
+    """The type of a result, and lines that say where it comes from."""
+    schema, source = tool.output_schema, []
+    if not schema and observed is not None:
+        schema = observed.schema(tool)
+        results = f"{count} results" if (count := observed.count(tool)) > 1 else "1 result"
+        source = [f"Result type: observed in {results}, not declared; others may differ"]
     if not schema:
-        return LOOSE
-    return TypeWriter(schema, definitions, function).write(schema, "result")
+        return LOOSE, []
+    return TypeWriter(schema, definitions, function).write(schema, "result"), source

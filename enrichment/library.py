@@ -27,9 +27,9 @@ WORDS, LETTERS = 32, 6
 #: tools with the same name were read: at 0.6 nearly all belong to one product, at 0.5 tools of
 #: Gmail and Trello meet (ADR 20).
 LEAST, LEAST_COMMON = 0.6, 4
-#: The similarity where the parameters of a row are not known, or the tool does not name the product.
+#: The similarity where the parameters of a row are not known, or the product is not named.
 LEAST_UNSURE = 0.8
-#: The number where the tool does not name the product: products have equal short definitions.
+#: The number where the product is not named: products have equal short definitions.
 LEAST_COMMON_UNNAMED = 10
 
 _WORD = re.compile(r"[^\W_]+")
@@ -182,7 +182,8 @@ def first_words(description: str) -> frozenset[int]:
 def _said(tool: Tool) -> str:
     """The words of a tool, each after a space, among which the name of a product is sought."""
     text = " ".join((tool.server or "", tool.name, tool.title or "", tool.description[:2_000]))
-    return "".join(f" {word}" for word in _WORD.findall(_HUMP.sub(" ", text).lower()))
+    # As written too: "GitHub" is one name.
+    return "".join(f" {word}" for word in _WORD.findall(f"{text} {_HUMP.sub(' ', text)}".lower()))
 
 
 def parameter_names(tool: Tool) -> frozenset[str]:

@@ -12,6 +12,7 @@ import mcp.types as types
 
 from ..catalog import Tool
 from ..codemode import ApprovalRequest, CodeResult, CodeRunner, ToolCallError
+from ..codemode.grants import destroys
 from ..gating.verdict import Verdict
 from ..view import View
 from .call_watch import CallWatch
@@ -89,6 +90,8 @@ class CodeMode:
                 call,
                 grants=profile.grants,
                 flows=profile.flows,
+                extract=profile.extract,
+                observed=client.observed if profile.observe else None,
                 approve=None if asks is None or asks.elicitation is None else approve,
             )
         )
@@ -121,7 +124,8 @@ class CodeMode:
 
     def stubs(self, client: ClientSession, tools: Iterable[Tool]) -> str:
         """The stubs of permitted tools, as a script calls them."""
-        return self._runner.stubs(client.view(), tools)
+        observed = client.observed if client.profile.observe else None
+        return self._runner.stubs(client.view(), tools, observed=observed)
 
     async def aclose(self) -> None:
         """End the sandbox's processes."""
@@ -180,9 +184,10 @@ class _Recording:
 def _question(request: ApprovalRequest) -> types.ElicitRequest:
     """What a person is asked: the call, and the whole script."""
     arguments = json.dumps(request.arguments, ensure_ascii=False)[:_SHOWN]
+    why = ", which says that it may destroy something," if destroys(request.tool) else ""
     message = (
-        f"A script wants to call {request.tool.id}, which says that it may destroy something, "
-        f"with {arguments}. Accept to allow this call.\n\nThe script:\n{request.code[:_SHOWN]}"
+        f"A script wants to call {request.tool.id}{why} with {arguments}. Accept to allow this "
+        f"call.\n\nThe script:\n{request.code[:_SHOWN]}"
     )
     params = types.ElicitRequestFormParams(
         message=message, requested_schema={"type": "object", "properties": {}}

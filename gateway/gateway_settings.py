@@ -71,22 +71,44 @@ class CodeSettings(Section):
 
     Args:
         on: whether there is `run_code`; it needs the extra `code`.
-        allow: ids or globs of tools that scripts call without asking. A tool with
-            `destructiveHint` is allowed by its id only.
         deny: ids or globs of tools that scripts do not call.
-        flows: pairs of globs over names of servers: in one script, what was read from the first is
-            not sent to the second.
+        ask: ids or globs of tools that the user is asked about at every call.
+        count: ids or globs of tools to the calls that one script makes of each without asking.
+        allow: ids or globs of tools that scripts call without asking. Here and in `count`, a tool
+            with `destructiveHint` is allowed by its id only. The first of `deny`, `ask`, `count`
+            and `allow` that names a tool decides.
+        flows: pairs of globs over names of servers: after a script called the first, it does not
+            call the second. `extract` counts as a server of that name.
+        extract: shell command of a small model for `extract(value, kind)` in scripts: it reads a
+            prompt on stdin and answers on stdout.
+        observe: whether stubs of tools without an output schema have a type that comes from the
+            results of the same client so far.
     """
 
     on: bool = True
-    allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    count: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    allow: tuple[str, ...] = ()
     flows: tuple[tuple[str, str], ...] = ()
+    extract: str | None = Field(default=None, min_length=1)
+    observe: bool = False
 
     def grants(self) -> tuple[Grant, ...]:
-        """What scripts may call, denials first."""
-        denied = (Grant(one, "deny") for one in self.deny)
-        return (*denied, *(Grant(one, "allow") for one in self.allow))
+        """What scripts may call; the first that names a tool decides."""
+        return (
+            *(Grant(one, "deny") for one in self.deny),
+            *(Grant(one, "ask") for one in self.ask),
+            *(Grant(one, "allow", most) for one, most in self.count.items()),
+            *(Grant(one, "allow") for one in self.allow),
+        )
+
+    def changed(self, other: CodeSettings | None) -> CodeSettings:
+        """These settings with the keys that others give in their place."""
+        if other is None:
+            return self
+        given = {name: getattr(other, name) for name in (*other.model_fields_set, "on")}
+        return self.model_copy(update=given)
 
 
 def _scripts(value: Any) -> Any:
@@ -104,6 +126,8 @@ class ProfileSettings(Section):
         rules: permission rules, as in the section `gate` of a configuration.
         votes: servers that are asked which of their tools fit a query (`_tool_gating`); true for
             all servers, without claims.
+        code: scripts of this client: true, false, or a table whose keys replace those of `code`
+            of the gateway.
         token: bearer token that selects this profile over HTTP; a reference, or plain text.
     """
 
@@ -112,6 +136,7 @@ class ProfileSettings(Section):
     scopes: tuple[str, ...] = ()
     rules: tuple[dict[str, Any], ...] = ()
     votes: Annotated[VoteSettings, BeforeValidator(_voting)] = VoteSettings()
+    code: Annotated[CodeSettings, BeforeValidator(_scripts)] | None = None
     token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
 
     @field_validator("rules")
@@ -210,7 +235,7 @@ class GatewaySettings(Section):
         if not self.profiles and name == DEFAULT_PROFILE:
             return ProfileSettings()
         listed = ", ".join(self.profiles) or DEFAULT_PROFILE
-        raise ConfigError(f"profiles: no profile {name!r:.80}; there are: {listed}")
+        raise ConfigError(f"profiles: no profile {name!r:.80}; use one of: {listed}")
 
     @classmethod
     def make(cls, values: Mapping[str, Any]) -> Self:

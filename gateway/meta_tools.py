@@ -55,11 +55,20 @@ _RUN = (
     "statistics, string, uuid, heapq, urllib. Methods of built-in types are called, not passed on: "
     "key=lambda s: s.lower(), not key=str.lower."
 )
+_EXTRACT = (
+    " `await extract(value, kind)` reads a value out of a text with a small model; kind is int, "
+    "list[str], {'name': str} or the like, checked."
+)
 _NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
 
 def meta_tools(
-    digest: str, hints: types.ToolAnnotations, *, split: bool = False, code: bool = False
+    digest: str,
+    hints: types.ToolAnnotations,
+    *,
+    split: bool = False,
+    code: bool = False,
+    extract: bool = False,
 ) -> list[types.Tool]:
     """The definitions; the same bytes for the same digest.
 
@@ -68,6 +77,7 @@ def meta_tools(
         hints: annotations of `call_tool`: those of the most dangerous tool behind it.
         split: whether there is a tool each to read, to write and to destroy, and no `call_tool`.
         code: whether there is `run_code`.
+        extract: whether scripts have `extract`.
     """
     reads = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
     return [
@@ -116,14 +126,14 @@ def meta_tools(
             ["id"],
             reads,
         ),
-        *([_run_code()] if code else []),
+        *([_run_code(_RUN + _EXTRACT if extract else _RUN)] if code else []),
     ]
 
 
-def _run_code() -> types.Tool:
+def _run_code(text: str) -> types.Tool:
     """`run_code`; a script may do whatever any tool does."""
     script = {"type": "string", "description": "The script."}
-    return _tool(RUN, "Run code", _RUN, {"code": script}, ["code"], least_permissive([]))
+    return _tool(RUN, "Run code", text, {"code": script}, ["code"], least_permissive([]))
 
 
 @cache

@@ -46,6 +46,8 @@ class Profile:
         code: whether there is `run_code`.
         grants: what scripts of `run_code` may call by themselves; the first that fits counts.
         flows: ways between servers that data must not take inside a script.
+        extract: command of the small model of `extract` in scripts.
+        observe: whether types of results are remembered for stubs.
     """
 
     name: str = "default"
@@ -65,6 +67,8 @@ class Profile:
     code: bool = False
     grants: tuple[Grant, ...] = ()
     flows: tuple[Flow, ...] = ()
+    extract: str | None = None
+    observe: bool = False
 
     @classmethod
     def of(cls, settings: GatewaySettings, name: str, given: ProfileSettings) -> Profile:
@@ -75,6 +79,7 @@ class Profile:
             name: of the profile.
             given: settings of the profile.
         """
+        code = settings.code.changed(given.code)
         return cls(
             name=name,
             servers=given.servers,
@@ -90,9 +95,11 @@ class Profile:
             context_tokens=settings.context_tokens,
             result_tokens=settings.result_tokens,
             operator=settings.operator,
-            code=settings.code.on,
-            grants=settings.code.grants(),
-            flows=tuple(Flow(source, target) for source, target in settings.code.flows),
+            code=code.on,
+            grants=code.grants(),
+            flows=tuple(Flow(source, target) for source, target in code.flows),
+            extract=code.extract,
+            observe=code.observe,
         )
 
     def allowed(self, catalog: Catalog) -> list[str] | None:

@@ -10,6 +10,7 @@ from typing import Any
 import mcp.types as types
 from mcp.server.session import ServerSession
 
+from ..codemode import ObservedTypes
 from ..gating import Votes
 from ..session import Session
 from ..view import View
@@ -53,6 +54,8 @@ class ClientSession:
     #: request of it caused.
     log_level: types.LoggingLevel | None = None
     log_listener: ServerSession | None = None
+    #: Of results of scripts; used where the profile says so.
+    observed: ObservedTypes = field(default_factory=ObservedTypes)
 
     @property
     def profile(self) -> Profile:

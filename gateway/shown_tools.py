@@ -56,16 +56,22 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
         may_come = [] if fleet.starting else [*hidden, *_may_be_permitted(client, view)]
         hints = least_permissive([one.annotations or {} for one in may_come])
         text = answers.digest(fleet, client, view)
-        shown = client.shown = Shown(
-            profile, False, tuple(meta_tools(text, hints, split=profile.split, code=profile.code))
+        meta = meta_tools(
+            text,
+            hints,
+            split=profile.split,
+            code=profile.code,
+            extract=profile.extract is not None,
         )
+        shown = client.shown = Shown(profile, False, tuple(meta))
     return [*shown.meta, *(_direct(fleet, tool) for tool in direct)]
 
 
 def _for_scripts(profile: Profile) -> list[types.Tool]:
     """The meta-tools that scripts need beside tools that are all shown directly."""
-    tools = meta_tools("", least_permissive([]), code=True) if profile.code else []
-    return [tool for tool in tools if tool.name in (DETAILS, READ, RUN)]
+    extract = profile.extract is not None
+    tools = meta_tools("", least_permissive([]), code=profile.code, extract=extract)
+    return [tool for tool in tools if profile.code and tool.name in (DETAILS, READ, RUN)]
 
 
 def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -39,8 +39,8 @@ class Loaded:
     """The loaded definitions of a turn, and the missing ones.
 
     Args:
-        tools: id to definition, in the order asked for; without those that are missing.
-        missing: the rest; their summaries can still be shown.
+        tools: id to definition, in the requested order; without the missing ones.
+        missing: the others; their summaries can still be shown.
     """
 
     tools: Mapping[str, Tool]
@@ -50,14 +50,14 @@ class Loaded:
 class SchemaLoader:
     """Loads definitions from a source: in parallel, with a timeout, cached by fingerprint.
 
-    Serves any number of threads and sessions. Nothing that a source does, or fails to do, makes a
-    load take longer than its timeout or raise: what is not there in time is named as missing.
+    Thread-safe. A failing or slow source never raises and never takes longer than the timeout:
+    definitions that do not arrive are reported as missing.
 
     Args:
-        source: of the definitions; the catalog itself by default.
+        source: source of the definitions; the catalog itself by default.
         timeout: seconds for all definitions of one load together.
-        verify: refuse a definition that is not the catalog's, which is the one that was looked
-            at and approved. False is for catalogs that hold no schemas.
+        verify: refuse a definition that differs from the catalog's, because only that one was
+            scanned and approved. Set False for catalogs without schemas.
     """
 
     def __init__(
@@ -79,29 +79,27 @@ class SchemaLoader:
             tools: as the catalog has them.
         """
         answers, waited = self._ask(tools)
-        if waited:
-            pending = _Pending(waited)
-            pending.wait(self.timeout)
-            answers.update(pending.outcomes(self.timeout))
+        loop = _background()
+        futures = {
+            tool_id: asyncio.run_coroutine_threadsafe(_answer(awaitable), loop)
+            for tool_id, awaitable in waited.items()
+        }
+        wait(futures.values(), self.timeout)
+        answers |= {tool_id: self._outcome(future) for tool_id, future in futures.items()}
         return self._loaded(tools, answers)
 
     async def aload(self, tools: Sequence[Tool]) -> Loaded:
-        """`load` for event loops.
+        """`load` for event loops, in a thread.
 
         Args:
             tools: as the catalog has them.
         """
-        answers, waited = self._ask(tools)
-        if waited:
-            pending = _Pending(waited)
-            await pending.await_(self.timeout)
-            answers.update(pending.outcomes(self.timeout))
-        return self._loaded(tools, answers)
+        return await asyncio.to_thread(self.load, tools)
 
     def _ask(
         self, tools: Sequence[Tool]
     ) -> tuple[dict[str, Tool | str], dict[str, Awaitable[Tool]]]:
-        """What is there at once, and what has to be waited for, by id."""
+        """Definitions that are available at once, and those to wait for, by id."""
         answers: dict[str, Tool | str] = {}
         waited: dict[str, Awaitable[Tool]] = {}
         for tool in tools:
@@ -121,6 +119,16 @@ class SchemaLoader:
                 waited[tool.id] = answer
         return answers, waited
 
+    def _outcome(self, future: Future[Tool]) -> Tool | str:
+        """What has come by now, or why there is nothing; what has not come is given up."""
+        if not future.done():
+            future.cancel()
+            return f"no answer within {self.timeout:g} s"
+        if future.cancelled():
+            return "the source gave up"
+        error = future.exception()
+        return future.result() if error is None else _reason(error)
+
     def _loaded(self, tools: Sequence[Tool], answers: Mapping[str, Tool | str]) -> Loaded:
         loaded: dict[str, Tool] = {}
         missing: dict[str, Missing] = {}
@@ -135,63 +143,12 @@ class SchemaLoader:
         return Loaded(loaded, tuple(missing.values()))
 
     def _checked(self, tool: Tool, found: Tool) -> Tool | str:
-        """The definition, kept for the next turn, or why it is not shown."""
+        """The definition, cached for the next turn, or why it is not shown."""
         if self._verify and found.fingerprint != tool.fingerprint:
             return "the source has another definition than the catalog"
         if found.id != tool.id:
             found = found.with_id(tool.id)
         return self._kept.put(tool.fingerprint, found)
-
-
-class _Pending:
-    """Answers on their way; each is there as soon as it has come, whatever the others do."""
-
-    def __init__(self, waited: Mapping[str, Awaitable[Tool]]) -> None:
-        loop = _background()
-        self._futures: dict[str, Future[Tool]] = {
-            tool_id: asyncio.run_coroutine_threadsafe(_answer(awaitable), loop)
-            for tool_id, awaitable in waited.items()
-        }
-        self._all: Future[None] = Future()
-        self._left = len(self._futures)
-        self._lock = threading.Lock()
-        for future in self._futures.values():
-            future.add_done_callback(self._count)
-
-    def _count(self, _: Future[Tool]) -> None:
-        with self._lock:
-            self._left -= 1
-            last = self._left == 0
-        if last and self._all.set_running_or_notify_cancel():
-            self._all.set_result(None)
-
-    def wait(self, timeout: float) -> None:
-        """Block until all have come or time is up."""
-        try:
-            self._all.result(timeout)
-        except TimeoutError:
-            return
-
-    async def await_(self, timeout: float) -> None:
-        """Wait until all have come or time is up."""
-        waiting = asyncio.wrap_future(self._all)
-        await asyncio.wait([waiting], timeout=timeout)
-        waiting.cancel()  # nothing may call back into this loop later, it may be closed then
-
-    def outcomes(self, timeout: float) -> dict[str, Tool | str]:
-        """What has come by now; what has not is given up."""
-        found: dict[str, Tool | str] = {}
-        for tool_id, future in self._futures.items():
-            if not future.done():
-                future.cancel()
-                found[tool_id] = f"no answer within {timeout:g} s"
-            elif future.cancelled():
-                found[tool_id] = "the source gave up"
-            elif error := future.exception():
-                found[tool_id] = _reason(error)
-            else:
-                found[tool_id] = future.result()
-        return found
 
 
 async def _answer(awaitable: Awaitable[Tool]) -> Tool:
@@ -207,7 +164,7 @@ def _reason(error: BaseException) -> str:
 
 @cache
 def _background() -> asyncio.AbstractEventLoop:
-    """The loop that answers are awaited on, in a thread of its own: no caller's loop is held up."""
+    """The event loop for answers, in a separate thread, so that it blocks no caller's loop."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="shortlist-loader", daemon=True).start()
     return loop

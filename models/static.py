@@ -64,6 +64,7 @@ class StaticEncoder:
 
     Attributes:
         teacher: fingerprint of the encoder whose vectors `project` takes.
+        teacher_dim: length of that encoder's vectors.
 
     Raises:
         ModelError: a file is missing or damaged.
@@ -93,6 +94,7 @@ class StaticEncoder:
         self._tool_places: NDArray[np.int16] = tables["tool_places"]
         self._projection: NDArray[np.float32] = tables["projection"].astype(np.float32)
         self._tokenizer = load_tokenizer(tokenizer, self._max_tokens)
+        self.teacher_dim: int = self._projection.shape[0]
         self.dim: int = self._projection.shape[1]
 
     @cached_property
@@ -122,6 +124,13 @@ class StaticEncoder:
     def project(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors of the teacher, shape (n, its dim), as unit vectors of this encoder's space."""
         return _units(vectors @ self._projection)
+
+    def lifted(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """What `encode` gives, as vectors of the teacher's space, shape (n, its dim).
+
+        They can be compared with vectors of the teacher. `project` takes them back.
+        """
+        return _units(self.encode(texts, query=query) @ self._projection.T)
 
     def _query_sum(self, text: str) -> NDArray[np.float32]:
         total = self._query.sum(self._ids(text))

@@ -44,6 +44,17 @@ class TokenVectors:
         count = int(starts[-1])
         return cls(np.empty((count, dim), np.int8), np.empty(count, np.float32), starts)
 
+    @classmethod
+    def blank(cls, texts: int, dim: int) -> Self:
+        """Of texts whose tokens are not known yet: one of no weight each."""
+        made = cls.unfilled([1] * texts, dim)
+        made.vectors[:], made.weights[:] = 0, 0
+        return made
+
+    def has_blank(self) -> bool:
+        """Whether the tokens of a text are not known yet."""
+        return len(self) > 0 and not np.add.reduceat(self.weights, self.starts[:-1]).all()
+
     def fill(self, row: int, text: NDArray[np.float32]) -> None:
         """Write one text, shape (tokens, dim + 1); different rows may be written at once."""
         start, stop = self.starts[row : row + 2].tolist()

@@ -31,7 +31,7 @@ def in_background(
         progress: called from the caller's thread with what is reported.
     """
     reported: SimpleQueue[int | None] = SimpleQueue()
-    with ThreadPoolExecutor(1, "shortlist-background", initializer=_give_way) as pool:
+    with ThreadPoolExecutor(1, "shortlist-background", initializer=give_way) as pool:
         running = pool.submit(work, reported.put)
         running.add_done_callback(lambda _: reported.put(None))
         while (step := reported.get()) is not None:
@@ -39,7 +39,8 @@ def in_background(
         return running.result()
 
 
-def _give_way() -> None:
+def give_way() -> None:
+    """Let other threads go before this one, where a thread has a priority of its own."""
     # Only Linux takes the id of a thread here. A sandbox may forbid the call.
     if sys.platform == "linux":
         with suppress(OSError):

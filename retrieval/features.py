@@ -98,7 +98,11 @@ class FeatureScorer:
     def _late(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         if self._tokens is None or run.query.tokens is None:
             return np.zeros(len(rows), np.float32)
-        return late_interaction(run.query.tokens, self._tokens.take(rows))
+        tokens = self._tokens.take(rows)
+        # Beside a tool that the encoder has not read yet, no tool gets what it could not have.
+        if tokens.has_blank():
+            return np.zeros(len(rows), np.float32)
+        return late_interaction(run.query.tokens, tokens)
 
     def _matches(self, run: Run, rows: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
         asked = dict.fromkeys(terms(run.query.text))

@@ -40,6 +40,8 @@ class Dense:
         encoder: of the requests.
         guard: runs it; one of its own when absent.
         requests: vectors of these requests, None where there are none.
+        pending: number of tools that the encoder has not read yet, or not all of their requests.
+        comparable: whether static vectors, which those have meanwhile, compare with the others.
     """
 
     index: DenseIndex
@@ -48,6 +50,8 @@ class Dense:
     encoder: Encoder
     guard: Guard | None = None
     requests: RequestVectors | None = None
+    pending: int = 0
+    comparable: bool = True
 
 
 class Index:
@@ -108,12 +112,14 @@ class Index:
             retrievers["lexical"] = LexicalRetriever(lexical)
         if static is not None:
             retrievers["static"] = static
+        self._meaning = None
         if dense is not None:
-            retrievers["dense"] = DenseRetriever(
+            self._meaning = retrievers["dense"] = DenseRetriever(
                 dense.encoder,
                 dense.index,
                 tokens=dense.vectors.tokens is not None,
                 guard=dense.guard,
+                waits_for=0 if dense.comparable else dense.pending,
             )
         self.retrievers: Mapping[str, Retriever] = retrievers
         self.names = Names.of(tools) if names is None else names
@@ -125,6 +131,11 @@ class Index:
         return self.names.order is None
 
     @property
+    def pending(self) -> int:
+        """Number of tools that have static vectors until the encoder has read them."""
+        return 0 if self.dense is None else self.dense.pending
+
+    @property
     def vectors(self) -> Vectors | None:
         """What the encoder made of the tools, or None without a dense stage."""
         return None if self.dense is None else self.dense.vectors
@@ -133,6 +144,15 @@ class Index:
     def encoder(self) -> Encoder | None:
         """The encoder of the requests, or None without a dense stage."""
         return None if self.dense is None else self.dense.encoder
+
+    def check_encoder(self) -> None:
+        """Return at once if a request can be encoded now.
+
+        Raises:
+            ModelError: the encoder is not loaded yet, or has tools to read first.
+        """
+        if self._meaning is not None:
+            self._meaning.check()
 
     def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask in order of tool id, shape (m,)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ..catalog import Tool
 from ..models import Encoder
 from .known_requests import KnownRequests
+from .stand_in import StandIn, is_static, static_key
 
 #: What the mean of a tool's requests weighs beside its definition, and the length of the vector of
 #: a tool with requests. Requests lie nearer to queries than definitions do: at full length such
@@ -27,7 +28,8 @@ class RequestVectors:
 
     Args:
         ids: of the tools.
-        keys: hash of the requests of each.
+        keys: hash of the requests of each; a `static_key` of it where the encoder has not read them
+            yet.
         values: mean of the vectors of the requests of each, shape (m, dim).
         model: fingerprint of the encoder.
     """
@@ -39,7 +41,11 @@ class RequestVectors:
 
     @classmethod
     def of(
-        cls, encoder: Encoder, requests: Mapping[str, KnownRequests], known: Self | None = None
+        cls,
+        encoder: Encoder,
+        requests: Mapping[str, KnownRequests],
+        known: Self | None = None,
+        stand_in: StandIn | None = None,
     ) -> Self:
         """Vectors of requests, taken from `known` where requests and encoder are the same.
 
@@ -47,6 +53,7 @@ class RequestVectors:
             encoder: encodes what is not known, as requests.
             requests: tool id to what is known of it.
             known: those of an earlier version.
+            stand_in: gives vectors of what is not known, in place of the encoder.
         """
         ids = tuple(sorted(requests))
         keys = tuple(requests[tool_id].key for tool_id in ids)
@@ -62,15 +69,51 @@ class RequestVectors:
                 values[place] = mean.values
             else:
                 fresh.append(place)
+        if stand_in is not None:
+            waiting = set(fresh)
+            keys = tuple(
+                static_key(key) if place in waiting else key for place, key in enumerate(keys)
+            )
         if fresh:
             texts = [text for place in fresh for text in requests[ids[place]].encoded]
-            made = encoder.encode(texts, query=True)
+            if stand_in is None:
+                made = encoder.encode(texts, query=True)
+            else:
+                made, _ = stand_in.encoded(texts, None, query=True)
             start = 0
             for place in fresh:
                 end = start + len(requests[ids[place]].encoded)
                 values[place] = made[start:end].mean(axis=0)
                 start = end
         return cls(ids, keys, values, encoder.fingerprint)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Vectors of several sets of tools, of one encoder."""
+        return cls(
+            tuple(one for part in parts for one in part.ids),
+            tuple(key for part in parts for key in part.keys),
+            np.concatenate([part.values for part in parts]),
+            parts[0].model,
+        )
+
+    def pending(self) -> list[str]:
+        """Ids of the tools whose requests the encoder has not read yet."""
+        return [self.ids[place] for place in is_static(self.keys).tolist()]
+
+    def filled(self, made: RequestVectors) -> RequestVectors:
+        """These vectors with those of requests that the encoder has read meanwhile.
+
+        Args:
+            made: what it made; requests that are no longer those of the tool are passed over.
+        """
+        keys, values = list(self.keys), self.values.copy()
+        fresh = {tool_id: place for place, tool_id in enumerate(made.ids)}
+        for place, tool_id in enumerate(self.ids):
+            source = fresh.get(tool_id)
+            if source is not None and static_key(made.keys[source]) == keys[place]:
+                keys[place], values[place] = made.keys[source], made.values[source]
+        return replace(self, keys=tuple(keys), values=values)
 
     def applied(self, tools: Sequence[Tool], values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Vectors of tools, those with requests moved towards them; shape (n, dim).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ..errors import RequestError
+from ..errors import ModelError, RequestError
 from ..models import Encoder, encoded
 from .guard import Guard
 from .protocols import DenseIndex, LexicalIndex
@@ -40,6 +40,7 @@ class DenseRetriever:
         index: the vectors of the catalog version.
         tokens: whether the index has those of its tools.
         guard: of the encoder; one of its own when absent.
+        waits_for: number of tools whose vectors cannot be compared yet.
     """
 
     def __init__(
@@ -49,16 +50,32 @@ class DenseRetriever:
         *,
         tokens: bool = False,
         guard: Guard | None = None,
+        waits_for: int = 0,
     ) -> None:
         self.encoder = encoder
         self.index = index
         self._tokens = tokens
         self._guard = guard or Guard()
+        self._waits_for = waits_for
+
+    def check(self) -> None:
+        """Return at once if a request can be encoded now.
+
+        Raises:
+            ModelError: the encoder is not loaded yet, or has tools to read first.
+        """
+        if self._waits_for:
+            raise ModelError(f"encoder: has {self._waits_for:,} tools to read first")
+        # One that is loaded in the background says why it is not there.
+        missing = getattr(self.encoder, "missing", None)
+        if missing is not None and (why := missing()) is not None:
+            raise ModelError(f"encoder: {why}")
 
     def prepare(self, query: Query) -> Query:
         """The query with its vector, and those of its tokens where they are wanted."""
         if query.vector is not None:
             return query
+        self.check()
         wanted = self._tokens and query.with_tokens
         encode = partial(encoded, self.encoder, [query.text], query=True, tokens=wanted)
         # The first call is slow in every encoder. Later ones of an encoder that runs in this

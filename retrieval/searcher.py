@@ -105,6 +105,7 @@ class Searcher:
             voter_failures=admitted.failures,
             unmatched=admitted.unmatched,
             vector=run.query.vector,
+            pending=index.pending,
         )
 
     def search_many(
@@ -136,6 +137,7 @@ class Searcher:
             return [self.search(admitted, text, tier=tier, k=k) for text in texts]
         wanted = index.vectors.tokens is not None and _reads_tokens(strategy)
         try:
+            index.check_encoder()
             vectors, tokens = encoded(index.encoder, texts, query=True, tokens=wanted)
         except ModelError:
             # One by one, each falls back and says so.

@@ -14,6 +14,7 @@
         quarantine.json  tools that an operator quarantined, with the reasons, if any
         learned.npz      what usage taught, if anything; the dense index was built with it
         requests/        vectors of requests known to belong to tools, if there are any; likewise
+        encoded/         what the encoder has read since, see `batch`
 
 A version is written completely before CURRENT names it, so a crash leaves the old one in force. The
 version before the current one is kept for readers that are just opening it; files they have mapped
@@ -40,6 +41,7 @@ from filelock import FileLock, Timeout
 
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
+from .batch import Read
 from .index import Index
 from .learned import Learned
 from .protocols import LexicalIndex
@@ -69,6 +71,7 @@ class Saved:
         screening: what a scan of the tools found, or None.
         quarantined: tool id to reason, as an operator set it.
         requests: vectors of requests known to belong to tools, or None.
+        filled: whether vectors were read that the dense index was not built with.
     """
 
     folder: Path
@@ -79,6 +82,7 @@ class Saved:
     screening: dict[str, Any] | None = None
     quarantined: Mapping[str, str] = field(default_factory=dict)
     requests: RequestVectors | None = None
+    filled: bool = False
 
 
 def save(
@@ -89,8 +93,8 @@ def save(
     quarantined: Mapping[str, str] | None = None,
     *,
     lexical: Callable[[], LexicalIndex | None] | None = None,
-) -> None:
-    """Write an index as the new current version.
+) -> Path:
+    """Write an index as the new current version; returns the folder of the version.
 
     Args:
         index: what to write, fresh.
@@ -121,6 +125,7 @@ def save(
                 _discard(version)
                 raise
             _remove_versions(folder, {version.name, *([named] if named else kept)})
+            return version
     except Timeout as error:
         raise StoreError(
             f"{folder}: another process has been writing for {_LOCK_SECONDS:.0f} s; try again"
@@ -329,11 +334,16 @@ def _read_version(version: Path) -> Saved:
             raise StoreError(
                 f"{version / 'tools.jsonl'}: not the catalog that was saved; index again"
             )
-        vectors = None
-        if manifest["model"] is not None:
-            vectors = read_vectors(version, manifest["model"])
         learned, screening = version / _LEARNED, version / _SCREENING
-        requests = version / "requests"
+        vectors, later = None, Read()
+        if (model := manifest["model"]) is not None:
+            vectors, later = read_vectors(version, model), Read.appended(version, model)
+        if vectors is not None and later.vectors is not None:
+            vectors = vectors.filled(later.vectors)
+        folder = version / "requests"
+        requests = RequestVectors.load(folder) if folder.is_dir() else None
+        if requests is not None and later.requests is not None:
+            requests = requests.filled(later.requests)
         return Saved(
             version,
             catalog,
@@ -342,7 +352,8 @@ def _read_version(version: Path) -> Saved:
             Learned.load(learned) if learned.exists() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
             read_quarantine(version / QUARANTINE),
-            RequestVectors.load(requests) if requests.is_dir() else None,
+            requests,
+            later.vectors is not None or later.requests is not None,
         )
     except FileNotFoundError:
         raise

@@ -1,4 +1,8 @@
-"""The vectors of a catalog's tools."""
+"""The vectors of a catalog's tools.
+
+A row that the encoder has not read yet has a static vector, and a key that says so, see
+`static_key`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from ..catalog.document import embedding_text
 from ..models import Encoder, TokenTable, TokenVectors, encoded, gives_tokens
 from .background import in_background
 from .change import NEW, Change, patched
+from .stand_in import StandIn, is_static, static_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,8 @@ class Vectors:
 
     Args:
         values: shape (n, dim), L2-normalised, by row.
-        keys: hash of the text each row was encoded from.
+        keys: hash of the text each row was encoded from; a `static_key` of it where the encoder
+            has not read the text yet.
         model: fingerprint of the encoder.
         tokens: those of each row's text, where the encoder gives them.
     """
@@ -37,6 +43,36 @@ class Vectors:
         has = self.tokens is not None or not tokens or not gives_tokens(encoder)
         return self.model == encoder.fingerprint and has
 
+    def pending(self) -> NDArray[np.int64]:
+        """Rows that the encoder has not read yet, ascending."""
+        return is_static(self.keys)
+
+    def filled(self, made: Vectors) -> Vectors:
+        """These vectors with those of texts that the encoder has read meanwhile.
+
+        Args:
+            made: what it made; texts that no row waits for are passed over, and all of it where it
+                lacks vectors of tokens that other rows have.
+        """
+        if made.tokens is None and self.tokens is not None:
+            return self
+        places = {static_key(key): place for place, key in enumerate(made.keys)}
+        waiting = self.pending().tolist()
+        rows = np.array([row for row in waiting if self.keys[row] in places], np.int64)
+        if not len(rows):
+            return self
+        chosen = np.array([places[self.keys[row]] for row in rows.tolist()], np.int64)
+        keys = list(self.keys)
+        for row, place in zip(rows.tolist(), chosen.tolist(), strict=True):
+            keys[row] = made.keys[place]
+        size, table = len(keys), self.tokens
+        if made.tokens is not None:
+            fresh = TokenTable.of(made.tokens).whole()
+            blank = TokenVectors.blank(size, fresh.dim) if table is None else table
+            table = TokenTable.of(blank).patched(size, rows, -1 - chosen, fresh)
+        values = patched(self.values, size, rows, made.values[chosen])
+        return Vectors(values, tuple(keys), self.model, table)
+
 
 def encode_tools(
     encoder: Encoder,
@@ -45,6 +81,7 @@ def encode_tools(
     progress: Callable[[int, int], None] | None = None,
     *,
     tokens: bool = True,
+    stand_in: StandIn | None = None,
 ) -> tuple[Vectors, int]:
     """Vectors of the tools, taken from `known` where model and text are the same.
 
@@ -54,16 +91,20 @@ def encode_tools(
         known: vectors of an earlier version.
         progress: called with (tools encoded, tools to encode).
         tokens: whether those of the tools' tokens are wanted too, if the encoder gives them.
+        stand_in: gives vectors of what is not known, in place of the encoder.
 
     Returns:
         The vectors and how many were encoded.
     """
     texts = [embedding_text(tool) for tool in tools]
     keys = tuple(map(_key, texts))
-    if known is not None and not known.fits(encoder, tokens=tokens):
+    wanted = tokens and stand_in is None
+    if known is not None and not known.fits(encoder, tokens=wanted):
         known = None
     # Place of each key among the vectors there are: the known ones, and the fresh behind them.
     places = {key: row for row, key in enumerate(known.keys)} if known else {}
+    if stand_in is not None:
+        keys = tuple(key if key in places else static_key(key) for key in keys)
     fresh: dict[bytes, str] = {}
     for key, text in zip(keys, texts, strict=True):
         if key not in places:
@@ -81,21 +122,25 @@ def encode_tools(
             held += [table.base, table.patch]
             token_rows = np.concatenate([table.places, table.count + np.arange(len(fresh))])[rows]
     if fresh or known is None:
-        advance = _counted(progress, len(fresh))
-        made = encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance)
+        if stand_in is None:
+            advance = _counted(progress, len(fresh))
+            made = encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance)
+        else:
+            made = stand_in.encoded(list(fresh.values()), held[0].dim if held else None)
         values.append(made[0])
         if made[1] is not None:
             held.append(made[1])
         del made
+    count = 0 if stand_in else len(fresh)
     if len(values) == 1 and np.array_equal(rows, np.arange(len(values[0]))):
         whole = held[0] if held else None
         if known is None or not isinstance(known.tokens, TokenTable):
-            return Vectors(values[0], keys, encoder.fingerprint, whole), len(fresh)
+            return Vectors(values[0], keys, encoder.fingerprint, whole), count
     chosen = _rows_of_parts(values, rows)
     # Let go of before the tokens, the larger half, are copied in turn.
     values.clear()
     chosen_tokens = TokenVectors.joined(held, token_rows) if held else None
-    return Vectors(chosen, keys, encoder.fingerprint, chosen_tokens), len(fresh)
+    return Vectors(chosen, keys, encoder.fingerprint, chosen_tokens), count
 
 
 def patch_vectors(
@@ -103,6 +148,7 @@ def patch_vectors(
     known: Vectors,
     change: Change,
     progress: Callable[[int, int], None] | None = None,
+    stand_in: StandIn | None = None,
 ) -> tuple[Vectors, int]:
     """Vectors of the next version's tools; only texts that no tool had are encoded.
 
@@ -113,6 +159,7 @@ def patch_vectors(
         known: vectors of the version before.
         change: from that version to the next.
         progress: called with (tools encoded, tools to encode).
+        stand_in: gives vectors of texts that no tool had, in place of the encoder.
 
     Returns:
         The vectors and how many were encoded.
@@ -127,6 +174,8 @@ def patch_vectors(
             row = int(rows[position])
             text = embedding_text(change.tools[row])
             keys[row] = _key(text)
+            if stand_in is not None and keys[row] not in places:
+                keys[row] = static_key(keys[row])
             if keys[row] not in places:
                 fresh[keys[row]] = text
                 # Texts to encode are numbered downwards from -1.
@@ -135,7 +184,10 @@ def patch_vectors(
     for row, source in zip(rows.tolist(), sources.tolist(), strict=True):
         if source >= 0:
             keys[row] = known.keys[source]
-    if fresh:
+    if fresh and stand_in is not None:
+        dim = None if known.tokens is None else TokenTable.of(known.tokens).base.dim
+        made, tokens = stand_in.encoded(list(fresh.values()), dim)
+    elif fresh:
         texts, wants_tokens = list(fresh.values()), known.tokens is not None
         made, tokens = in_background(
             lambda advance: encoded(encoder, texts, tokens=wants_tokens, progress=advance),
@@ -153,7 +205,7 @@ def patch_vectors(
         table = table.patched(size, rows, sources, tokens or table.patch.take([]))
     return (
         Vectors(patched(known.values, size, rows, values), tuple(keys), known.model, table),
-        len(fresh),
+        0 if stand_in else len(fresh),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...gateway.client_config import ClientConfig
     from ...gateway.inspection import ServerReport
     from ...gateway.log_tail import LogTail
+    from ...gateway.script_grants import ScriptGrants
     from ...trust import Flag
 
 Status = Literal["ok", "warn", "fail", "off"]
@@ -71,6 +72,7 @@ class ServersReport:
         servers: in the order of the file.
         problems: of the file itself.
         flags: tool id to what trust found.
+        scripts: what scripts of each profile may call.
     """
 
     file: Path
@@ -78,6 +80,7 @@ class ServersReport:
     servers: tuple[ServerCheck, ...]
     problems: tuple[str, ...]
     flags: Mapping[str, Flag]
+    scripts: tuple[ScriptGrants, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -92,6 +95,7 @@ class ServersReport:
             "ok": self.ok,
             "servers": [one.to_dict() for one in self.servers],
             "problems": list(self.problems),
+            "scripts": [asdict(one) for one in self.scripts],
             "flagged": [
                 {
                     "id": tool_id,
@@ -124,6 +128,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     from ...enrichment.library import Library
     from ...gateway.inspection import inspect_servers
     from ...gateway.log_tail import LogTail
+    from ...gateway.script_grants import script_grants
 
     # Nothing is searched here: no vectors are needed.
     settings_of_engine = chosen.engine_config()
@@ -135,6 +140,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         if running:
             longest = max(spec.start_timeout_s for spec in running)
             note(f"starting {counted(len(running), 'server')}, for at most {longest:g} s")
+        elif not found.servers and not found.problems:
+            note(f"{config}: no servers; add them under mcpServers")
         tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
     flags = fleet.engine.flags
@@ -142,7 +149,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     known = Library().servers(fleet.engine.catalog) if named else {}
     others = [one for one in found.problems if not any(_about(one, name) for name in found.skipped)]
     servers = tuple(_checks(found, reports, flags, tails, known))
-    return ServersReport(config, trust.pins, servers, tuple(others), flags)
+    scripts = tuple(script_grants(chosen, fleet.engine.catalog))
+    return ServersReport(config, trust.pins, servers, tuple(others), flags, scripts)
 
 
 def _checks(
@@ -189,6 +197,7 @@ def show_servers(report: ServersReport) -> None:
 
     parts: list[Any] = [_table(report)]
     parts += [Text(f"{report.file}: {problem}", style="red") for problem in report.problems]
+    parts += [Text(line, style="dim") for one in report.scripts for line in _scripts(one)]
     parts += _flagged(report, "quarantine", "quarantined: neither found nor called until approved")
     parts += _flagged(report, "warn", "worded strongly: offered; approve them to end the warning")
     if report.flags and report.pins is None:
@@ -197,6 +206,13 @@ def show_servers(report: ServersReport) -> None:
     if any(one.status == "fail" for one in report.servers):
         parts += ["", Text("What a server wrote to stderr: shortlist logs NAME", style="dim")]
     show(*parts)
+
+
+def _scripts(one: ScriptGrants) -> Iterator[str]:
+    counts = f"{counted(one.allowed, 'tool')} called, {len(one.asked):,} asked for"
+    yield f"scripts of profile {one.profile}: {counts}, {len(one.denied):,} denied"
+    if one.unmatched:
+        yield f"scripts of profile {one.profile}: no tool fits {', '.join(one.unmatched)}"
 
 
 def _table(report: ServersReport) -> Table:

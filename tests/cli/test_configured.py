@@ -56,6 +56,20 @@ def test_the_doctor_of_sound_servers_reports_tools_tokens_and_milliseconds(run_j
     assert (off["name"], off["status"], off["ms"]) == ("off", "off", None)
 
 
+def test_the_doctor_says_what_scripts_of_each_profile_may_call(run, run_json, mcp_json):
+    code = {"deny": ["sums/add_numbers"], "allow": ["sums/nothing"]}
+    profiles = {"all": {}, "asked": {"code": {"ask": ["sums/*"]}}, "off": {"code": False}}
+    path = mcp_json({"sums": SUMS}, code=code, profiles=profiles)
+    found = {one.pop("profile"): one for one in run_json("doctor", "--config", path)["scripts"]}
+    assert set(found) == {"all", "asked"}
+    assert found["all"]["denied"] == found["asked"]["denied"] == ["sums/add_numbers"]
+    assert (found["all"]["allowed"], len(found["asked"]["asked"])) == (3, 3)
+    assert found["all"]["unmatched"] == ["sums/nothing"]
+    text = " ".join(run("doctor", "--config", path).stdout.split())
+    assert "scripts of profile all: 3 tools called, 0 asked for, 1 denied" in text
+    assert "no tool fits sums/nothing" in text
+
+
 def test_the_doctor_names_every_problem_and_waits_for_no_server(run, run_json, mcp_json):
     servers = {
         "sums": SUMS,

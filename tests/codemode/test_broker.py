@@ -61,6 +61,14 @@ def test_a_grant_counts_its_calls():
     assert "needs a person's approval" in result.error.message
 
 
+def test_a_count_of_a_glob_holds_for_each_tool():
+    code = "for i in range(3):\n    await issues.create(title='t')\n    await issues.list_()"
+    servers = Servers()
+    result = ran(code, servers, grants=[Grant("issues/*", count=2)])
+    assert len(servers.calls) == 4
+    assert "issues.create: needs a person's approval" in result.error.message
+
+
 @pytest.mark.parametrize("wrong", [{"decision": "yes"}, {"count": 0}])
 def test_a_wrong_grant_is_refused(wrong):
     with pytest.raises(RequestError, match="issues"):

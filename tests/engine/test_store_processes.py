@@ -24,7 +24,7 @@ from .conftest import Models
 from .reading_process import check
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 25
+KILLS = 25 if os.environ.get("SHORTLIST_LONG_TESTS") else 12
 KILLS_ANYWHERE = 50 if os.environ.get("SHORTLIST_LONG_TESTS") else 5
 
 Start = Callable[..., "subprocess.Popen[str]"]

@@ -58,6 +58,10 @@ OTHERS = [
 ]
 
 
+def _of(one: Tool, server: str | None) -> Tool:
+    return Tool(one.name, server, one.description, one.input_schema)
+
+
 def written(one: Tool, *, known: bool = True) -> Written:
     row = Enrichment(tool=one.id, requests=REQUESTS.get(one.id, ("ask this",)), source="library")
     return Written(row, one, parameter_names(one) if known else None)
@@ -78,7 +82,7 @@ def engines(small: Library, monkeypatch: pytest.MonkeyPatch) -> None:
 class TestRecognition:
     def test_the_server_may_have_any_name(self, small: Library) -> None:
         for server in ("github", "my-code", None):
-            found = small.find(Tool(ISSUE.name, server, ISSUE.description, ISSUE.input_schema))
+            found = small.find(_of(ISSUE, server))
             assert found is not None
             assert (found.row.tool, found.exact) == ("github/create_issue", True)
             assert found.row.requests == REQUESTS["github/create_issue"]
@@ -88,7 +92,7 @@ class TestRecognition:
         [
             ("Creates a new issue in a GitHub repository.", ("owner", "repo", "title", "body")),
             (ISSUE.description, ("owner", "repo", "title", "body", "labels")),
-            ("Create a new issue in a repository of GitHub", ("owner", "repo", "title")),
+            ("Create a new issue in a GitHub repository", ("owner", "repo", "title")),
         ],
     )
     def test_another_version_is_recognised_and_told_apart(
@@ -96,7 +100,7 @@ class TestRecognition:
     ) -> None:
         found = small.find(tool("create_issue", "gh", description, *parameters))
         assert found is not None
-        assert found.exact is (description.startswith("Creates"))
+        assert not found.exact or parameters == ("owner", "repo", "title", "body")
 
     @pytest.mark.parametrize(
         "other",
@@ -122,10 +126,19 @@ class TestRecognition:
         self, small: Library
     ) -> None:
         assert small.find(tool("read_page", "x", PAGE.description, "anything")) is not None
-        near = "Read the text of one page of a book in markdown"
+        near = "Read the text of one page of a wiki in markdown or plain form"
         words, other = first_words(PAGE.description), first_words(near)
-        assert likeness(words, frozenset(), other, frozenset()) >= LEAST
+        assert likeness(words, frozenset(), other, frozenset(), named=True) >= LEAST
         assert small.find(tool("read_page", "x", near)) is None
+
+    def test_a_tool_that_names_no_product_has_to_agree_in_more_words(self, tmp_path: Path) -> None:
+        short = tool("step_over", "tracer", "Go to the next line of the program", "thread")
+        words = "stop when a variable changes its value and show frames of all threads with locals"
+        long = tool("watch_value", "tracer", words, "thread", "variable", "condition")
+        made = build([written(short), written(long)], load_encoder(), tmp_path)
+        for server, found in (("tracer", [short, long]), ("my-tracer", [short, long])):
+            assert [one for one in found if made.find(_of(one, server))] == found
+        assert [one for one in (short, long) if made.find(_of(one, "other"))] == [long]
 
     def test_tools_are_counted_by_server(self, small: Library) -> None:
         renamed = Tool(ISSUE.name, "code", ISSUE.description, ISSUE.input_schema)

@@ -76,7 +76,7 @@ ENTRIES = st.dictionaries(TEXTS, st.dictionaries(KEYS, ANY, max_size=6) | ANY, m
 SHAPE = st.sampled_from(["mcpServers", "servers", "context_servers", "mcp", "mcp_servers"])
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=100)
 @given(SHAPE, ENTRIES, ANY)
 @example("mcpServers", {"": {"command": "x", "env_vars": 1}}, None)
 def test_any_entries(shape, entries, other):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from contextlib import asynccontextmanager
 
 import anyio
@@ -10,6 +12,7 @@ import mcp.types as types
 import pytest
 from mcp import Client
 
+from shortlist.codemode import Flow
 from shortlist.errors import ConfigError
 from shortlist.gateway.gateway_settings import GatewaySettings
 from shortlist.gateway.observer import Observer
@@ -151,6 +154,88 @@ async def test_destructive_tools_need_a_grant_by_name(tmp_path):
     assert "scripts may not call it" in held["error"]["message"]
 
 
+OFFICE = {
+    "code": {"deny": ["mail/*"], "allow": ["shop/*"], "flows": [["shop", "mail"]]},
+    "profiles": {
+        "same": {},
+        "own": {"code": {"deny": [], "ask": ["shop/rows"], "count": {"shop/get-one": 2}}},
+        "off": {"code": False},
+    },
+}
+
+
+def profile_of(name):
+    made = GatewaySettings.make(OFFICE)
+    return Profile.of(made, name, made.profile(name))
+
+
+def test_a_profile_changes_single_keys_of_what_scripts_may_do():
+    same, own, off = map(profile_of, ("same", "own", "off"))
+    assert [(one.tools, one.decision) for one in same.grants] == [
+        ("mail/*", "deny"),
+        ("shop/*", "allow"),
+    ]
+    assert [(one.tools, one.decision, one.count) for one in own.grants] == [
+        ("shop/rows", "ask", None),
+        ("shop/get-one", "allow", 2),
+        ("shop/*", "allow", None),
+    ]
+    assert same.flows == own.flows == (Flow("shop", "mail"),)
+    assert (same.code, own.code, off.code) == (True, True, False)
+    silent = GatewaySettings.make({"profiles": {"a": {"code": {"deny": ["x/*"]}}, "b": {}}})
+    assert Profile.of(silent, "a", silent.profile("a")).code
+    assert not Profile.of(silent, "b", silent.profile("b")).code
+
+
+@pytest.mark.anyio
+async def test_grants_of_a_profile_hold_in_its_scripts(tmp_path):
+    asked = []
+
+    async def elicited(context, params):
+        asked.append(params.message.split(" with ")[0])
+        return types.ElicitResult(action="accept")
+
+    server, own = shop(), profile_of("own")
+    options = {"elicitation_callback": elicited}
+    async with gateway_of(tmp_path, server, client=options, grants=own.grants) as (client, _):
+        code = "await shop.rows()\nfor i in range(3):\n    await shop.get_one(number=i)"
+        assert (await ran(client, code))["error"] is None
+    assert len(server.calls) == 4
+    assert [one.split()[5].rstrip(",") for one in asked] == ["shop/rows", "shop/get-one"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("observe", [True, False])
+async def test_types_of_results_are_shown_where_the_settings_say_so(tmp_path, observe):
+    made = GatewaySettings.make({"code": {"observe": observe}})
+    profile = Profile.of(made, "default", made.profile())
+    async with gateway_of(tmp_path, shop(), observe=profile.observe) as (client, _):
+        await ran(client, "await shop.rows()")
+        asked = {"names": ["shop/rows"], "detail": "signature"}
+        found = text_of(await client.call_tool("get_tool_details", asked))
+    assert ("-> RowsResult:" in found) is observe
+    assert ("observed in 1 result, not declared" in found) is observe
+
+
+@pytest.mark.anyio
+async def test_extract_is_there_where_the_settings_name_a_model(tmp_path):
+    program = "import sys; print(sys.stdin.read().count('a'))"
+    command = shlex.join([sys.executable, "-c", program])
+    code = "await extract('Anna', int)"
+    made = GatewaySettings.make({"code": {"extract": command}})
+    extract = Profile.of(made, "default", made.profile()).extract
+    async with gateway_of(tmp_path / "a", shop(), extract=extract) as (client, _):
+        held = await ran(client, code)
+        [run] = [one for one in (await client.list_tools()).tools if one.name == "run_code"]
+    assert held["result"] > 2, held
+    assert "await extract(value, kind)" in run.description
+    async with gateway_of(tmp_path / "b", shop()) as (client, _):
+        held = await ran(client, code)
+        [run] = [one for one in (await client.list_tools()).tools if one.name == "run_code"]
+    assert held["error"]["kind"] == "type"
+    assert "extract" not in run.description
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize(("action", "calls"), [("accept", 2), ("decline", 0), ("cancel", 0)])
@@ -186,7 +271,15 @@ async def test_a_flow_between_servers_is_forbidden_by_the_settings(tmp_path):
     assert server.calls == []
 
 
-@pytest.mark.parametrize("wrong", [{"code": "yes"}, {"code": {"allow": "shop/*"}}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"code": "yes"},
+        {"code": {"allow": "shop/*"}},
+        {"code": {"count": {"shop/*": 0}}},
+        {"profiles": {"default": {"code": {"allows": ["shop/*"]}}}},
+    ],
+)
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ConfigError, match="code"):
         GatewaySettings.make(wrong)

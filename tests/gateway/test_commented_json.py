@@ -11,7 +11,7 @@ from shortlist.gateway.commented_json import json_comments, members, parse_json,
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
+    max_leaves=8,
 )
 
 

@@ -43,7 +43,7 @@ def test_langchain_in_twenty_lines(tools, calls, tmp_path, monkeypatch):
             say("Two are open."),
         ]
     )
-    code, settings = blocks_of("langchain.md")
+    code, scripts, settings = blocks_of("langchain.md")
     assert lines_of(code) <= 20
     names: dict[str, Any] = {"tools": tools, "model": model}
     exec(compile(code, "langchain.md", "exec"), names)
@@ -53,6 +53,11 @@ def test_langchain_in_twenty_lines(tools, calls, tmp_path, monkeypatch):
     assert done.status == "success"
     assert json.loads(refused.content)["status"] == "denied"
     assert names["result"]["messages"][-1].text == "Two are open."
+    exec(compile(scripts, "langchain.md", "exec"), names)
+    script = "[await github.list_pull_requests(owner='acme', repo='shop'), 1][0]"
+    model.script = [call(("run_code", {"code": script})), say("One.")]
+    messages = names["scripted"].invoke({"messages": [("user", "count")]})["messages"]
+    assert "list_pull_requests is done" in messages[-2].content
     exec(compile(settings, "langchain.md", "exec"), names)
     model.script = [say("Hello.")]
     create_agent(model, middleware=[names["middleware"]]).invoke({"messages": [("user", "hi")]})

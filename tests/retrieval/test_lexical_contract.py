@@ -190,7 +190,7 @@ def updated(backend: Any, index: Any, texts: list[dict[str, str]], rows: list[in
     return backend.build(texts, BOOSTS) if after is None else after
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(changes=row_changes(120, 150), data=st.data(), mask=masks(150))
 def test_any_series_of_updates_finds_the_rows_of_an_index_built_anew(
     lexical_backend: Any,

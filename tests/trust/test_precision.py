@@ -72,6 +72,7 @@ def test_at_most_two_of_mcp_dev_in_less_than_a_millisecond_a_tool(shared_data):
     assert sum(any(one.level == "quarantine" for one in each) for each in found) <= 2
 
 
+@pytest.mark.long
 def test_at_most_one_in_five_thousand_of_the_training_catalogs(shared_data):
     flagged = total = 0
     for name in TRAINING:

@@ -36,7 +36,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
 
 
 # A process for each request makes the Inspector too slow for all calls here.
-@pytest.fixture(scope="module", params=("sdk2", "sdk1"))
+@pytest.fixture(scope="module", params=("sdk2", pytest.param("sdk1", marks=pytest.mark.long)))
 def through(request: pytest.FixtureRequest, real: Real) -> dict[str, list[Result]]:
     return anyio.run(ask_through, real, request.param)
 
@@ -54,6 +54,7 @@ def test_tools_are_found_and_described(real: Real) -> None:
     check_descriptions(real, anyio.run(described, real, "sdk2"))
 
 
+@pytest.mark.long
 def test_the_inspector_calls_through(real: Real) -> None:
     async def called() -> Result:
         async with Front(real, "inspector") as front:

@@ -160,6 +160,7 @@ def test_the_table_shows_every_row(catalog: Catalog) -> None:
     assert all(len(row) == len(shown.columns) for row in shown.rows)
 
 
+@pytest.mark.long
 def test_the_published_sets_are_read_whole(shared_data: Path) -> None:
     sizes = {}
     for name, read in SETS.items():

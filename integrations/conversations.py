@@ -11,8 +11,8 @@ from threading import Lock
 from typing import Literal
 
 from ..gating.verdict import Verdict
-from .session import Session
-from .turn import Turn
+from ..session import Session
+from ..session.turn import Turn
 
 KEPT = 1_000
 """Default maximum number of conversations."""

@@ -1,0 +1,143 @@
+"""LangChain: two tools in place of many. The model finds functions, then runs one script over them.
+
+Needs the extras `langchain` and `code`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..catalog import Tool
+from ..codemode import Flow, Grant, Limits, ToolCallError, run_code
+from ..codemode.extract import ExtractModel
+from ..codemode.grants import Approve
+from ..codemode.names import ToolNames
+from ..codemode.sandbox import NotPlainError, as_json
+from ..codemode.stubs import Stubs
+from ..engine import Engine
+from ..errors import MissingExtraError
+from ..gating import State
+from ..session import Session
+from .conversations import Conversations
+
+try:
+    import pydantic_monty  # noqa: F401
+except ImportError as missing:
+    raise MissingExtraError("code mode", "code") from missing
+try:
+    from langchain.tools import ToolRuntime
+    from langchain_core.tools import BaseTool, StructuredTool, ToolException
+except ImportError as missing:
+    raise MissingExtraError("code mode for LangChain", "langchain") from missing
+
+from .langchain_tools import AgentTools
+
+_FIND = (
+    "Find functions for a task in plain words. Gives Python signatures, best first; call them in a "
+    "script with run_code."
+)
+_RUN = (
+    "Run a Python script over the functions that find_functions gave: loop, filter, join, and "
+    "return only what matters. Call `await server.function(name=value)`; failures raise "
+    "RuntimeError, refusals PermissionError. The last expression is the result; print() adds to "
+    "the output. The script is type-checked before it runs. Missing: files, network, class "
+    "inheritance, generators, `del`, `async with`."
+)
+
+
+def code_tools(
+    tools: Sequence[BaseTool],
+    *,
+    engine: Engine | None = None,
+    state: State | Callable[[Any], State] | None = None,
+    k: int = 8,
+    result_tokens: int = 4_000,
+    grants: Iterable[Grant] = (),
+    flows: Iterable[Flow] = (),
+    approve: Approve | None = None,
+    extract: ExtractModel | None = None,
+    limits: Limits | None = None,
+) -> list[BaseTool]:
+    """`find_functions` and `run_code`, for `create_agent(tools=...)`.
+
+    Conversations are told apart by their `thread_id`; their successful calls count for rules.
+
+    Args:
+        tools: what scripts may call, under the rules of the engine.
+        engine: over `catalog_of(tools)`, where you want rules, a tier or an encoder of your own.
+        state: what the agent holds, or a function that gives it from the run's context.
+        k: functions that are found at most.
+        result_tokens: of a script's result and output; what is longer is cut.
+        grants: see `CodeRunner.run`, as are `flows`, `approve` and `extract`.
+        flows: ways between servers that data must not take.
+        approve: asks a person whether a call may be made.
+        extract: a small model for `extract(value, kind)`.
+        limits: of one script.
+
+    Raises:
+        RequestError: two tools of one name, or an engine over tools that are not among them.
+    """
+    ours = AgentTools(tools, engine)
+    conversations = Conversations()
+    given = State() if state is None else state
+    options: dict[str, Any] = {
+        "grants": tuple(grants),
+        "flows": tuple(flows),
+        "approve": approve,
+        "extract": extract,
+        "limits": limits,
+    }
+
+    def session_of(runtime: ToolRuntime[Any, Any]) -> Session:
+        key = str(runtime.config.get("configurable", {}).get("thread_id"))
+        with conversations.open(key, lambda key: ours.engine.session(session_id=key)) as held:
+            now = given(runtime.context) if callable(given) else given
+            held.session.state = now.continuing(held.session.state)
+            held.session.allowed = ours.allowed()
+            return held.session
+
+    def find_functions(query: str, runtime: ToolRuntime[Any, Any]) -> str:
+        view = session_of(runtime).view()
+        found = [view.catalog.get(one) for one in view.search(query, k=k).ids]
+        return Stubs(found, ToolNames(view.catalog)).shown() or "No function fits."
+
+    async def arun_code(code: str, runtime: ToolRuntime[Any, Any]) -> str:
+        async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
+            return await _called(ours.by_name[tool.name], arguments, runtime)
+
+        result = await run_code(session_of(runtime), code, call, **options)
+        text = json.dumps(result.to_dict(tokens=result_tokens), ensure_ascii=False)
+        if not result.ok:
+            raise ToolException(text)
+        return text
+
+    def run_script(code: str, runtime: ToolRuntime[Any, Any]) -> str:
+        return asyncio.run(arun_code(code, runtime))
+
+    return [
+        StructuredTool.from_function(find_functions, name="find_functions", description=_FIND),
+        StructuredTool.from_function(
+            run_script,
+            arun_code,
+            name="run_code",
+            description=_RUN,
+            handle_tool_error=True,
+        ),
+    ]
+
+
+async def _called(
+    tool: BaseTool, arguments: Mapping[str, Any], runtime: ToolRuntime[Any, Any]
+) -> Any:
+    """What a tool of LangChain answers; objects that JSON lacks as their text."""
+    try:
+        value = await tool.ainvoke(dict(arguments), config=runtime.config)
+    except Exception as error:
+        raise ToolCallError(str(error) or type(error).__name__) from error
+    try:
+        return as_json(value, strict=False)
+    except NotPlainError:
+        return str(value)

@@ -1,0 +1,65 @@
+"""Vectors of texts that the encoder has not read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..models import StaticEncoder, TokenVectors
+
+_MARK = 8
+"""Bytes 0 that a static key begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """Gives vectors at once, for the time until the encoder has read the texts.
+
+    Static vectors lie in the space of one encoder, the teacher. They are compared with its vectors
+    as they are: among tools of which half are encoded, either half gives half of the first hits
+    (ADR 22). For any other encoder there are zeros, which mark what cannot be compared.
+
+    Args:
+        static: the tables; None where the encoder is not their teacher.
+        dim: length of the encoder's vectors.
+    """
+
+    static: StaticEncoder | None
+    dim: int
+
+    def encoded(
+        self, texts: Sequence[str], token_dim: int | None, *, query: bool = False
+    ) -> tuple[NDArray[np.float32], TokenVectors | None]:
+        """Vectors of texts, shape (n, dim), and blank tokens where others have tokens.
+
+        Args:
+            texts: definitions, or queries.
+            token_dim: length of the tokens' vectors; None where there are none.
+            query: whether the texts are queries.
+        """
+        values = np.zeros((len(texts), self.dim), np.float32)
+        if self.static is not None and texts:
+            values = self.static.lifted(texts, query=query)
+        return values, None if token_dim is None else TokenVectors.blank(len(texts), token_dim)
+
+
+def static_key(key: bytes) -> bytes:
+    """The key of a row whose text the encoder has not read yet.
+
+    Args:
+        key: hash of the text, 16 bytes.
+    """
+    return bytes(_MARK) + key[:-_MARK]
+
+
+def is_static(keys: Sequence[bytes]) -> NDArray[np.int64]:
+    """Places of the keys that `static_key` made, ascending.
+
+    Args:
+        keys: of 16 bytes each.
+    """
+    marks = np.frombuffer(b"".join(keys), np.uint64).reshape(-1, 2)[:, 0]
+    return np.flatnonzero(marks == 0)

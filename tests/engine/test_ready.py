@@ -1,0 +1,449 @@
+"""Engines that answer at once: tools have static vectors until the encoder has read them."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from threading import Event, active_count
+from threading import enumerate as threads
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from shortlist import Engine, Tool, demo, stage_models
+from shortlist.errors import ModelError
+from shortlist.models import load_encoder
+from shortlist.retrieval.usage import Event as Used
+
+from .conftest import TIERS, Models
+from .fakes import TokenBagEncoder, make_tools
+
+QUERIES = ("open an issue about the login bug", "tell the team", "which invoices are overdue?")
+OTHER: dict[str, Any] = {"encoder": "other", "reranker": "overlap"}
+NEW = Tool("brew_espresso", "kitchen", "Brew a cup of strong coffee with the espresso machine")
+
+
+class HeldEncoder:
+    """Another encoder that reads definitions only while it is let.
+
+    Args:
+        encoder: the other one.
+    """
+
+    in_process = True
+
+    def __init__(self, encoder: Any) -> None:
+        self._encoder = encoder
+        self.name, self.fingerprint = encoder.name, encoder.fingerprint
+        self.dim: int = encoder.dim
+        self.let, self.waiting, self.left = Event(), Event(), 10**6
+        self.read: list[str] = []
+        self.broken: Exception | None = None
+
+    @property
+    def token_dim(self) -> int:
+        return int(getattr(self._encoder, "token_dim", 0))
+
+    def encode(self, texts: Sequence[str], *, query: bool = False, progress: Any = None) -> Any:
+        return self.encode_with_tokens(texts, query=query, progress=progress)[0]
+
+    def encode_with_tokens(
+        self, texts: Sequence[str], *, query: bool = False, progress: Any = None
+    ) -> tuple[NDArray[np.float32], Any]:
+        if not query:
+            if self.left <= 0:
+                self.waiting.set()
+            if self.left <= 0 or not self.let.is_set():
+                self.waiting.set()
+                assert self.let.wait(60)
+            if self.broken is not None:
+                raise self.broken
+            self.left -= len(texts)
+            if self.left <= 0:
+                self.let.clear()
+            self.read += texts
+        if self.token_dim:
+            return self._encoder.encode_with_tokens(texts, query=query, progress=progress)  # type: ignore[no-any-return]
+        return self._encoder.encode(texts, query=query, progress=progress), None
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldEncoder]:
+    """The bundled encoder, held back."""
+    encoder = HeldEncoder(load_encoder())
+    monkeypatch.setattr(stage_models, "load_encoder", lambda *_, **__: encoder)
+    yield encoder
+    encoder.let.set()
+
+
+@pytest.fixture
+def other(models: Models) -> Iterator[HeldEncoder]:
+    """An encoder that static vectors cannot be compared with, held back."""
+    encoder = HeldEncoder(TokenBagEncoder())
+    models.encoders["other"] = encoder  # type: ignore[assignment]
+    yield encoder
+    encoder.let.set()
+
+
+def until(true: Callable[[], object], seconds: float = 60) -> None:
+    end = monotonic() + seconds
+    while not true():
+        assert monotonic() < end
+        sleep(0.01)
+
+
+def encoding_threads() -> int:
+    return sum(one.name == "shortlist-encoding" for one in threads())
+
+
+def same_answers(one: Engine, other: Engine, queries: Sequence[str] = QUERIES) -> None:
+    for tier in one.tiers:
+        for query in queries:
+            mine, theirs = (engine.search(query, tier=tier) for engine in (one, other))
+            assert mine.tier == theirs.tier == tier
+            assert mine.ids == theirs.ids
+            scores = [[hit.score for hit in found] for found in (mine, theirs)]
+            assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+
+
+def test_in_the_end_answers_are_as_if_it_had_been_waited_for(held: HeldEncoder) -> None:
+    engine = Engine.from_tools(demo.load_catalog(), wait=False)
+    assert engine.ready.encoded == 0
+    assert not engine.ready.done
+    assert engine.ready.fraction == 0
+    held.let.set()
+    assert engine.wait(60).done
+    assert engine.search(QUERIES[0]).pending == 0
+    same_answers(engine, Engine.from_tools(demo.load_catalog()))
+
+
+def test_every_tier_finds_what_waits_for_the_encoder(held: HeldEncoder) -> None:
+    engine = Engine.from_tools(demo.load_catalog(), wait=False)
+    until(held.waiting.is_set)
+    for tier in TIERS:
+        found = engine.search("open an issue about the login bug", tier=tier, k=3)
+        assert (found.tier, found.tier_reason) == (tier, None)
+        assert found.pending == 120
+        assert found.to_dict()["pending"] == 120
+        assert "github/create_issue" in found.ids, tier
+
+
+def test_a_changed_tool_is_found_at_once_beside_encoded_ones(held: HeldEncoder) -> None:
+    held.let.set()
+    engine = Engine.from_tools(demo.load_catalog())
+    held.let.clear()
+    before = engine.view()
+    engine.update([NEW], server="kitchen", wait=False)
+    for tier in TIERS:
+        found = engine.search("make me a strong coffee", tier=tier)
+        assert (found.ids[0], found.tier, found.pending) == (NEW.id, tier, 1)
+    assert NEW.id not in before.search("make me a strong coffee").ids
+    held.let.set()
+    assert engine.wait(60).done
+    whole = Engine.from_tools([*demo.load_catalog(), NEW])
+    assert (
+        engine.search("make me a strong coffee").ids == whole.search("make me a strong coffee").ids
+    )
+
+
+def test_an_update_may_wait_where_the_engine_did_not(held: HeldEncoder) -> None:
+    held.let.set()
+    engine = Engine.from_tools(demo.load_catalog()[:20], wait=False)
+    engine.update(demo.load_catalog()[:40], wait=True)
+    assert engine.ready.done
+    same_answers(engine, Engine.from_tools(demo.load_catalog()[:40]))
+
+
+def test_unknown_tokens_count_for_no_tool(held: HeldEncoder) -> None:
+    """Nobody gains by what the encoder has read of him alone."""
+    held.let.set()
+    engine = Engine.from_tools(demo.load_catalog())
+    alone = [hit.score for hit in engine.search("make me a coffee", tier="rerank", k=120)]
+    held.let.clear()
+    engine.update([NEW], server="kitchen", wait=False)
+    beside = [hit.score for hit in engine.search("make me a coffee", tier="rerank", k=121)[:20]]
+    vectors = engine._index.vectors
+    assert vectors is not None
+    assert vectors.tokens is not None
+    assert vectors.tokens.take([engine._index.rows[NEW.id]]).has_blank()
+    assert not vectors.tokens.take([engine._index.rows["slack/post_message"]]).has_blank()
+    assert max(beside) < max(alone) + 0.4
+
+
+def test_the_encoder_is_not_loaded_before_the_first_answer() -> None:
+    program = """
+import sys
+from shortlist import Engine, demo
+engine = Engine.from_tools(demo.load_catalog(), wait=False)
+found = engine.search("open an issue about the login bug", k=3)
+assert found.tier == "fast", found
+assert found.tier_reason == "hybrid -> fast: encoder: is not loaded yet", found.tier_reason
+assert "onnxruntime" not in sys.modules
+[many] = engine.view().search_many(["open an issue about the login bug"], k=3)
+assert many.ids == found.ids
+assert engine.wait(60).done
+assert engine.search("open an issue about the login bug").tier == "hybrid"
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_encoders_tools_are_compared_once_all_are_read(other: HeldEncoder) -> None:
+    engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
+    until(other.waiting.is_set)
+    found = engine.search("create an issue", tier="embed")
+    assert found.tier == "fast"
+    assert found.tier_reason == "embed -> fast: encoder: has 100 tools to read first"
+    assert other.read == []
+    other.let.set()
+    assert engine.wait(60).done
+    same_answers(engine, Engine.from_tools(make_tools(), **OTHER))
+
+
+def test_pinned_and_used_tools_come_first(other: HeldEncoder) -> None:
+    tools = make_tools()
+    settings: dict[str, Any] = {"session": {"pinned": [tools[70].id]}, **OTHER}
+    engine = Engine.from_tools(tools, wait=False, **settings)
+    engine.after_call(engine.view().state, tools[80].id)
+    engine.after_call(engine.view().state, tools[90].id)
+    other.let.set()
+    assert engine.wait(60).done
+    numbers = [text.split("number ")[1].split()[0] for text in other.read[:3]]
+    assert numbers == ["70", "90", "80"]
+
+
+def test_a_saved_index_keeps_what_is_done(other: HeldEncoder, tmp_path: Path) -> None:
+    engine = Engine.from_tools(make_tools(200), **OTHER, wait=False)
+    other.left = 64
+    engine.save(tmp_path / "index")
+    other.let.set()
+    until(lambda: engine.ready.encoded == 64 and other.waiting.is_set())
+    until(lambda: any((tmp_path / "index").glob("v-*/encoded/000001")))
+    # As after a kill in the second batch.
+    shutil.copytree(tmp_path / "index", tmp_path / "killed")
+    other.left = 10**6
+    other.let.set()
+    engine.wait(60)
+    assert len(other.read) == 200
+    for wait in (True, False):
+        other.read.clear()
+        shutil.copytree(tmp_path / "killed", tmp_path / f"again-{wait}")
+        again = Engine.open(tmp_path / f"again-{wait}", **OTHER, wait=wait)
+        assert again.wait(60).done
+        assert len(other.read) == 136
+        same_answers(again, engine)
+    again.save(tmp_path / "again-False")
+    other.read.clear()
+    assert Engine.open(tmp_path / "again-False", **OTHER).ready.done
+    assert other.read == []
+
+
+def test_what_cannot_be_read_of_it_is_encoded_again(other: HeldEncoder, tmp_path: Path) -> None:
+    engine = Engine.from_tools(make_tools(200), encoder="other", wait=False)
+    engine.save(tmp_path)
+    other.let.set()
+    engine.wait(60)
+    parts = sorted(tmp_path.glob("v-*/encoded/0*"))
+    assert len(parts) == 4
+    (parts[0] / "vectors.npy").write_bytes(b"nothing")
+    shutil.rmtree(parts[1] / "tokens")
+    other.read.clear()
+    again = Engine.open(tmp_path, encoder="other")
+    assert len(other.read) == 128
+    same_answers(again, engine)
+
+
+KILLED = """
+import os, signal, sys
+from shortlist import Engine, stage_models
+from tests.engine.fakes import BagEncoder, make_tools
+
+class Killing(BagEncoder):
+    def encode(self, texts, *, query=False, progress=None):
+        if not query and len(self.tools) + len(texts) > 150:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().encode(texts, query=query, progress=progress)
+
+stage_models.load_encoder = lambda *_, **__: Killing("other")
+engine = Engine.from_tools(make_tools(200), encoder="other", tiers=["fast", "embed"], wait=False)
+engine.save(sys.argv[1])
+engine.wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_a_kill_loses_the_batch_in_work(models: Models, tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == -9, done.stderr
+    engine = Engine.open(tmp_path, encoder="other", tiers=["fast", "embed"])
+    assert len(models.encoders["other"].tools) == 200 - 128
+    same_answers(
+        engine, Engine.from_tools(make_tools(200), encoder="other", tiers=["fast", "embed"])
+    )
+
+
+def test_a_failure_is_told_and_tried_again(
+    other: HeldEncoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    other.broken = ModelError("the model's host is down")
+    other.let.set()
+    with caplog.at_level(logging.WARNING, "shortlist"):
+        engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
+        assert engine.wait(60).error == "the model's host is down"
+    assert "the encoder does not go on: the model's host is down" in caplog.text
+    with pytest.raises(ModelError, match="host is down"):
+        engine.update(make_tools(101), wait=True)
+    with pytest.raises(ModelError, match="host is down"):
+        engine.learn([Used("create an issue", (make_tools()[0].id,))])
+    assert len(engine.catalog) == 101
+    other.broken = None
+    until(lambda: engine.ready.done)
+    assert engine.ready.error is None
+
+
+def test_a_bug_is_told_and_the_tools_are_searched_on(
+    other: HeldEncoder, caplog: pytest.LogCaptureFixture
+) -> None:
+    other.broken = ZeroDivisionError("by zero")
+    other.let.set()
+    engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
+    assert engine.wait(60).error == "ZeroDivisionError: by zero"
+    assert "encoding stops" in caplog.text
+    assert engine.search("create an issue").tier == "fast"
+
+
+def test_a_missing_encoder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: object, **__: object) -> None:
+        raise ModelError("no file of this model")
+
+    monkeypatch.setattr(stage_models, "load_encoder", absent)
+    engine = Engine.from_tools(demo.load_catalog(), wait=False)
+    assert engine.wait(60).error == "no file of this model"
+    found = engine.search("open an issue")
+    assert found.tier_reason == "hybrid -> fast: encoder: no file of this model"
+    engine.close()
+
+
+def test_the_encoder_must_be_the_tables_teacher(models: Models) -> None:
+    engine = Engine.from_tools(make_tools(), reranker="overlap", wait=False)
+    assert "not the one that the static tables were trained for" in str(engine.wait(60).error)
+    engine.close()
+
+
+def test_close_stops_and_the_engine_answers_on(other: HeldEncoder) -> None:
+    before = active_count()
+    with Engine.from_tools(make_tools(), **OTHER, wait=False) as engine:
+        until(other.waiting.is_set)
+        other.left = 16
+        other.let.set()
+    assert active_count() == before
+    assert engine.ready.encoded == 16
+    assert engine.search("create an issue").tier == "fast"
+    engine.update(make_tools(101))
+    assert encoding_threads() == 0
+    engine.close()
+
+
+def test_an_engine_that_nobody_has_any_more_ends_its_thread(other: HeldEncoder) -> None:
+    other.left = 64
+    other.let.set()
+    engine = Engine.from_tools(make_tools(200), **OTHER, wait=False)
+    until(other.waiting.is_set)
+    del engine
+    gc.collect()
+    other.left = 64
+    other.let.set()
+    until(lambda: encoding_threads() == 0)
+    assert len(other.read) == 128
+
+
+def test_the_end_of_a_process_waits_for_nothing() -> None:
+    program = """
+from shortlist import Engine
+from tests.engine.fakes import make_tools
+engine = Engine.from_tools(make_tools(2000), wait=False)
+engine._encoding._wanted.set()
+import time
+time.sleep({seconds})
+"""
+    root = Path(__file__).resolve().parents[2]
+    for seconds in (0, 0.3, 1):
+        done = subprocess.run(
+            [sys.executable, "-c", program.format(seconds=seconds)],
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_fork_can_end_while_its_parent_encodes() -> None:
+    program = """
+import os, sys
+from shortlist import Engine
+from shortlist.errors import ProcessError
+from tests.engine.fakes import make_tools
+engine = Engine.from_tools(make_tools(300), wait=False)
+child = os.fork()
+if child == 0:
+    engine.close()
+    try:
+        engine.wait()
+    except ProcessError:
+        sys.exit(7)
+    sys.exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert engine.wait(60).done
+"""
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_versions_change_nothing_but_vectors(other: HeldEncoder) -> None:
+    """Requests under way keep their version, and rules are neither judged nor told anew."""
+    engine = Engine.from_tools(make_tools(200), **OTHER, wait=False)
+    first, view = engine._index, engine.view()
+    values = first.vectors.values.copy() if first.vectors else None
+    other.let.set()
+    engine.wait(60)
+    assert engine._index is not first
+    assert engine.catalog is first.catalog
+    assert engine._gatekeeper.over(engine._index) is engine._gatekeeper.over(first)
+    assert first.vectors is not None
+    assert np.array_equal(first.vectors.values, values)  # type: ignore[arg-type]
+    assert view.search("create an issue").pending == 200
+
+
+def test_the_static_encoder_has_nothing_to_wait_for() -> None:
+    engine = Engine.from_tools(demo.load_catalog(), encoder="static", wait=False)
+    assert engine.ready.done
+    assert engine.search("tell the team").tier == "hybrid"
+
+
+def test_tiers_without_vectors_start_no_thread() -> None:
+    before = encoding_threads()
+    engine = Engine.from_tools(make_tools(), tiers=["lexical", "fast"], wait=False)
+    assert encoding_threads() == before
+    assert engine.ready.done
