@@ -107,6 +107,16 @@ def test_effects_before_a_failure_are_reported():
     assert held["error"]["note"].startswith("calls that may have changed something")
 
 
+def test_half_a_character_in_a_result_does_not_end_the_script():
+    session = Engine.from_tools([Tool("cut", "srv")], tiers=["lexical"]).session()
+
+    async def call(tool, arguments):
+        return {"text": "caf\u00e9 \ud83d"}
+
+    result = asyncio.run(run_code(session, "(await srv.cut())['text']", call))
+    assert result.value == "caf\u00e9 ?"
+
+
 def test_many_calls_are_summed_up():
     code = "for i in range(30):\n    await logs.count_lines()"
     [row] = ran(code).to_dict()["calls"]
