@@ -256,7 +256,7 @@ def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls:
                 raise AttributeError(name)
             return functions[name]
 
-    return Namespace(type(server, (), {"__module__": "servers"})(), lazy_attrs="all")
+    return Namespace(type(server, (), {"__module__": "servers"})())
 
 
 def _plain(value: Any) -> Any:

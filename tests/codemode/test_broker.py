@@ -201,6 +201,13 @@ def test_the_whole_time_is_limited_too():
     assert [(one.tool, one.status) for one in result.calls] == [("issues/wait", "cancelled")]
 
 
+def test_a_sleep_is_not_cut_short_and_counts_as_time():
+    limits = Limits(total_seconds=20)
+    result = ran(ASYNCIO + "await asyncio.sleep(60)\n'done'", limits=limits)
+    assert result.error.message == "the script slept longer than 20 seconds"
+    assert result.error.line == 2
+
+
 def test_a_result_inside_is_whole_and_what_leaves_is_cut():
     result = ran("page = await logs.read(limit=500)\nprint('y ' * 5000)\npage")
     assert len(result.value["entries"]) == 500
