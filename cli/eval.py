@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import RequestError
-from .console import note, progress, write_json
+from .console import note, progress, steps, write_json
 from .evaluated import (
     show_table,
-    steps,
     tell,
     tell_difference,
     tell_malformed,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..engine import Engine
     from ..gating import State
+    from ..retrieval.usage import Event
     from ..stages import Progress
     from ..view import View
 
@@ -139,6 +140,21 @@ def _configured(path: Path) -> tuple[Tool, ...]:
     for problem in found.problems:
         note(f"note: {path}: {problem}")
     return found.tools
+
+
+def read_requests(engine: Engine, files: Sequence[Path]) -> list[Event]:
+    """Labelled requests of files; rows that cannot be used are noted.
+
+    Raises:
+        EvaluationError: a file cannot be read, or no row is usable.
+    """
+    from ..evals.dataset import read_queries
+    from ..retrieval.usage import Event
+
+    read = read_queries(files, engine.catalog)
+    for row in read.malformed:
+        note(f"note: {row}")
+    return [Event(query.text, query.relevant) for query in read.queries]
 
 
 def check_format(form: str) -> None:

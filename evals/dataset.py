@@ -1,7 +1,8 @@
 """Labelled queries: the JSONL form, read against a catalog, with nothing lost silently.
 
 One object a line: `query` (text) or `messages` (a conversation that ends with the user),
-`relevant` (ids, or names that only one tool bears; empty when no tool serves the query), optionally
+`relevant` (ids, or names that only one tool bears; empty when no tool serves the query) or `tool`
+(one of these), optionally
 `pool` (the ids offered to this query). Every other scalar field is kept, for breaking results down.
 """
 
@@ -20,7 +21,7 @@ from ..errors import EvaluationError
 _CONTEXT = 600
 """Characters of earlier turns that join the last user turn: some 150 tokens."""
 
-_RESERVED = frozenset({"query", "messages", "relevant", "pool"})
+_RESERVED = frozenset({"query", "messages", "relevant", "tool", "pool"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,8 @@ def _read_row(
 ) -> tuple[LabelledQuery, list[str]]:
     row = parse_object(line)
     repairs: list[str] = []
-    relevant = _resolve("relevant", row.get("relevant"), catalog, repairs)
+    named = [row["tool"]] if "tool" in row else row.get("relevant")
+    relevant = _resolve("relevant", named, catalog, repairs)
     pool = None
     if pooled:
         if "pool" not in row:
