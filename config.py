@@ -16,6 +16,7 @@ from .errors import ConfigError
 from .gating.declaration import GateSetting
 from .gating.gate import Gate
 from .sections import (
+    AUTO,
     BUILT_IN_TIERS,
     DenseConfig,
     EncoderConfig,
@@ -72,7 +73,7 @@ class TierConfig(PartSection):
     def _known_retrievers(cls, stages: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := set(stages) - {"lexical", "static", "dense"}:
             raise ValueError(
-                f"no retriever {', '.join(sorted(unknown))}; there are: lexical, static, dense"
+                f"no retriever {', '.join(sorted(unknown))}; use one of: lexical, static, dense"
             )
         return stages
 
@@ -213,7 +214,7 @@ class Config(Section):
         fusion: how rankings are merged in tiers that do not set `fusion`.
         tiers: a table of tiers, which adds tiers or changes single settings of the built-in
             `lexical`, `fast`, `embed`, `hybrid`, `rerank`; or a list of names, to offer only those.
-        default_tier: tier of a search that names none.
+        default_tier: tier of a search that names none; `auto` for the best that fits its budget.
         k: number of hits of a search that names none.
         index: what is indexed besides the definitions.
         gate: permission rules: a `Gate`, or its table.
@@ -256,7 +257,7 @@ class Config(Section):
             if unknown := [name for name in tiers if name not in list(BUILT_IN_TIERS)]:
                 raise ValueError(
                     f"no built-in tier {', '.join(map(str, unknown))}; "
-                    f"there are: {', '.join(BUILT_IN_TIERS)}"
+                    f"use one of: {', '.join(BUILT_IN_TIERS)}"
                 )
             return {name: _chosen_tier(name, tiers) for name in tiers}
         if isinstance(tiers, Mapping):
@@ -279,7 +280,8 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        if self.default_tier not in self.tiers:
+        auto = self.default_tier == AUTO and not self.tiers.keys().isdisjoint(BUILT_IN_TIERS)
+        if self.default_tier not in self.tiers and not auto:
             raise ValueError(
                 f"default_tier {self.default_tier!r} is not among the tiers: {_list(self.tiers)}"
             )
@@ -300,7 +302,7 @@ class Config(Section):
             if step is not None and step not in known:
                 raise ValueError(
                     f"tiers.{passed[-1]}: no tier {step!r} to fall back to; "
-                    f"there are: {_list(known)}"
+                    f"use one of: {_list(known)}"
                 )
 
     def encoder_arguments(self) -> tuple[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..errors import CatalogError, MissingExtraError
+from ..sections import AUTO
 from .console import counted, note, progress, trust_notes
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def _configured(path: Path) -> tuple[Tool, ...]:
 
 
 def read_requests(engine: Engine, files: Sequence[Path]) -> list[Event]:
-    """Labelled requests of files; rows that cannot be used are noted.
+    """Labelled queries of files. Rows that cannot be used are reported on stderr.
 
     Raises:
         EvaluationError: a file cannot be read, or no row is usable.
@@ -201,7 +202,10 @@ def open_engine(
             again = f"shortlist index {index} --out {index}"
             command = again if config is None else f"{again} --config {config}"
             return Engine.open(index, config=settings, progress=_told(report, index, command))
-        return Engine.from_tools(catalog_of(tools or []), settings, progress=report)
+        catalog = catalog_of(tools or [])
+        if not len(catalog):
+            note(f"note: {', '.join(map(str, tools or []))}: no tools")
+        return Engine.from_tools(catalog, settings, progress=report)
 
 
 def _told(report: Progress, index: Path, command: str) -> Progress:
@@ -236,8 +240,10 @@ def _one_of(index: Path | None, tools: list[Path] | None) -> None:
 
 def _offering(config: Config, tier: str) -> Config:
     """The configuration with only this tier and the ones it falls back to."""
+    if tier == AUTO and tier not in config.tiers:
+        return config.model_copy(update={"default_tier": tier})
     if tier not in config.tiers:
-        raise typer.BadParameter(f"--tier {tier!r}: there are {', '.join(config.tiers)}")
+        raise typer.BadParameter(f"no tier {tier!r}; use one of: {', '.join(config.tiers)}")
     kept = {}
     name: str | None = tier
     while name is not None and name not in kept:

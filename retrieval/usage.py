@@ -15,11 +15,11 @@ from ..errors import RequestError
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A request and the tools that serve it.
+    """A query and the tools that were right for it.
 
     Args:
-        query: the request.
-        relevant: ids of the tools, without repeats; none if no tool serves it.
+        query: the query.
+        relevant: ids of the right tools, without repetitions; empty if no tool fits.
     """
 
     query: str
@@ -30,7 +30,7 @@ def checked_events(events: Iterable[Event]) -> list[Event]:
     """The events as a list.
 
     Raises:
-        RequestError: something else; names its place.
+        RequestError: an item is not an event; names its position.
     """
     if isinstance(events, str | Mapping) or not isinstance(events, Iterable):
         raise RequestError(f"events: a list of Event, not {type(events).__name__}")

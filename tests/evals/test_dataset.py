@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shortlist.catalog import Catalog
+from shortlist.catalog import Catalog, Tool
 from shortlist.errors import EvaluationError
 from shortlist.evals.dataset import conversation_text, read_queries
 
