@@ -16,6 +16,7 @@ from .errors import ConfigError
 from .gating.declaration import GateSetting
 from .gating.gate import Gate
 from .sections import (
+    AUTO,
     BUILT_IN_TIERS,
     DenseConfig,
     EncoderConfig,
@@ -213,7 +214,7 @@ class Config(Section):
         fusion: how rankings are merged in tiers that do not set `fusion`.
         tiers: a table of tiers, which adds tiers or changes single settings of the built-in
             `lexical`, `fast`, `embed`, `hybrid`, `rerank`; or a list of names, to offer only those.
-        default_tier: tier of a search that names none.
+        default_tier: tier of a search that names none; `auto` for the best that fits its budget.
         k: number of hits of a search that names none.
         index: what is indexed besides the definitions.
         gate: permission rules: a `Gate`, or its table.
@@ -279,7 +280,8 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        if self.default_tier not in self.tiers:
+        auto = self.default_tier == AUTO and not self.tiers.keys().isdisjoint(BUILT_IN_TIERS)
+        if self.default_tier not in self.tiers and not auto:
             raise ValueError(
                 f"default_tier {self.default_tier!r} is not among the tiers: {_list(self.tiers)}"
             )

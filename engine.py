@@ -501,7 +501,8 @@ class Engine:
 
         Args:
             query: what to search for, in any words.
-            tier: name of a tier, or a strategy of your own; the configured default when absent.
+            tier: name of a tier, `auto` for the best that fits `budget_ms`, or a strategy of your
+                own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
             budget_ms: time limit of the answer in milliseconds; see `View.search`.
 

@@ -34,7 +34,10 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
         "fallback": "hybrid",
     },
 }
-"""Settings of the built-in tiers, by name; see `TierConfig`."""
+"""Settings of the built-in tiers by name, the better behind the cheaper; see `TierConfig`."""
+
+AUTO = "auto"
+"""Name that stands for the best tier that fits a request's time budget."""
 
 
 class Section(BaseModel):

@@ -142,7 +142,8 @@ class View:
 
         Args:
             query: what to search for, in any words; only the first 8,000 characters are read.
-            tier: name of a tier, or a strategy of your own; the configured default when absent.
+            tier: name of a tier, `auto` for the best that fits `budget_ms`, or a strategy of your
+                own; the configured default when absent.
             k: number of hits at most; the configured number when absent.
             budget_ms: time limit of the answer in milliseconds, also for the first search of a
                 process. If time is short, the reranker scores fewer candidates, a cheaper tier

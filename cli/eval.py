@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import RequestError
+from ..sections import AUTO
 from .console import note, progress, write_json
 from .evaluated import (
     show_table,
@@ -233,7 +234,7 @@ def _indexed(catalog: Catalog, config: Path | None, decision: Path | None = None
 def _tiers(engine: Engine, asked: Sequence[str] | None) -> Sequence[str]:
     names = list(dict.fromkeys(asked or engine.tiers))
     for name in names:
-        if name not in engine.tiers:
+        if name not in (*engine.tiers, AUTO):
             raise typer.BadParameter(f"--tier {name!r}: there are {', '.join(engine.tiers)}")
     return names
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..errors import CatalogError, MissingExtraError
+from ..sections import AUTO
 from .console import counted, note, progress, trust_notes
 
 if TYPE_CHECKING:
@@ -220,6 +221,8 @@ def _one_of(index: Path | None, tools: list[Path] | None) -> None:
 
 def _offering(config: Config, tier: str) -> Config:
     """The configuration with only this tier and the ones it falls back to."""
+    if tier == AUTO and tier not in config.tiers:
+        return config.model_copy(update={"default_tier": tier})
     if tier not in config.tiers:
         raise typer.BadParameter(f"--tier {tier!r}: there are {', '.join(config.tiers)}")
     kept = {}

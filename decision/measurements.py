@@ -73,7 +73,9 @@ def measure(query: str, hits: Sequence[Hit]) -> Measurements:
         hits: best first; `DEPTH` of them where the catalog has as many.
     """
     asked = dict.fromkeys(terms(query))
-    dense_ranks, dense = _placed("dense", hits)
+    # A tier has one of the two stages that compare vectors.
+    meaning = "dense" if any("dense" in hit.stages for hit in hits) else "static"
+    dense_ranks, dense = _placed(meaning, hits)
     lexical_ranks, lexical = _placed("lexical", hits)
     floor = min((score for score, rank in zip(dense, dense_ranks, strict=True) if rank), default=0)
     dense = [score if rank else floor for score, rank in zip(dense, dense_ranks, strict=True)]

@@ -68,6 +68,8 @@ def search(
         "abstained": found.abstained,
         "reason": found.reason if found.abstained else None,
         "tier": found.tier,
+        "tier_reason": found.tier_reason,
+        "pending": found.pending,
         "starting": [
             name for name in fleet.starting if client.views.permits_server(name, everything)
         ],

@@ -99,7 +99,7 @@ class Fleet:
         self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
         self.engine = self._index.engine(known)
         self._unsaved = anyio.Event()
-        if self.engine.encoded:
+        if self.engine.encoded or not self.engine.ready.done:
             self._unsaved.set()
 
     async def run(
@@ -117,6 +117,8 @@ class Fleet:
                     _LOG.warning("ended process %d, left behind by a killed gateway", pid)
                 await anyio.sleep_forever()
         finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self.engine.close)
             self.stopped.set()
 
     async def reload(self, specs: Iterable[ServerSpec]) -> None:
@@ -277,12 +279,17 @@ class Fleet:
             _LOG.warning("server %r: its list cannot be kept: %s", name, error)
 
     async def _keep_index(self) -> None:
-        """Save the index a moment after it changed."""
+        """Save the index a moment after it changed, and as a whole once all tools are encoded."""
         while True:
             await self._unsaved.wait()
             await anyio.sleep(_SETTLED)
             self._unsaved = anyio.Event()
+            whole = self.engine.ready.done
             await anyio.to_thread.run_sync(self._index.save, self.engine)
+            while not (self.engine.ready.done or self._unsaved.is_set()):
+                await anyio.sleep(_SETTLED)
+            if not whole:
+                self._unsaved.set()
 
     def _update(self, name: str, tools: list[Tool]) -> None:
         before = [tool for tool in self.engine.catalog if tool.server == name]

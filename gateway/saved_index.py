@@ -32,19 +32,19 @@ class SavedIndex:
         self._settings = dict(settings)
 
     def engine(self, tools: Iterable[Tool]) -> Engine:
-        """An engine over tools, from the saved index where there is one.
+        """An engine over tools at once, from the saved index where there is one.
 
         Args:
-            tools: all of them; only those that were not saved so are encoded.
+            tools: all of them; only those that were not saved so are encoded, in the background.
         """
         if self._folder.exists():
             try:
-                return Engine.open(self._folder, tools, **self._settings)
+                return Engine.open(self._folder, tools, wait=False, **self._settings)
             except StoreError as error:
                 # It is a copy of what the servers list, so that nothing is lost with it.
                 _LOG.info("the saved index is made anew: %s", error)
                 shutil.rmtree(self._folder, ignore_errors=True)
-        return Engine.from_tools(tools, **self._settings)
+        return Engine.from_tools(tools, wait=False, **self._settings)
 
     def save(self, engine: Engine) -> None:
         """Keep an engine's index; where that fails, the next start encodes more tools."""

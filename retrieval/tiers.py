@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from time import perf_counter
 
 from ..errors import MissingExtraError, ModelError, RequestError
+from ..sections import AUTO, BUILT_IN_TIERS
 from .query import Ranking
 from .run import BudgetExceeded, Run, Strategy
 
 # Weight of the newest request in a tier's running time.
 _SMOOTHING = 0.2
+# What the running time loses with each request that it turned away: one slow request must not shut
+# the tier out for good, and what is truly too slow must not be tried often.
+_FORGETTING = 0.05
 
 
 class Tiers:
@@ -24,6 +28,9 @@ class Tiers:
     def __init__(self, strategies: Mapping[str, Strategy], default: str) -> None:
         self._strategies = strategies
         self._default = default
+        self._best = next(
+            (one for one in reversed([*BUILT_IN_TIERS]) if one in strategies), default
+        )
         self._ms: dict[str, float] = {}
 
     @property
@@ -46,15 +53,23 @@ class Tiers:
                     "and `fallback`"
                 )
             return type(tier).__name__, tier
+        if tier == AUTO and tier not in self._strategies:
+            return AUTO, self._strategies[self._best]
         if tier not in self._strategies:
-            raise RequestError(f"tier: no {tier!r}; there are: {', '.join(self._strategies)}")
+            raise RequestError(
+                f"tier: no {tier!r}; there are: {', '.join(self._strategies)}, {AUTO}"
+            )
         return tier, self._strategies[tier]
 
     def rank(self, run: Run, asked: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
         """The ranking of the asked tier or of the first it falls back to that can run.
 
+        This alone decides which tier a request gets. A tier is left out where its encoder or its
+        reranker fails, is missing or not loaded yet, or where what it took here lately is more than
+        the time left. `auto` begins with the best tier.
+
         Returns:
-            The ranking, the name of the tier that ran, and why if it is not the one asked for.
+            The ranking, the name of the tier that ran, and why if that was not asked for by name.
 
         Raises:
             ModelError, MissingExtraError, BudgetExceeded: no tier of the chain can run.
@@ -62,10 +77,10 @@ class Tiers:
         What was computed before a reranker ran out of time is used: by the tier that consists of
         just these stages, else as `TIER without reranker`.
         """
+        name = asked if asked in self._strategies or asked != AUTO else self._best
         if not run.query.text.strip():
-            return Ranking.empty(), asked, None
-        name = asked
-        reasons: list[str] = []
+            return Ranking.empty(), name, None
+        reasons = [] if name == asked else [f"{AUTO} -> {name}: {self._known(name, run)}"]
         while True:
             fallback = strategy.fallback
             try:
@@ -92,11 +107,17 @@ class Tiers:
                 reasons.append(f"{name} -> {fallback}: {error}")
                 name, strategy = fallback, self._strategies[fallback]
 
+    def _known(self, name: str, run: Run) -> str:
+        """What a tier takes, and what a request has left for it."""
+        takes = f"{self._ms[name]:.1f} ms here" if name in self._ms else "not measured yet"
+        if run.deadline is None:
+            return f"{takes}, no budget"
+        return f"{takes}, {max(0.0, run.deadline - perf_counter()) * 1e3:.1f} ms left"
+
     def _check_budget(self, name: str, run: Run) -> None:
         expected = self._ms.get(name, 0.0)
         if run.deadline is not None and perf_counter() + expected / 1e3 > run.deadline:
-            # Forgotten by and by, so that one slow request does not shut the tier out for good.
-            self._ms[name] = expected * (1 - _SMOOTHING)
+            self._ms[name] = expected * (1 - _FORGETTING)
             takes = f"takes {expected:.1f} ms here" if expected else "has no time left"
             raise BudgetExceeded(f"tier {name!r} {takes}")
 

@@ -14,6 +14,7 @@ from ..errors import RequestError
 from ..gating import State, Votes
 from ..gating.verdict import Verdict
 from ..processes import GuardedLock
+from ..sections import AUTO
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .deciding import look, scores
@@ -78,7 +79,7 @@ class Session:
         session_id: str | None = None,
         saved: SavedSession | None = None,
     ) -> None:
-        if settings.tier is not None and settings.tier not in engine.tiers:
+        if settings.tier not in (None, AUTO, *engine.tiers):
             there = ", ".join(engine.tiers)
             raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {there}")
         if not isinstance(session_id, str | None):

@@ -51,7 +51,7 @@ DATA = {
 MOST_BYTES = 20_500_000
 MOST_TABLE_BYTES = 12_000_000
 # 620 of them encode beside searches, and keep what is encoded.
-MOST_LINES = 20_690
+MOST_LINES = 20_720
 
 
 def _checkout_only(path: str) -> bool:

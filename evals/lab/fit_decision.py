@@ -30,8 +30,10 @@ from ...decision.network import Network
 from ...decision.training import ALPHA, balanced, fit_tier
 from ...engine import Engine
 from ...models import TokenVectors, encoded, load_encoder
+from ...models.loading import static_encoder
 from ...retrieval.query import Ranking
 from ...retrieval.run import Run, Strategy
+from ...retrieval.static import StaticRetriever
 from ...retrieval.vectors import encode_tools
 from .deployments import Deployment, Labelled, Source
 
@@ -54,11 +56,12 @@ _MEMBERS, _EPOCHS = 6, 30
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A tier whose request comes with its vector and its tokens' vectors."""
+    """A tier whose request comes with its vectors and its tokens' vectors."""
 
     tier: Strategy
     vector: NDArray[np.float32]
     tokens: TokenVectors | None
+    static: NDArray[np.float32]
 
     @property
     def fallback(self) -> None:
@@ -68,7 +71,21 @@ class _Told:
     def rank(self, run: Run) -> Ranking:
         """As the tier ranks."""
         run.query = replace(run.query, vector=self.vector, tokens=self.tokens)
+        stage = run.retrievers["static"]
+        if isinstance(stage, StaticRetriever):
+            told: Any = _Vector(self.static)
+            run.retrievers = {**run.retrievers, "static": replace(stage, encoder=told)}
         return self.tier.rank(run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vector:
+    """Encodes any request as this vector."""
+
+    vector: NDArray[np.float32]
+
+    def encode(self, texts: Sequence[str], *, query: bool) -> NDArray[np.float32]:  # noqa: ARG002
+        return self.vector[None]
 
 
 def unseen(vector: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -131,17 +148,27 @@ def wording(
     return fit(np.ones(len(values), np.bool_)), odds
 
 
-def bundle(source: Source, *, deployments: int = DEPLOYMENTS, seed: int = 0) -> Decider:
+def bundle(
+    source: Source,
+    *,
+    deployments: int = DEPLOYMENTS,
+    only: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Decider:
     """Models for the built-in tiers and the bundled encoder, the same from the same data.
 
     Args:
         source: tools and requests the encoder may have been trained on.
         deployments: how many catalogs are drawn.
+        only: names of the tiers; all when absent.
         seed: of everything drawn.
     """
     encoder = load_encoder()
     builder = Builder(Config(trust=TrustConfig(scan=False)))
-    tiers = builder.strategies()
+    tiers = {
+        name: tier for name, tier in builder.strategies().items() if only is None or name in only
+    }
+    static = static_encoder()
     known, _ = encode_tools(encoder, tuple(source.tools.values()))
     rows = {tool_id: row for row, tool_id in enumerate(source.tools)}
     everything = (*source.requests, *source.no_tool)
@@ -153,13 +180,17 @@ def bundle(source: Source, *, deployments: int = DEPLOYMENTS, seed: int = 0) -> 
     def ask(engine: Engine, one: Labelled, relevant: Sequence[str]) -> None:
         vector = vectors[one.number]
         of_tokens = None if tokens is None else tokens.take([one.number])
+        looked_up = static.encode([one.text], query=True)[0]
         if relevant:
             right = [rows[tool_id] for tool_id in relevant]
             vector = unseen(vector, known.values[right])
+            looked_up = unseen(looked_up, static.project(known.values[right]))
             if of_tokens is not None and known.tokens is not None:
                 of_tokens = unseen_tokens(of_tokens, known.tokens.take(right))
         for tier, strategy in tiers.items():
-            found = engine.search(one.text, tier=_Told(strategy, vector, of_tokens), k=DEPTH)
+            found = engine.search(
+                one.text, tier=_Told(strategy, vector, of_tokens, looked_up), k=DEPTH
+            )
             odd = float(odds[one.number])
             examples[tier].append(Example.of(found, relevant, wording=odd, group=one.number))
 
@@ -197,6 +228,13 @@ def _ask_all(ask: Any, engine: Engine, drawn: Deployment) -> None:
         ask(engine, one, ())
 
 
+def _beside(there: Decider, made: Decider) -> Decider:
+    """The models that are there with those made of single tiers."""
+    examples = {**there.origin["examples"], **made.origin["examples"]}
+    origin = {**there.origin, "examples": examples}
+    return replace(there, tiers={**there.tiers, **made.tiers}, origin=origin)
+
+
 def main() -> None:
     """Fit the models and write them."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -204,15 +242,20 @@ def main() -> None:
     parser.add_argument("--no-tool", type=Path, default=NO_TOOL, help="requests without a tool")
     parser.add_argument("--out", type=Path, default=BUNDLED)
     parser.add_argument("--deployments", type=int, default=DEPLOYMENTS)
+    parser.add_argument("--tier", action="append", help="only this; --out keeps its other tiers")
     asked = parser.parse_args()
     folders = [asked.data / name for name in SETS]
-    decider = bundle(Source.read(folders, asked.no_tool), deployments=asked.deployments)
+    source = Source.read(folders, asked.no_tool)
+    decider = bundle(source, deployments=asked.deployments, only=asked.tier)
     files = [folder / name for folder in folders for name in ("tools.jsonl", "queries.jsonl")]
     digests = {
         f"{path.parent.name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         for path in (*files, asked.no_tool)
     }
-    replace(decider, origin={**decider.origin, "files": digests}).save(asked.out)
+    decider = replace(decider, origin={**decider.origin, "files": digests})
+    if asked.tier:
+        decider = _beside(Decider.load(asked.out), decider)
+    decider.save(asked.out)
     sys.stderr.write(f"{asked.out}: {asked.out.stat().st_size:,} bytes\n")
 
 

@@ -249,7 +249,7 @@ class TestOfOnesOwn:
         assert engine.encoded == 0
         assert models.loaded == []
         assert engine.search(QUERY).tier == "lexical"
-        with pytest.raises(RequestError, match=r"there are: lexical$"):
+        with pytest.raises(RequestError, match=r"there are: lexical, auto$"):
             engine.search(QUERY, tier="hybrid")
 
 
@@ -320,3 +320,44 @@ class TestOfOtherPackages:
         monkeypatch.setattr(FirstStage, "__init__", lambda self: None)
         with pytest.raises(ConfigError, match=r"tiers\.mine: strategy 'first'"):
             make_engine(tiers={"mine": {"strategy": "first", "retrievers": ["lexical"]}})
+
+
+class TestAuto:
+    def test_without_a_budget_it_is_the_best_tier(self, make_engine: MakeEngine) -> None:
+        engine = make_engine()
+        found = engine.search(QUERY, tier="auto")
+        assert (found.tier_asked, found.tier) == ("auto", "rerank")
+        assert found.tier_reason == "auto -> rerank: not measured yet, no budget"
+        assert found.hits == engine.search(QUERY, tier="rerank").hits
+        assert "ms here, no budget" in str(engine.search(QUERY, tier="auto").tier_reason)
+        [many] = engine.view().search_many([QUERY], tier="auto")
+        assert many.ids == found.ids
+
+    def test_of_several_tiers_it_is_the_best_there_is(self, make_engine: MakeEngine) -> None:
+        engine = make_engine(tiers=["lexical", "fast"], default_tier="auto")
+        assert engine.search(QUERY).tier == "fast"
+        assert engine.session(tier="auto").turn(QUERY).hits
+
+    def test_a_tier_of_that_name_comes_first(self, make_engine: MakeEngine) -> None:
+        engine = make_engine(tiers={"auto": {"retrievers": ["lexical"]}})
+        found = engine.search(QUERY, tier="auto")
+        assert (found.tier, found.tier_reason) == ("auto", None)
+
+    def test_with_a_budget_it_is_the_best_that_fits(self, make_engine: MakeEngine) -> None:
+        engine = make_engine()
+        for tier, ms in (("rerank", 900_000.0), ("hybrid", 700_000.0), ("fast", 0.1)):
+            engine._tiers._ms[tier] = ms
+        found = engine.search(QUERY, tier="auto", budget_ms=60_000)
+        assert found.tier == "fast"
+        reason = str(found.tier_reason)
+        assert reason.startswith("auto -> rerank: 900000.0 ms here, ")
+        assert "rerank -> hybrid: tier 'rerank' takes 900000.0 ms here" in reason
+        assert "hybrid -> fast: tier 'hybrid' takes 700000.0 ms here" in reason
+        engine._tiers._ms["hybrid"] = 0.1
+        assert engine.search(QUERY, tier="auto", budget_ms=60_000).tier == "hybrid"
+
+    def test_a_tier_that_is_too_slow_is_not_tried_often(self, make_engine: MakeEngine) -> None:
+        engine = make_engine()
+        engine._tiers._ms["hybrid"] = 120_000.0
+        ran = [engine.search(QUERY, tier="hybrid", budget_ms=60_000).tier for _ in range(15)]
+        assert ran == ["fast"] * 14 + ["hybrid"]

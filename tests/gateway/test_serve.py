@@ -51,6 +51,31 @@ async def test_a_client_starts_it_and_calls_through(tmp_path):
 
 
 @pytest.mark.anyio
+async def test_the_first_search_is_answered_before_the_encoder_is_loaded(tmp_path):
+    entry = {"command": sys.executable, "args": [SERVER, "sums"]}
+    command, environment = serving(tmp_path, sums=entry)
+    parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment)
+    index = tmp_path / "c" / "shortlist" / "manifests" / "index"
+    for known in (False, True):
+        async with Client(stdio_client(parameters)) as client:
+            with anyio.fail_after(60):
+                found = {"tools": []}
+                while not found["tools"]:
+                    answer = await client.call_tool("search_tools", {"query": "add two numbers"})
+                    found = answer.structured_content
+                assert found["tools"][0]["name"] == "sums/add_numbers"
+                if known:
+                    assert found["tier"] == "fast"
+                    assert found["tier_reason"] == "hybrid -> fast: encoder: is not loaded yet"
+                    assert found["pending"] == 0
+                while found["tier"] != "hybrid" or found["pending"]:
+                    answer = await client.call_tool("search_tools", {"query": "add two numbers"})
+                    found = answer.structured_content
+                while not list(index.glob("*/CURRENT")):
+                    await anyio.sleep(0.1)
+
+
+@pytest.mark.anyio
 async def test_a_profile_that_changes_in_the_file_counts_for_a_running_client(tmp_path):
     entry = {"command": sys.executable, "args": [SERVER, "sums"]}
     own = {"engine": {"tiers": ["lexical"]}, "profiles": {"default": {"tools": ["*"]}}}

@@ -140,6 +140,7 @@ def test_markdown_shows_absent_cells_as_dashes() -> None:
         "README.md",
         "docs/benchmarks.md",
         "docs/enrichment.md",
+        "docs/code-mode.md",
         "docs/benchmarks-xlam.md",
         "docs/tool-attention-results.md",
         "models/training/README.md",
