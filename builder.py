@@ -1,4 +1,4 @@
-"""A Config made into the parts of an engine."""
+"""Builder: makes the parts of an engine from a Config."""
 
 from __future__ import annotations
 
@@ -43,20 +43,23 @@ if TYPE_CHECKING:
 
 
 class Builder:
-    """Builds, opens and saves indexes as a Config says; holds the models they share.
+    """Builds, opens and saves indexes with the settings of a Config.
+
+    Has the models that they share.
 
     Args:
-        config: what to build.
-        models: what encodes and reranks; by default, what the config names.
+        config: the settings.
+        models: encoder and rerankers; by default those that the config names.
         wait: whether tools are encoded before they are searched; see `docs/instant.md`.
 
     Attributes:
-        trust: decides which definitions may be shown; None where nothing is scanned or pinned.
-        enrichments: requests known to belong to tools.
+        trust: decides which definitions are quarantined; None if nothing is scanned or pinned.
+        enrichments: example queries of tools.
 
     Raises:
-        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
-        MissingExtraError: likewise the optional dependency that a model needs.
+        ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
+        MissingExtraError: the optional dependency of a model is missing, unless `on_missing` is
+            "degrade".
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class Builder:
         progress: Progress | None = None,
         wait: bool | None = None,
     ) -> Index:
-        """Index a catalog version, encoding only what the known vectors do not hold.
+        """Index a catalog version. Only tools without a known vector are encoded.
 
         Without `wait`, the others get static vectors. `learned` is applied if the encoder
         is the same. Tools that are there to vote are left out.
@@ -109,10 +112,10 @@ class Builder:
         progress: Progress | None = None,
         wait: bool | None = None,
     ) -> Index:
-        """The index of the next catalog version, made from the last one and the difference.
+        """The index of the next catalog version, made from the last one and the changes.
 
-        Where more than half of the tools differ it is built anew, from the vectors there are. The
-        last index goes on to serve its requests.
+        If more than half of the tools differ, it is built again with the known vectors. The last
+        index can still be searched.
         """
         catalog = without_voting_tools(catalog)
         change = Change.between(index.tools, index.rows, catalog)
@@ -209,7 +212,7 @@ class Builder:
         *,
         wait: bool = False,
     ) -> Index:
-        """Another catalog version, from the vectors that an index has."""
+        """An index of another catalog version, with the vectors of this index."""
         return self.build(
             catalog,
             known=index.vectors,
@@ -220,7 +223,7 @@ class Builder:
         )
 
     def taught(self, index: Index, learned: Learned | None) -> Index:
-        """An index over the same tools with what usage taught, or without any.
+        """An index over the same tools with learned adjustments, or without.
 
         Raises:
             ConfigError: no tier uses vectors.
@@ -254,7 +257,7 @@ class Builder:
         """The saved index, with what no longer fits it built anew, and what was saved.
 
         Raises:
-            StoreError: nothing readable is saved there.
+            StoreError: the folder has no readable index.
         """
         folder = folder_of(folder)
         while True:
@@ -313,9 +316,9 @@ class Builder:
         Returns the folder of the version.
 
         Args:
-            index: what to write.
-            folder: of all versions.
-            quarantined: tool id to reason, as an operator set it.
+            index: the index to write.
+            folder: folder of all versions.
+            quarantined: tool id to reason, set by an operator.
         """
         folder = folder_of(folder)
         if not index.fresh:
@@ -330,11 +333,11 @@ class Builder:
         )
 
     def flags(self, catalog: Catalog, before: Mapping[str, Flag] | None = None) -> dict[str, Flag]:
-        """What trust decides about a catalog version; logs a line if other tools are quarantined.
+        """Decide which tools of a catalog version are quarantined. Logs a line if they are new.
 
         Args:
-            catalog: the version.
-            before: what it decided about the version before.
+            catalog: the catalog version.
+            before: the flags of the version before.
 
         Raises:
             PinsError: the file of pins is missing or cannot be read.
@@ -390,7 +393,7 @@ class Builder:
 
 
 def _trust(settings: TrustConfig) -> Trust | None:
-    """What judges definitions; imported only where something is scanned or pinned."""
+    """The `Trust` of a Config, imported only if something is scanned or pinned."""
     if not settings.scan and settings.pins is None and not settings.approved:
         return None
     from .trust import Trust
@@ -411,7 +414,7 @@ def ranked(
     queries: Sequence[str],
     vectors: NDArray[np.float32],
 ) -> list[NDArray[np.int64]]:
-    """Rows that each request finds, best first, in an index with other learned adjustments."""
+    """Rows that each query finds, best first, in an index with other learned adjustments."""
     index = builder.taught(index, learned)
     everything = Gatekeeper(Gate()).admission(index, Quarantine())
     found = (

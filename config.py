@@ -73,7 +73,7 @@ class TierConfig(PartSection):
     def _known_retrievers(cls, stages: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := set(stages) - {"lexical", "static", "dense"}:
             raise ValueError(
-                f"no retriever {', '.join(sorted(unknown))}; there are: lexical, static, dense"
+                f"no retriever {', '.join(sorted(unknown))}; use one of: lexical, static, dense"
             )
         return stages
 
@@ -257,7 +257,7 @@ class Config(Section):
             if unknown := [name for name in tiers if name not in list(BUILT_IN_TIERS)]:
                 raise ValueError(
                     f"no built-in tier {', '.join(map(str, unknown))}; "
-                    f"there are: {', '.join(BUILT_IN_TIERS)}"
+                    f"use one of: {', '.join(BUILT_IN_TIERS)}"
                 )
             return {name: _chosen_tier(name, tiers) for name in tiers}
         if isinstance(tiers, Mapping):
@@ -302,7 +302,7 @@ class Config(Section):
             if step is not None and step not in known:
                 raise ValueError(
                     f"tiers.{passed[-1]}: no tier {step!r} to fall back to; "
-                    f"there are: {_list(known)}"
+                    f"use one of: {_list(known)}"
                 )
 
     def encoder_arguments(self) -> tuple[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 
 class ShortlistError(Exception):
-    """Root of every error this package raises on purpose.
+    """Base class of all errors that this package raises on purpose.
 
     Example:
         >>> from shortlist import Config, ShortlistError
@@ -44,8 +44,8 @@ class ToolError(CatalogError):
     Args:
         field: the offending field, as the reader of the definition would write it.
         reason: what is wrong with it and what would be right.
-        tool: name or id of the tool when it is known.
-        where: file, line or index the definition came from, when it is known.
+        tool: name or id of the tool, if known.
+        where: file, line or index of the definition, if known.
     """
 
     def __init__(
@@ -61,15 +61,15 @@ class ToolError(CatalogError):
 
 
 class PositionError(CatalogError, IndexError):
-    """A position that the catalog does not have."""
+    """A position that does not exist in the catalog."""
 
 
 class UnknownToolError(CatalogError):
-    """An id that the catalog does not hold.
+    """An id that is not in the catalog.
 
     Args:
-        tool_id: the id asked for.
-        nearest: up to a few ids that resemble it, best first.
+        tool_id: the requested id.
+        nearest: a few similar ids, best first.
     """
 
     def __init__(self, tool_id: str, nearest: tuple[str, ...] = ()) -> None:
@@ -87,8 +87,8 @@ class MissingExtraError(ConfigError):
     """An optional dependency is not installed.
 
     Args:
-        feature: what was asked for.
-        extra: the extra of this package that provides it.
+        feature: the requested feature.
+        extra: the extra of this package that installs it.
     """
 
     def __init__(self, feature: str, extra: str) -> None:
@@ -115,11 +115,11 @@ class RequestError(ShortlistError):
 
 
 class SummaryError(ShortlistError):
-    """A file of summaries cannot be read, or a language model gives none."""
+    """A file of summaries cannot be read, or a language model wrote no summary."""
 
 
 class SchemaError(ShortlistError):
-    """A source does not have a tool's definition, or has another than the catalog's."""
+    """A source does not have a tool's definition, or its definition differs from the catalog's."""
 
 
 class PinsError(ShortlistError):

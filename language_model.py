@@ -1,4 +1,4 @@
-"""A language model of the user's: asked about many things at once, and given up when it fails."""
+"""Calls the user's language model for many items at once, and stops if it always fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TypeAlias, TypeVar
 
 LanguageModel: TypeAlias = Callable[[str], str]
-"""Takes a prompt, gives the answer; may raise anything."""
+"""A function from prompt to answer. It may raise any exception."""
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 #: Seconds that a command has for one answer.
@@ -19,18 +19,18 @@ _GIVEN_UP = 3
 
 
 class UnusableAnswer(ValueError):
-    """An answer that nothing can be read from; the message says why."""
+    """An answer that cannot be used; the message says why."""
 
 
 class ModelUnusable(Exception):
-    """The first prompts all failed; the message says why the last one did."""
+    """The first prompts all failed; the message is that of the last failure."""
 
 
 def command_model(command: str) -> LanguageModel:
     """A shell command that reads a prompt on stdin and answers on stdout.
 
     Args:
-        command: as the user typed it; nothing of a tool becomes part of it.
+        command: the user's command. No text of a tool is ever put into it.
     """
 
     def answer(prompt: str) -> str:
@@ -63,17 +63,17 @@ def ask_each(
     """Ask a language model about each item, several at once.
 
     Args:
-        items: in any order; asked for as workers come free.
-        prompt: of an item.
-        read: makes something of an answer; raises UnusableAnswer where it cannot.
-        model: called from several threads.
-        workers: prompts under way at a time.
+        items: the items.
+        prompt: returns the prompt of an item.
+        read: parses an answer; raises UnusableAnswer if it cannot.
+        model: function from prompt to answer, called from several threads.
+        workers: number of prompts at the same time.
 
     Yields:
-        In order of completion: the item, what was read, and "" or the reason why there is nothing.
+        In order of completion: the item, the parsed answer or None, and "" or why there is none.
 
     Raises:
-        ModelUnusable: the first calls all failed, so the rest need not be tried.
+        ModelUnusable: the first calls all failed. The others are not tried.
     """
     waiting = iter(items)
     succeeded = failed = 0

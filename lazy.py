@@ -14,9 +14,9 @@ def public(
     """A package's `__getattr__` and `__dir__`.
 
     Args:
-        package: its `__name__`.
-        homes: public name to the module that has it, relative to the package.
-        names: its `__all__`.
+        package: `__name__` of the package.
+        homes: public name to its module, relative to the package.
+        names: `__all__` of the package.
     """
 
     def load(name: str) -> Any:

@@ -1,4 +1,7 @@
-"""Objects that work only in the process that made them; a forked copy is refused, not used."""
+"""Guards for objects that work only in the process that made them.
+
+A forked copy raises an error.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ from .errors import ProcessError
 
 
 class ProcessGuard:
-    """Remembers the process it was made in.
+    """Checks that an object is used in the process that made it.
 
-    A fork copies an object without the threads that serve it, and with locks that nobody releases:
-    using the copy could hang.
+    A fork copies an object without its threads, and with locks that nobody releases. Using the copy
+    could hang.
 
     Args:
         what: name of the guarded object in the error, such as `engine`.
@@ -38,14 +41,14 @@ class ProcessGuard:
 
 
 class GuardedLock(ProcessGuard):
-    """A lock that a forked copy refuses to wait for.
+    """A lock that raises in a forked process instead of waiting.
 
     Args:
         what: name of the guarded object in the error.
-        reentrant: whether the thread that holds it may enter it again.
+        reentrant: whether the thread that has the lock may enter it again.
 
     Raises:
-        ProcessError: entered in another process than the one that made it.
+        ProcessError: it is entered in another process than the one that made it.
     """
 
     def __init__(self, what: str, *, reentrant: bool = False) -> None:

@@ -128,7 +128,7 @@ def load(kind: str, name: str) -> Any:
         name: as written in the configuration.
 
     Raises:
-        ConfigError: nothing of that name, or what is registered cannot be imported.
+        ConfigError: there is no part of that name, or it cannot be imported.
         MissingExtraError: it needs an optional dependency.
     """
     if name in BUILT_IN[kind]:
@@ -136,7 +136,7 @@ def load(kind: str, name: str) -> Any:
     point = _registered(kind).get(name)
     if point is None:
         raise ConfigError(
-            f"no {kind} backend {name!r}; there are: {', '.join(names(kind))}. "
+            f"no {kind} backend {name!r}; use one of: {', '.join(names(kind))}. "
             f"Packages add others through the entry point group 'shortlist.{kind}'"
         )
     try:
@@ -152,7 +152,7 @@ def settings_model(kind: str, name: str) -> type[BaseModel]:
     """The settings model of a part; `NoSettings` for a part that declares none.
 
     Raises:
-        ConfigError: as `load`, or the part's `Settings` is no pydantic model.
+        ConfigError: as for `load`, or the part's `Settings` is not a pydantic model.
     """
     part = BUILT_IN[kind].get(name)
     if part is not None and part.settings is not None:
@@ -165,9 +165,9 @@ def settings_model(kind: str, name: str) -> type[BaseModel]:
 
 
 def resolve(kind: str, spec: str) -> tuple[str, dict[str, str]]:
-    """The registered name that a spec means, and the settings that the spec itself gives.
+    """The registered name of a spec, and the settings in the spec itself.
 
-    Of a kind that has no specs, the name itself, which may be unknown.
+    For kinds without specs, the name itself, which may be unknown.
     """
     if kind not in MODEL_KINDS or (spec != _ANY_MODEL and _is_known(kind, spec)):
         return spec, {}
@@ -185,8 +185,8 @@ def arguments(
     Args:
         kind: a key of `BUILT_IN`.
         spec: name of the part, or the spec of a model.
-        values: the settings that were given; of a spec's own settings these replace.
-        also: further keys that a message about an unknown key lists.
+        values: the given settings; they replace settings in the spec.
+        also: further keys to list in a message about an unknown key.
 
     Raises:
         ConfigError: there is no such part.
@@ -202,7 +202,7 @@ def load_model(kind: str, spec: str, threads: int | None, values: Mapping[str, A
     Args:
         kind: `encoder` or `reranker`.
         spec: see the module.
-        threads: value of the setting `threads`, where the model has one and `values` gives none.
+        threads: value of the setting `threads`, if the model has it and `values` does not.
         values: settings of the model.
 
     Raises:

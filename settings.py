@@ -40,7 +40,7 @@ class PartSettings(BaseModel):
 
 
 class NoSettings(PartSettings):
-    """The settings of a part that has none."""
+    """The settings model of a part without settings."""
 
 
 def read_settings(
@@ -54,12 +54,12 @@ def read_settings(
 
     Args:
         model: the part's settings model.
-        values: the settings that were given.
+        values: the given settings.
         part: registered name of the part, for messages.
-        also: further keys that are allowed beside the settings, for messages.
+        also: further permitted keys, for messages.
 
     Raises:
-        ValidationError: a key is unknown or a value is wrong; its messages are final.
+        ValidationError: a key is unknown or a value is wrong. Its messages are complete.
     """
     fields = list(model.model_fields)
     unknown = set(values) - set(fields) if model.model_config.get("extra") != "allow" else set()
@@ -80,11 +80,11 @@ def read_settings(
 def explain(
     error: ValidationError, known: Iterable[str], part: str | None = None
 ) -> list[InitErrorDetails]:
-    """The problems of a validation with final messages.
+    """The errors of a validation with complete messages.
 
     Args:
         error: the failed validation.
-        known: keys that exist.
+        known: permitted keys.
         part: registered name of the part whose settings were validated, if any.
     """
     return [
@@ -94,14 +94,14 @@ def explain(
 
 
 def problem(location: tuple[int | str, ...], message: str) -> InitErrorDetails:
-    """A problem at a location, with a final message."""
+    """An error at a location, with a complete message."""
     return InitErrorDetails(
         type=PydanticCustomError(_EXPLAINED, message), loc=tuple(location), input=None
     )
 
 
 def joined(error: ValidationError) -> str:
-    """All problems in one line: `place: message; place: message`."""
+    """All errors in one line: `place: message; place: message`."""
     lines = []
     for found in explain(error, ()):
         place, message = ".".join(map(str, found["loc"])), str(found["type"])
@@ -127,4 +127,4 @@ def _message(found: Any, known: Iterable[str], part: str | None) -> str:
 def _unknown(known: Iterable[str], part: str | None) -> str:
     listed = ", ".join(known)
     what = "unknown setting" if part is None else f"unknown setting of {part}"
-    return f"{what}; there are: {listed}" if listed else what
+    return f"{what}; use one of: {listed}" if listed else what

@@ -1,4 +1,4 @@
-"""The models that the stages of a configuration name: found early, loaded once, guarded."""
+"""The models of a configuration: checked early, loaded once, with a guard for failures."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ class StageModels:
     """Encoder and rerankers of an engine; loads each on its first use, from any thread.
 
     Args:
-        config: names them.
+        config: the settings, which name the models.
         lazy: whether the bundled encoder may be loaded after it is asked for.
 
     Attributes:
-        guards: name of a reranker to what remembers its failures.
-        encoder_guard: the same of the encoder.
-        missing: stage to why it is left out, where `on_missing` is "degrade".
+        guards: name of a reranker to the guard that records its failures.
+        encoder_guard: guard of the encoder.
+        missing: stage to why it is left out, if `on_missing` is "degrade".
 
     Raises:
-        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
-        MissingExtraError: likewise the optional dependency that a model needs.
+        ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
+        MissingExtraError: the optional dependency of a model is missing, unless `on_missing` is
+            "degrade".
     """
 
     def __init__(self, config: Config, *, lazy: bool = False) -> None:
@@ -103,7 +104,7 @@ class StageModels:
         return reranker
 
     def _check(self) -> None:
-        """Look for every model that a tier names, before the first request needs it."""
+        """Check every model that a tier names, before the first search."""
         degrade = self._config.on_missing == "degrade"
         for name, choice in self._rerankers.items():
             if name == FEATURES:
@@ -132,7 +133,7 @@ class StageModels:
 
 
 def _told(subject: str, error: ModelError | MissingExtraError) -> Exception:
-    """The error with the setting that searches without the model."""
+    """The error, with the setting that permits searches without the model."""
     if isinstance(error, MissingExtraError):
         return error
     return ModelError(f'{subject}: {error}; or set on_missing = "degrade" to search without it')

@@ -1,4 +1,4 @@
-"""The stages of an index, built as a Config says."""
+"""Stages: builds the stages of indexes from a Config."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ Requests = Mapping[str, KnownRequests]
 
 
 class Stages:
-    """Builds, loads and updates the stages of indexes; holds the models they share.
+    """Builds, loads and updates the stages of indexes. Has the models that they share.
 
     Args:
-        config: what to build.
-        models: what encodes and reranks; by default, what the config names.
+        config: the settings.
+        models: encoder and rerankers; by default those that the config names.
 
     Attributes:
         has_dense: whether there is a dense stage.
 
     Raises:
-        ModelError: a model that a tier names is not there, unless `on_missing` is "degrade".
-        MissingExtraError: likewise the optional dependency that a model needs.
+        ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
+        MissingExtraError: the optional dependency of a model is missing, unless `on_missing` is
+            "degrade".
     """
 
     def __init__(self, config: Config, models: StageModels | None = None) -> None:
@@ -69,7 +70,7 @@ class Stages:
         self._read = reader()
 
     def settings(self) -> dict[str, Any]:
-        """What the stages are built with; a saved stage of other settings is built anew."""
+        """The settings of the stages. A saved stage with other settings is built again."""
         settings = {}
         if self._lexical is not None:
             settings["lexical"] = self._config.lexical.saved()
@@ -78,7 +79,7 @@ class Stages:
         return settings
 
     def lexical(self, tools: tuple[Tool, ...], requests: Requests) -> LexicalIndex | None:
-        """The lexical index over tools, None where no tier needs one."""
+        """The lexical index over tools; None if no tier needs one."""
         if self._lexical is None:
             return None
         built: LexicalIndex = self._lexical.build(
@@ -87,7 +88,7 @@ class Stages:
         return built
 
     def loaded_lexical(self, folder: Path) -> LexicalIndex | None:
-        """The lexical index saved in a folder; None where it has to be built anew."""
+        """The lexical index saved in a folder; None if it has to be built again."""
         if self._lexical is None:
             return None
         loaded: LexicalIndex | None = self._lexical.load(folder, **self._lexical_arguments())
@@ -99,10 +100,10 @@ class Stages:
         """The lexical index of the next version.
 
         Args:
-            index: of the version before.
-            change: from that version to the next.
-            requests: known of the next version's tools.
-            before: known of the version before.
+            index: lexical index of the version before.
+            change: changes from that version to the next.
+            requests: example queries of the next version's tools.
+            before: example queries of the version before.
         """
         updated = None
         # With the first requests of all, and without the last, every document differs.
@@ -118,7 +119,7 @@ class Stages:
         *,
         wait: bool,
     ) -> tuple[Vectors, int]:
-        """Vectors of tools, and how many had to be encoded, see `encode_tools`."""
+        """Vectors of tools, and the number of encoded tools; see `encode_tools`."""
         return encode_tools(
             self._models.encoder(),
             tools,
@@ -150,7 +151,7 @@ class Stages:
         return None if wait else self._models.stand_in()
 
     def fits(self, vectors: Vectors) -> bool:
-        """Whether vectors are those of the configured encoder."""
+        """Whether vectors were made by the configured encoder."""
         return vectors.fits(self._models.encoder(), tokens=self._reads_tokens)
 
     def dense(
@@ -167,12 +168,12 @@ class Stages:
         """The dense stage over tools.
 
         Args:
-            tools: in order of row.
-            vectors: what the encoder made of them.
-            learned: what usage taught.
-            requests: known of the tools.
-            known: vectors of requests of an earlier version.
-            folder: where the same stage was saved; built when absent.
+            tools: tools in order of row.
+            vectors: their vectors.
+            learned: learned adjustments.
+            requests: example queries of the tools.
+            known: vectors of example queries of an earlier version.
+            folder: folder in which the same stage was saved; built when absent.
             wait: whether to encode requests that are not known.
         """
         made = self._request_vectors(requests, known, wait)
@@ -264,7 +265,7 @@ class Stages:
         )
 
     def static(self, tools: tuple[Tool, ...], dense: Dense | None) -> StaticRetriever | None:
-        """The static stage over tools and their dense stage; None where no tier needs one."""
+        """The static stage over tools and their dense stage; None if no tier needs one."""
         if not self._has_static:
             return None
         every = np.arange(len(tools))
@@ -277,8 +278,8 @@ class Stages:
         """The static stage of the next version.
 
         Args:
-            static: of the version before.
-            change: from that version to the next.
+            static: static stage of the version before.
+            change: changes from that version to the next.
             dense: dense stage of the next version.
         """
         same = not len(change.rows) and len(change.tools) == len(change.before)
@@ -322,7 +323,7 @@ class Stages:
     def _static_values(
         self, tools: Sequence[Tool], rows: NDArray[np.int64], dense: Dense | None
     ) -> NDArray[np.float32]:
-        """Static vectors of some rows: the encoder's where they fit, else of the definitions."""
+        """Static vectors of rows: from the encoder's vectors if possible, else from definitions."""
         static = self._models.static()
         if dense is not None and dense.vectors.model == static.teacher:
             return static.project(dense.values[rows])
@@ -353,12 +354,12 @@ def _taught(
     learned: Learned | None,
     requests: RequestVectors | None,
 ) -> NDArray[np.float32]:
-    """Vectors of tools with what usage taught and with the requests known to belong to them."""
+    """Vectors of tools with learned adjustments and example queries."""
     values = values if learned is None else learned.vectors(values)
     return values if requests is None else requests.applied(tools, values)
 
 
 def _updated(index: Any, content: Any, rows: NDArray[np.int64]) -> Any:
-    """The next version of an index, see `protocols.Updatable`, or None to build it anew."""
+    """The next version of an index, see `protocols.Updatable`; None to build it again."""
     update: Callable[[Any, NDArray[np.int64]], Any] | None = getattr(index, "updated", None)
     return None if update is None else update(content, rows)

@@ -1,4 +1,4 @@
-"""The tiers of a configuration as Strategy objects."""
+"""Makes the strategies of the configured tiers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def strategies(config: Config) -> dict[str, Strategy]:
 
 
 def chosen_reranker(config: Config, reranker: str | RerankerConfig) -> str | RerankerConfig:
-    """The reranker that a tier means: its own, or the configuration's."""
+    """The reranker of a tier: named in the tier, or the default of the configuration."""
     return config.reranker if reranker == "default" else reranker
 
 

@@ -1,4 +1,4 @@
-"""Text to search terms, the same way for tools and for requests."""
+"""Turns text into search terms, in the same way for tools and for queries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _STOP_WORDS = """
 
 
 def fold(text: str) -> str:
-    """Compatibility forms unified and Latin, Greek and Cyrillic accents removed.
+    """The text in compatibility form (NFKC), without Latin, Greek and Cyrillic accents.
 
     Marks that carry meaning (Indic vowels, kana voicing) stay.
     """
@@ -62,7 +62,7 @@ def split_identifier(word: str) -> list[str]:
 
 
 def spaced(text: str) -> str:
-    """Identifiers in `text` written as separate words, for readers of plain language."""
+    """The text with identifiers written as separate words."""
     return " ".join(
         part for word in _WORD.findall(text) for part in split_identifier(word) or (word,)
     )
@@ -75,8 +75,8 @@ def _bigrams(run: str) -> list[str]:
 def words(text: str) -> list[str]:
     """Lower-case words of `text` before stemming, in order, with repetitions.
 
-    An identifier gives its parts and, where letter case or digits split it, itself too, so that
-    `GitHub` meets both `github` and `git`. Runs of scripts without spaces give bigrams.
+    An identifier gives its parts. If letter case or digits split it, it gives the whole word too,
+    so that `GitHub` matches `github` and `git`. Scripts without spaces give bigrams.
     """
     found: list[str] = []
     for word in _WORD.findall(_CONTRACTION.sub("", fold(text))):
@@ -99,7 +99,7 @@ def words(text: str) -> list[str]:
 
 @cache
 def analyzer() -> TextAnalyzer:
-    """The tantivy half of the analysis: words separated by blanks in, stemmed terms out."""
+    """The tantivy part of the analysis: from words separated by blanks to stemmed terms."""
     from tantivy import Filter, TextAnalyzerBuilder, Tokenizer
 
     return (

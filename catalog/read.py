@@ -112,6 +112,12 @@ def _reader(name: str, loaded: Loaded) -> Reader:
         if reader.recognises(loaded.document.value):
             return reader
     place = f"{loaded.label}: " if loaded.label else ""
+    value = loaded.document.value
+    if isinstance(value, dict) and isinstance(value.get("mcpServers"), dict):
+        raise CatalogError(
+            f"{place}an MCP client's configuration names servers, not tools; to start them and "
+            "list their tools: shortlist.gateway.configured_tools.read_configured_tools(path)"
+        )
     raise CatalogError(f"{place}not a known form of tools: give format= one of {', '.join(known)}")
 
 

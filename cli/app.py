@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from ..errors import ShortlistError
+from ..errors import ShortlistError, UnknownToolError
 from . import (
     calibrate,
     checkout,
@@ -28,6 +28,7 @@ from . import (
     trust,
 )
 from . import eval as evaluation
+from .console import fitted
 from .gateway import auth, import_, install, logs, secret, serve
 
 _EXIT_CODES = (
@@ -52,11 +53,25 @@ class Commands(TyperGroup):
             raise typer.Exit(_PIPE_CLOSED) from None
         except KeyboardInterrupt:
             raise typer.Exit(_INTERRUPTED) from None
+        except typer.BadParameter as error:
+            prefix = f"Error: {error.format_message()}".partition(error.message)[0]
+            error.message = fitted(error.message, used=len(prefix))
+            raise
         except (ShortlistError, OSError) as error:
             label = typer.style("error:", fg="red", bold=True)
-            typer.echo(f"{label} {' '.join(str(error).split())}", err=True)
+            text = fitted(" ".join(_with_advice(error).split()), used=len("error: "))
+            typer.echo(f"{label} {text}", err=True)
             raise typer.Exit(_ERROR) from error
         return result
+
+
+def _with_advice(error: Exception) -> str:
+    """The message of an error, with the file or what to do where the error itself lacks it."""
+    if isinstance(error, UnknownToolError) and not error.nearest:
+        return f"{error}; `shortlist list` shows all ids"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 app = typer.Typer(

@@ -1,4 +1,4 @@
-"""`shortlist calibrate`: when to offer nothing and where to cut, fitted to one's own requests."""
+"""`shortlist calibrate`: when to offer nothing and where to cut, fitted to your own queries."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 LEGEND = (
-    "asked: requests that a tool fits. top 10, kept: % of the right tools found, and left by the "
-    "cut. tools: offered per request. lost: % of these requests that get no tool. no tool: "
-    "requests that no tool fits. abstained: % of them that get none. precision: % of the requests "
+    "asked: queries that a tool fits. top 10, kept: % of the right tools found, and left by the "
+    "cut. tools: offered per query. lost: % of these queries that get no tool. no tool: "
+    "queries that no tool fits. abstained: % of them that get none. precision: % of the queries "
     "without a tool that no tool fits."
 )
 
@@ -86,7 +86,7 @@ def calibrate(
     """Calibrate on your own queries when to offer no tool.
 
     To use the result, set `decision` in the settings to the file. The figures shown are measured
-    on requests that were held out in turn, one fifth at a time.
+    on queries that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, calibration
 
@@ -123,12 +123,12 @@ def tiers_of(engine: Engine, asked: Sequence[str] | None) -> list[str]:
     names = list(dict.fromkeys(asked or started))
     for name in names:
         if name not in engine.tiers:
-            raise typer.BadParameter(f"--tier {name!r}: there are {', '.join(engine.tiers)}")
+            raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(engine.tiers)}")
     return names
 
 
 def read_requests(engine: Engine, files: Sequence[Path]) -> list[Asked]:
-    """Labelled requests of files; rows that cannot be used are noted."""
+    """Labelled queries of files. Rows that cannot be used are reported on stderr."""
     from ..decision.calibration import Asked
     from ..evals.dataset import read_queries
 
@@ -180,13 +180,13 @@ def _held(found: Calibration) -> dict[str, object]:
 
 
 def _tell(found: Calibration, out: Path) -> None:
-    show("Held-out requests", "", report_table(found.reports), LEGEND)
+    show("Held-out queries", "", report_table(found.reports), LEGEND)
     for tier, model in found.decider.tiers.items():
         if model.alpha is None:
             reach = found.reports[tier].reach
             note(
                 f"note: {tier}: all tools found are offered, because no cut reaches --alpha: the "
-                f"search finds {reach:.1%} of the right tools, or there are too few requests"
+                f"search finds {reach:.1%} of the right tools, or there are too few queries"
             )
     note(
         f"{out}: {counted(len(found.reports), 'tier')}; "

@@ -79,7 +79,7 @@ def _runtime() -> Check:
     return Check(
         "onnxruntime",
         "ok" if "CPUExecutionProvider" in providers else "fail",
-        f"{onnxruntime.__version__}, {default_threads()} threads a request of "
+        f"{onnxruntime.__version__}, {default_threads()} threads per query, "
         f"{os.cpu_count()} cores; providers: {', '.join(providers)}",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -74,8 +75,26 @@ def write_json(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """Tell the user something beside the result, on stderr."""
-    typer.echo(text, err=True)
+    """Write a message for the user to stderr. On a terminal, lines are broken between words."""
+    typer.echo("\n".join(fitted(line) for line in text.splitlines()), err=True)
+
+
+def fitted(line: str, used: int = 0) -> str:
+    """A line for stderr. On a terminal, it is broken between words.
+
+    Args:
+        line: the text, without a line end.
+        used: columns at the start of the first line that are already used.
+    """
+    if not sys.stderr.isatty():
+        return line
+    from shutil import get_terminal_size
+    from textwrap import TextWrapper
+
+    own = "  " * line.startswith("  ")
+    wrapper = TextWrapper(get_terminal_size().columns, " " * used + own, f"{own}  ")
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.fill(line.strip())[used:]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`shortlist demo`: six servers, a dozen requests, every tier side by side."""
+"""`shortlist demo`: six servers, a dozen queries, every tier side by side."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def demo(as_json: JsonOption = False) -> None:
         return
     opening = (
         f"{len(catalog)} tools of {len(catalog.servers)} servers, indexed in {seconds:.1f} s, "
-        f"offline\n{len(asked)} requests in every tier: time, #rank of the right tools "
+        f"offline\n{len(asked)} queries in every tier: time, #rank of the right tools "
         "(– if not in the first ten), best hits with their scores"
     )
     _show(opening, asked, tiers, engine.config.default_tier, tax)
@@ -79,7 +79,7 @@ def _places(request: Request, answer: Selection) -> list[int | None]:
 
 
 def _summary(asked: Sequence[Answered], tier: str, tax: TokenTax) -> dict[str, Any]:
-    """One tier over all requests; tokens are of the offered definitions with the search tool."""
+    """One tier over all queries; tokens are of the offered definitions with the search tool."""
     from statistics import mean, median
 
     found = [answers[tier] for _, answers in asked]
@@ -134,7 +134,7 @@ def _show(
             f"{found['median_ms']:.1f} ms",
             f"{found['mean_tokens']:,.0f}",
         )
-    parts += ["", _heading("All requests"), table]
+    parts += ["", _heading("All queries"), table]
     parts += [
         Text(f"{tier} ran as {answer.tier}: {answer.tier_reason}", style="yellow")
         for tier, answer in asked[0][1].items()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..trust import Flag
 
 _SHOWN = 5
-"""Details shown of one check; the JSON holds all."""
+"""Maximum number of printed details per check; the JSON has all."""
 _STYLES = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "bold red"}
 _FAILED = 1
 
@@ -128,9 +128,11 @@ def _show(checks: Iterable[Check]) -> None:
     for check in checks:
         found = Text(check.summary)
         if check.status != "ok" or check.name == "extras":
-            for line in check.details[:_SHOWN]:
+            # The summary names the installed extras already.
+            details = [line for line in check.details if not line.endswith(": installed")]
+            for line in details[:_SHOWN]:
                 found.append(f"\n{line}", style="dim")
-            if len(check.details) > _SHOWN:
-                found.append(f"\nand {len(check.details) - _SHOWN:,} more: --json", style="dim")
+            if len(details) > _SHOWN:
+                found.append(f"\nand {len(details) - _SHOWN:,} more: --json", style="dim")
         table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, found)
     show(table)

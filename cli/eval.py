@@ -131,7 +131,8 @@ def evaluate(
     read = dataset.read_queries(queries, catalog, pooled=pooled)
     if by is not None and not any(by in query.fields for query in read.queries):
         there = ", ".join(sorted({name for query in read.queries for name in query.fields}))
-        raise typer.BadParameter(f"--by {by!r}: no row has it; there are: {there or 'none'}")
+        known = f"use one of: {there}" if there else "the rows have no such fields"
+        raise typer.BadParameter(f"--by {by!r}: no row has this field; {known}")
     malformed = (*bad_tools, *read.malformed)
     tell_malformed(malformed)
     engine = _indexed(catalog, config, decision)
@@ -235,7 +236,7 @@ def _tiers(engine: Engine, asked: Sequence[str] | None) -> Sequence[str]:
     names = list(dict.fromkeys(asked or engine.tiers))
     for name in names:
         if name not in (*engine.tiers, AUTO):
-            raise typer.BadParameter(f"--tier {name!r}: there are {', '.join(engine.tiers)}")
+            raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(engine.tiers)}")
     return names
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .console import note, plain_table, progress, show
+from .console import fitted, note, plain_table, progress, show
 
 if TYPE_CHECKING:
     from ..evals.dataset import Malformed
@@ -49,7 +49,7 @@ def tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> None
     for name, every in (failed or {}).items():
         typer.echo(f"\n{name}: {len(every)} of {found.queries} queries failed")
         for miss in every:
-            typer.echo(str(miss))
+            typer.echo("\n".join(map(fitted, str(miss).splitlines())))
 
 
 def tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:

@@ -70,13 +70,13 @@ def explain(
     """
     if event is not None:
         if query is not None:
-            raise typer.BadParameter("--event: takes the place of a request and a tool")
+            raise typer.BadParameter("give QUERY and TOOL, or --event FILE, not both")
         explain_recorded(event, turn, as_json=as_json)
         return
     if query is None or tool is None:
-        raise typer.BadParameter("a request and a tool, or --event with a file")
+        raise typer.BadParameter("give QUERY and TOOL, or --event FILE")
     if turn is not None:
-        raise typer.BadParameter("--turn: goes with --event")
+        raise typer.BadParameter("--turn needs --event FILE")
     engine = open_engine(index, tools, config, tier)
     view = caller_view(engine, allow, read_state(scope, called, milestone, fact))
     explanation = view.explain(query, tool, tier=tier, k=k)

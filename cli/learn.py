@@ -1,4 +1,4 @@
-"""`shortlist learn`: an index refined by which tools served which requests."""
+"""`shortlist learn`: improves an index from queries and the tools that were right for them."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def _tell(report: LearningReport, index: Path) -> None:
 def _table(report: LearningReport) -> Table:
     from ..retrieval.held_out import METRICS
 
-    numbers = ("requests", "before", "after", "change", "95 % interval")
-    table = plain_table("held-out requests of", "metric", *numbers, right=set(numbers))
+    numbers = ("queries", "before", "after", "change", "95 % interval")
+    table = plain_table("held-out queries for", "metric", *numbers, right=set(numbers))
     for name, kind in (("tools with events", report.seen), ("tools without", report.unseen)):
         for at, metric in enumerate(METRICS):
             table.add_row(

@@ -28,7 +28,7 @@ def explain_recorded(path: Path, turn_id: str | None, *, as_json: bool) -> None:
         as_json: whether to write the events themselves.
 
     Raises:
-        EventError: the file cannot be read, holds no event or none of this turn.
+        EventError: the file cannot be read, or has no event of this turn.
     """
     rows = _rows_of(path, turn_id)
     if as_json:
@@ -62,11 +62,11 @@ def _rows_of(path: Path, turn_id: str | None) -> list[Row]:
     last: str | None = None
     for row in read_events(path):
         if isinstance(row, EventError):
-            note(f"passed over: {row}")
+            note(f"skipped: {row}")
         else:
             last = row["turn_id"]
     if last is None:
-        raise EventError(f"{path}: holds no event")
+        raise EventError(f"{path}: no events; docs/events.md explains how to record them")
     wanted = last if turn_id is None else turn_id
     rows: list[Row] = [
         row

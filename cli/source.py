@@ -186,7 +186,10 @@ def open_engine(
             again = f"shortlist index {index} --out {index}"
             command = again if config is None else f"{again} --config {config}"
             return Engine.open(index, config=settings, progress=_told(report, index, command))
-        return Engine.from_tools(catalog_of(tools or []), settings, progress=report)
+        catalog = catalog_of(tools or [])
+        if not len(catalog):
+            note(f"note: {', '.join(map(str, tools or []))}: no tools")
+        return Engine.from_tools(catalog, settings, progress=report)
 
 
 def _told(report: Progress, index: Path, command: str) -> Progress:
@@ -224,7 +227,7 @@ def _offering(config: Config, tier: str) -> Config:
     if tier == AUTO and tier not in config.tiers:
         return config.model_copy(update={"default_tier": tier})
     if tier not in config.tiers:
-        raise typer.BadParameter(f"--tier {tier!r}: there are {', '.join(config.tiers)}")
+        raise typer.BadParameter(f"no tier {tier!r}; use one of: {', '.join(config.tiers)}")
     kept = {}
     name: str | None = tier
     while name is not None and name not in kept:

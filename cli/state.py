@@ -1,4 +1,4 @@
-"""Options that say what the agent holds, and refusals as they are shown."""
+"""Options for the state of the agent, and how refusals are printed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read_state(
     milestones: list[str] | None,
     facts: list[str] | None,
 ) -> State:
-    """The state the options tell.
+    """The state that the options give.
 
     Raises:
         BadParameter: an empty name.
@@ -75,6 +75,8 @@ def unlocking(refusal: Refusal) -> str:
 
 def _fact(text: str) -> tuple[str, Any]:
     name, given, value = text.partition("=")
+    if not name:
+        raise typer.BadParameter(f"--fact {text!r:.80}: no name; write NAME or NAME=VALUE")
     if not given:
         return name, True
     try:

@@ -44,7 +44,7 @@ def stats(
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise EventError(f"{events}: event {rows['read']} is damaged: {error!r}") from error
     if not rows["read"]:
-        raise EventError(f"{events}: holds no event")
+        raise EventError(f"{events}: no events; docs/events.md explains how to record them")
     if as_json:
         write_json(found.to_dict())
     else:
@@ -56,7 +56,7 @@ def _rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
 
     for row in read_events(events):
         if isinstance(row, EventError):
-            note(f"passed over: {row}")
+            note(f"skipped: {row}")
         else:
             counts["read"] += 1
             yield row

@@ -1,4 +1,4 @@
-"""How sure an answer is: probabilities, a cut that keeps a promise, and when to offer nothing."""
+"""The decision: probabilities of hits, how many to offer, and when to abstain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decision calibrated to a catalog, from labelled requests to it."""
+"""Calibrates the decision to a catalog, from labelled queries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Searching(Protocol):
-    """What requests are asked of: an engine, or what answers like one."""
+    """An engine, or an object with the same search methods."""
 
     @property
     def catalog(self) -> Catalog: ...  # noqa: D102
@@ -28,14 +28,14 @@ class Searching(Protocol):
 
 
 class SearchingView(Protocol):
-    """What a permitted part of the catalog is searched through."""
+    """A view, or an object with the same search methods."""
 
     def search(self, query: str, *, tier: str, k: int) -> Selection: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A labelled request: its text and the ids of the tools that serve it, none if none does."""
+    """A labelled query: its text and the ids of the right tools; empty if no tool fits."""
 
     text: str
     relevant: tuple[str, ...]
@@ -43,14 +43,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Models and what they cost and keep.
+    """Fitted models with their measured figures.
 
     Args:
         decider: the models.
-        reports: tier to its figures, on requests the model had not seen.
-        start: tier to what its model was made from: `bundled` (only probabilities and cuts are new)
-            or `requests` (everything is).
-        without: how many requests were asked again of the catalog without their tools' servers.
+        reports: tier to its figures, on queries that were not used for fitting.
+        start: tier to the origin of its model: `bundled` (only probabilities and cuts are new) or
+            `requests` (all is fitted).
+        without: number of queries searched again without the servers of their tools.
     """
 
     decider: Decider
@@ -70,24 +70,24 @@ def calibrate(
     lost: float,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
-    """Fit models to labelled requests of a catalog.
+    """Fit models to labelled queries for a catalog.
 
-    Negative examples come from the same requests: each is asked again with the servers of its tools
-    removed. Where a base model fits the encoder, only its
-    probabilities and cuts are made anew, which a few dozen requests suffice for.
+    Negative examples are the same queries with the servers of their tools removed. If a base model
+        fits the encoder, only its probabilities and cuts are fitted again. A few dozen queries are
+        enough for that.
 
     Args:
         engine: searches the catalog.
-        requests: to it.
+        requests: labelled queries.
         tiers: names of the tiers to calibrate.
-        encoder: the engine's, None where it has none.
+        encoder: encoder of the engine; None if it has none.
         base: models to start from.
-        alpha: rate of right tools that the cut may miss.
-        lost: rate of served requests that may be turned away.
+        alpha: share of right tools that the cut may miss, 0 to 1.
+        lost: share of queries with a right tool on which it may abstain, 0 to 1.
         progress: called with the number of searches done since the last call.
 
     Raises:
-        RequestError: too few requests.
+        RequestError: there are too few queries.
     """
     fingerprint = None if encoder is None else encoder.fingerprint
     known = base.for_encoder(fingerprint)
@@ -126,13 +126,13 @@ def ranked_examples(
     wording: Sequence[float | None],
     progress: Callable[[int], None] | None,
 ) -> Iterator[Example]:
-    """The answers of a tier to labelled requests.
+    """The results of a tier for labelled queries.
 
     Args:
         engine: searches the catalog.
-        requests: to it.
-        tier: its name.
-        wording: log-odds of each request that it asks for a tool; None where unknown.
+        requests: labelled queries.
+        tier: name of the tier.
+        wording: log-odds of each query that it asks for a tool; None if unknown.
         progress: called with 1 after each search.
     """
     for at, one in enumerate(requests):
@@ -149,7 +149,7 @@ def _unserved(
     wording: Sequence[float | None],
     rest: Sequence[tuple[str, ...]],
 ) -> Iterator[Example]:
-    """The requests asked of what is left without their tools' servers, if anything is."""
+    """The queries, searched in the catalog without the servers of their tools."""
     for at, (one, others) in enumerate(zip(requests, rest, strict=True)):
         if others:
             found = engine.view(allowed=others).search(one.text, tier=tier, k=DEPTH)
@@ -159,7 +159,7 @@ def _unserved(
 def wording_odds(
     encoder: Encoder | None, known: Decider, requests: Sequence[Asked]
 ) -> list[float | None]:
-    """Log-odds of each request, by its vector, that it asks for a tool; None where unknown."""
+    """Log-odds of each query, from its vector, that it asks for a tool; None if unknown."""
     if encoder is None or known.wording is None:
         return [None] * len(requests)
     vectors = encoder.encode([one.text for one in requests], query=True)
@@ -167,6 +167,6 @@ def wording_odds(
 
 
 def _without(catalog: Catalog, relevant: Sequence[str]) -> tuple[str, ...]:
-    """Ids of the tools of other servers; a tool without a server is one by itself."""
+    """Ids of the tools of other servers. A tool without a server counts as a server by itself."""
     servers = {catalog.get(tool_id).server or tool_id for tool_id in relevant}
     return tuple(tool.id for tool in catalog if (tool.server or tool.id) not in servers)

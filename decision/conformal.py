@@ -1,4 +1,4 @@
-"""Cuts with a promise, from examples alone, whatever the scores mean."""
+"""Cuts with a guarantee, computed from examples, for any kind of scores."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from numpy.typing import NDArray
 
 
 def keeping_cut(scores: Sequence[NDArray[np.float64]], alpha: float) -> float:
-    """The highest cut at which right tools are expected to be missed at a rate of alpha at most.
+    """The highest cut at which the expected share of missed right tools is at most alpha.
 
-    The promise is of a further request drawn like the examples, before it is seen, and holds for
-    any scores and any number of examples n: with R(c) the mean share of its right tools that an
-    example loses at the cut c, the highest c with (n R(c) + 1) / (n + 1) <= alpha. With one right
-    tool each this is split conformal prediction (Papadopoulos et al. 2002; its finite-sample
-    quantile: Lei et al. 2018); for shares see Angelopoulos et al., "Conformal Risk Control",
-    ICLR 2024.
+    The guarantee is for a further query from the same distribution as the examples. It holds for
+    any scores and any number of examples n. R(c) is the mean share of right tools that an example
+    loses at the cut c. The result is the highest c with (n R(c) + 1) / (n + 1) <= alpha. With one
+    right tool each, this is split conformal prediction (Papadopoulos et al. 2002; finite-sample
+    quantile: Lei et al. 2018). For shares see Angelopoulos et al., "Conformal Risk Control", ICLR
+    2024.
 
     Args:
-        scores: for each example the scores of its right tools, -inf for one that was not found.
-        alpha: rate of right tools that may be missed.
+        scores: for each example, the scores of its right tools; -inf for a tool that was not found.
+        alpha: share of right tools that may be missed, 0 to 1.
 
     Returns:
-        The cut: tools that score at least this are kept. -inf where no cut keeps the promise:
-        too few examples, or too many right tools that the search does not find.
+        The cut: tools with at least this score are kept. -inf if no cut gives the guarantee: too
+            few examples, or the search misses too many right tools.
     """
     values = np.concatenate([np.asarray(one, np.float64) for one in scores] or [np.empty(0)])
     shares = np.concatenate([np.full(len(one), 1 / len(one)) for one in scores] or [np.empty(0)])

@@ -1,4 +1,4 @@
-"""From an answer to a decision: which of its tools to offer, or none."""
+"""Decider: decides which tools of an answer to offer, or none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FINAL = frozenset({"exact", "claim"})
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A tool and how probable it is to be right; None where its tier has no calibration."""
+    """A hit with its probability of being right; None if the tier has no calibration."""
 
     hit: Hit
     probability: float | None
@@ -34,15 +34,15 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to offer.
+    """The tools to offer, or an abstention.
 
     Args:
-        hits: the tools to offer, best first; none when abstaining.
-        judged: every tool of the answer, offered or not, in order.
-        fits: probability that any tool serves the request, None where its tier has no calibration.
-        abstained: whether nothing fits.
-        reason: why nothing is offered, or why nothing could be judged; else None.
-        cut: what decided how many are offered, in a sentence.
+        hits: the tools to offer, best first; empty when abstaining.
+        judged: every hit of the answer with its probability, in order.
+        fits: probability that any tool fits the query; None if the tier has no calibration.
+        abstained: whether nothing is offered because no tool fits.
+        reason: why nothing is offered, or why there was no decision; otherwise None.
+        cut: how the number of offered tools was decided, in one sentence.
     """
 
     hits: tuple[Hit, ...]
@@ -54,7 +54,10 @@ class Decision:
 
     @classmethod
     def unjudged(cls, hits: tuple[Hit, ...], k: int | None, why: str) -> Self:
-        """The first `k` hits, with the reason why none was judged; abstains only without hits."""
+        """The first `k` hits, with the reason why there is no decision.
+
+        Abstains only without hits.
+        """
         if not hits:
             return cls((), (), None, True, "the search found no tool", "nothing to cut")
         judged = tuple(Judged(hit, None) for hit in hits)
@@ -81,14 +84,16 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Judges answers, tier by tier.
+    """Makes decisions, with one model per tier.
 
     Args:
         tiers: tier name to its model.
-        wording: log-odds, from a request's vector, that it asks for a tool at all; None if unknown.
-        encoder: fingerprint of the encoder whose cosines and vectors are read, None if none's are.
+        wording: model for the log-odds, from a query's vector, that it asks for a tool at all; None
+            if unknown.
+        encoder: fingerprint of the encoder whose cosines and vectors the models use; None if they
+            use none.
         unfit: tier name to why its model was left out.
-        origin: what the models were fitted on, for the record.
+        origin: data that the models were fitted on.
     """
 
     tiers: Mapping[str, TierModel] = field(default_factory=dict)
@@ -99,7 +104,7 @@ class Decider:
 
     @classmethod
     def bundled(cls) -> Self:
-        """The models that come with the package, for the bundled encoder and the built-in tiers."""
+        """The bundled models, for the bundled encoder and the built-in tiers."""
         return cls.load(BUNDLED)
 
     @classmethod
@@ -107,7 +112,7 @@ class Decider:
         """Models from a file that `save` or `shortlist calibrate` wrote.
 
         Raises:
-            ConfigError: it cannot be read or is of another form.
+            ConfigError: the file cannot be read or has another format.
         """
         try:
             saved = json.loads(read_text_file(path, error=ConfigError))
@@ -141,10 +146,10 @@ class Decider:
         Path(path).write_text(json.dumps(held) + "\n", encoding="utf-8")
 
     def for_encoder(self, fingerprint: str | None) -> Self:
-        """The models that fit an encoder; tiers whose scores mean something else have none.
+        """A copy with only the models that fit an encoder.
 
         Args:
-            fingerprint: of the encoder, None where the engine has none.
+            fingerprint: fingerprint of the encoder; None if the engine has none.
         """
         if fingerprint == self.encoder:
             return self
@@ -164,13 +169,12 @@ class Decider:
         k: int | None = None,
         vector: NDArray[np.float32] | None = None,
     ) -> Decision:
-        """Which of an answer's tools to offer.
+        """Decide which tools of an answer to offer.
 
         Args:
-            selection: the answer, of `measurements.DEPTH` hits at best: with fewer there is less to
-                choose from, and less to compare the best with.
-            k: tools to offer at most; all that pass the cut when absent.
-            vector: the encoded request, shape (dim,), by which its wording is judged.
+            selection: the answer, with `measurements.DEPTH` (20) hits if possible.
+            k: maximum number of tools to offer; all that pass the cut when absent.
+            vector: embedding of the query, shape (dim,), for the model of its wording.
         """
         hits = selection.hits
         model = self.tiers.get(selection.tier)

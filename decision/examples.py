@@ -1,4 +1,4 @@
-"""Labelled answers: what models are fitted to and measured on."""
+"""Labelled answers, to fit and measure models."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .measurements import DEPTH, Measurements, measure
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An answer and what would have been right.
+    """A measured answer with its labels.
 
     Args:
-        measured: of the answer.
-        right: whether each hit serves the request, shape (n,).
-        due: how many tools serve it; 0 when none does.
-        wording: log-odds, by its vector, that it asks for a tool; None if there is no vector.
+        measured: measurements of the answer.
+        right: whether each hit is right, shape (n,).
+        due: number of right tools; 0 if no tool fits.
+        wording: log-odds, from its vector, that the query asks for a tool; None without a vector.
         dense: whether a dense stage found any of the hits.
-        group: examples of one request share it, so that they are never on both sides of a split.
+        group: number of the query. Examples of one query are always on the same side of a split.
     """
 
     measured: Measurements
@@ -45,9 +45,9 @@ class Example:
         """Measure an answer.
 
         Args:
-            selection: of `DEPTH` hits at best.
-            relevant: ids of the tools that serve the request.
-            wording: log-odds, by its vector, that it asks for a tool.
+            selection: an answer with `DEPTH` hits if possible.
+            relevant: ids of the right tools.
+            wording: log-odds, from its vector, that the query asks for a tool.
             group: see the class.
         """
         hits = selection.hits[:DEPTH]
@@ -62,16 +62,16 @@ class Example:
 
     @property
     def served(self) -> bool:
-        """Whether any tool serves the request."""
+        """Whether any tool fits the query."""
         return self.due > 0
 
 
 def right_scores(probabilities: NDArray[np.float64], example: Example) -> NDArray[np.float64]:
-    """The probabilities of a served example's right tools, -inf for one that was not found.
+    """The probabilities of an example's right tools; -inf for a tool that was not found.
 
     Args:
-        probabilities: of its hits, shape (n,).
-        example: the answer.
+        probabilities: probabilities of its hits, shape (n,).
+        example: the labelled answer.
     """
     found = probabilities[example.right]
     return np.concatenate([found, np.full(example.due - len(found), -np.inf)])

@@ -34,12 +34,12 @@ class Logistic:
         share: NDArray[np.float64] | None = None,
         ridge: float = 1.0,
     ) -> Self:
-        """The most probable weights under a normal prior, by Newton's method; exact, so repeatable.
+        """The most probable weights under a normal prior, by Newton's method. Deterministic.
 
         Args:
             values: shape (n, m).
             labels: shape (n,).
-            share: what each row counts, shape (n,); 1 when absent.
+            share: weight of each row, shape (n,); 1 when absent.
             ridge: precision of the prior of each weight; the offset has none.
         """
         rows = np.column_stack([values, np.ones(len(values))])
@@ -70,7 +70,7 @@ class Logistic:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """A model from the result of `to_dict`."""
         return cls(np.array(saved["weights"], np.float64), float(saved["offset"]))
 
 
@@ -81,5 +81,5 @@ def sigmoid(odds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def rounded(values: NDArray[np.float64]) -> Any:
-    """As nested lists of numbers of five significant digits, far below what a fit can tell."""
+    """Nested lists of numbers with five significant digits, more than the precision of a fit."""
     return np.vectorize(lambda value: float(f"{value:.5g}"), otypes=[np.float64])(values).tolist()

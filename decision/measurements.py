@@ -1,7 +1,7 @@
-"""What can be measured of an answer without reading a tool's text again: numbers for the models.
+"""Numbers about an answer, as inputs of the models.
 
-Most of it is relative (a lead over the runner-up, a share of the request's terms), because the
-scores of tools an encoder has never seen stand lower than those of tools it was trained on.
+Most are relative (a lead over the second hit, a share of the query's terms), because an encoder
+gives lower scores to tools that it was not trained on.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Measurements:
     hits: NDArray[np.float64]
 
     def joined(self) -> NDArray[np.float64]:
-        """For each hit what was measured of it and of its request, (n, len(HIT) + len(REQUEST))."""
+        """For each hit, its measurements and those of the query, (n, len(HIT) + len(REQUEST))."""
         repeated = np.broadcast_to(self.request, (len(self.hits), len(self.request)))
         return np.concatenate([self.hits, repeated], axis=1)
 
@@ -69,8 +69,8 @@ def measure(query: str, hits: Sequence[Hit]) -> Measurements:
     """Measure an answer.
 
     Args:
-        query: the request.
-        hits: best first; `DEPTH` of them where the catalog has as many.
+        query: the query.
+        hits: hits, best first; `DEPTH` of them if the catalog has as many tools.
     """
     asked = dict.fromkeys(terms(query))
     # A tier has one of the two stages that compare vectors.
@@ -121,7 +121,7 @@ def measure(query: str, hits: Sequence[Hit]) -> Measurements:
 
 
 def _placed(stage: str, hits: Sequence[Hit]) -> tuple[list[int], list[float]]:
-    """Rank and score of each hit in a stage, 0 where it is not listed."""
+    """Rank and score of each hit in a stage; 0 if the stage did not list it."""
     places = [hit.stages.get(stage) for hit in hits]
     return (
         [place.rank if place else 0 for place in places],
@@ -156,12 +156,12 @@ def _name_terms(tool: Tool) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _covered(tool: Tool, asked: dict[str, None]) -> int:
-    """How many of the request's terms occur in the tool."""
+    """Number of the query's terms that occur in the tool."""
     return len(asked.keys() & _text_terms(tool))
 
 
 def _shares(tool: Tool, asked: dict[str, None]) -> tuple[float, float]:
-    """Shares of the terms of the tool's name and of its server's that the request holds."""
+    """Shares of the terms of the tool's name and of its server's name that the query has."""
     name, server = _name_terms(tool)
     return (
         len(asked.keys() & name) / (len(name) or 1),

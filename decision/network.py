@@ -17,7 +17,7 @@ _RATE = 3e-3
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Log-odds of a yes, from numbers of any scale.
+    """A neural network: log-odds of "yes", from inputs of any scale.
 
     Args:
         centre: mean of each input where it was fitted, shape (m,).
@@ -53,12 +53,12 @@ class Network:
         Args:
             values: shape (n, m).
             labels: shape (n,).
-            share: what each row counts, shape (n,); 1 when absent.
-            hidden: units of each member.
+            share: weight of each row, shape (n,); 1 when absent.
+            hidden: hidden units of each member.
             members: networks whose log-odds are averaged.
             epochs: passes over the rows.
             decay: L2 penalty of the weights.
-            seed: of the starts and of the order of the rows.
+            seed: seed of the initial weights and of the order of the rows.
         """
         centre, scale = values.mean(axis=0), values.std(axis=0)
         scale[scale < 1e-9] = 1.0
@@ -92,7 +92,7 @@ class Network:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """A network from the result of `to_dict`."""
         arrays = {name: np.array(saved[name], np.float64) for name in _ARRAYS}
         return cls(**arrays, offset=float(saved["offset"]))
 

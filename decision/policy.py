@@ -1,4 +1,4 @@
-"""When answers are judged, and by which calibration."""
+"""When the decision is made, and with which calibration."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from .measurements import DEPTH
 OFF = "off"
 BUNDLED = "bundled"
 MIN_TOOLS = 10
-"""Fewest permitted tools among which answers are judged: the calibration saw no smaller catalogs,
-and few tools are soon read by the model itself."""
+"""With fewer permitted tools there is no decision: the calibration had no smaller catalogs, and a
+model can read so few tools itself."""
 
 
 class DecisionPolicy:
-    """Judges answers of one engine, where its calibration can.
+    """Makes decisions for one engine, if its calibration permits it.
 
     Args:
-        decider: the calibration; None judges nothing.
-        off: why nothing is judged where there is no decider.
+        decider: the calibration; None for no decisions.
+        off: why there are no decisions, if there is no decider.
     """
 
     def __init__(self, decider: Decider | None, off: str = "the decision is off") -> None:
@@ -33,7 +33,7 @@ class DecisionPolicy:
 
     @property
     def depth(self) -> int:
-        """Hits that a judgement wants to see."""
+        """Number of hits that a decision needs."""
         return 1 if self.decider is None else DEPTH
 
     def decide(
@@ -44,13 +44,13 @@ class DecisionPolicy:
         k: int | None = None,
         vector: NDArray[np.float32] | None = None,
     ) -> Decision:
-        """Judge an answer.
+        """Decide about an answer.
 
         Args:
             selection: the answer.
-            permitted: number of tools the request may use.
-            k: tools to offer at most.
-            vector: the encoded request, shape (dim,).
+            permitted: number of permitted tools.
+            k: maximum number of tools to offer.
+            vector: embedding of the query, shape (dim,).
         """
         if self.decider is None:
             return Decision.unjudged(selection.hits, k, self._off)
@@ -61,14 +61,14 @@ class DecisionPolicy:
 
 
 def policy_for(setting: str | Path, encoder: str | None) -> DecisionPolicy:
-    """The policy that a setting names, bound to an encoder.
+    """The policy of the setting `decision`, for an encoder.
 
-    Tiers whose scores come from another encoder than the one the calibration was fitted to are
-    not judged; the answer says so.
+    There is no decision for tiers whose scores come from another encoder than the calibration's;
+    the answer says so.
 
     Args:
         setting: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
-        encoder: fingerprint of the engine's encoder; None where it has none.
+        encoder: fingerprint of the engine's encoder; None if it has none.
 
     Raises:
         ConfigError: the file cannot be read.

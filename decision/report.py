@@ -1,4 +1,4 @@
-"""What a model costs and keeps, on requests it was not fitted to."""
+"""Figures of a model, on queries it was not fitted to."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Report:
     """Figures of one tier's model.
 
     Args:
-        served: requests that some tool serves.
-        unserved: requests that none does.
-        found: share of right tools among the first ten hits, over served requests.
-        kept: share of right tools offered, over served requests that were answered.
-        offered: tools offered, over the same.
+        served: number of queries that a tool fits.
+        unserved: number of queries that no tool fits.
+        found: share of right tools among the first ten hits, over `served`.
+        kept: share of right tools that are offered, over queries of `served` without abstention.
+        offered: mean number of offered tools, over the same queries.
         reach: share of right tools among all hits judged, which no cut can exceed.
-        abstained: share of unserved requests on which nothing was offered; None without any.
+        abstained: share of `unserved` on which it abstained; None without any.
         right: share of abstentions that were right; None without any.
-        lost: share of served requests that had a right tool in the first ten and were turned away.
+        lost: share of `served` with a right tool in the first ten hits on which it abstained.
     """
 
     served: int
@@ -60,17 +60,17 @@ def cross_validate(
     *,
     folds: int = 5,
 ) -> Report:
-    """Fit to all folds but one and judge that one, each in its turn.
+    """Fit to all folds but one and measure on that one, for each fold.
 
     Args:
-        examples: of one tier.
-        made: unserved examples made from served ones of the same groups; they are fitted to, and
-            judged only where `examples` holds no unserved ones.
-        fit: makes a model of examples.
-        folds: parts; examples of one group are in the same.
+        examples: examples of one tier.
+        made: negative examples made from those of the same groups. They are always used for
+            fitting, and for measuring only if `examples` has no negative ones.
+        fit: makes a model from examples.
+        folds: number of parts. Examples of one group are in the same part.
 
     Raises:
-        RequestError: a part is too small to fit to.
+        RequestError: a part is too small for fitting.
     """
     everything = [*examples, *made]
     groups = np.array([one.group for one in everything])
@@ -103,7 +103,7 @@ def _outcome(model: TierModel, one: Example) -> _Outcome:
 
 
 def _report(outcomes: Sequence[_Outcome]) -> Report:
-    """The figures of what was decided."""
+    """The figures of the decisions."""
     served = [out for out in outcomes if out.example.served]
     answered = [out for out in served if not out.abstained]
     unserved = [out for out in outcomes if not out.example.served]

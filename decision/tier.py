@@ -1,4 +1,4 @@
-"""The model of one tier: what an answer's measurements say, as probabilities, and where it cuts."""
+"""The model of one tier: probabilities from an answer's measurements, and the cuts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .network import Network
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A network with the calibration that makes its log-odds a probability.
+    """A network, and the calibration from its log-odds to a probability.
 
     Args:
         network: fitted on one part of the examples.
@@ -43,16 +43,17 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class TierModel:
-    """What a tier's answers are judged by.
+    """The decision model of a tier.
 
     Args:
-        fits: whether any tool serves a request, from what is measured of it and of its wording.
-        right: whether a tool is right, from what is measured of it and of the request.
-        abstain_below: probability that anything fits under which nothing is offered.
-        keep_from: probability of being right from which a tool is kept.
-        alpha: rate of right tools that the cut may miss; None where it cannot promise anything.
-        lost: rate of served requests that may be turned away.
-        dense: whether it reads cosines and vectors, and so fits one encoder only.
+        fits: model for whether any tool fits a query, from measurements of the answer and the
+            wording.
+        right: model for whether a tool is right, from measurements of the tool and the query.
+        abstain_below: it abstains if the probability that any tool fits is lower.
+        keep_from: a tool is kept if its probability of being right is at least this.
+        alpha: share of right tools that the cut may miss; None without a guarantee.
+        lost: share of queries with a right tool on which it may abstain.
+        dense: whether it uses cosines and vectors, and so fits only one encoder.
     """
 
     fits: Head
@@ -64,17 +65,17 @@ class TierModel:
     dense: bool
 
     def fitting(self, measured: Measurements, wording: float | None) -> float:
-        """Probability that any tool serves the request.
+        """Probability that any tool fits the query.
 
         Args:
-            measured: of its answer.
-            wording: log-odds, by its vector, that it asks for a tool; where it is not known the
-                mean of the examples stands for it.
+            measured: measurements of the answer.
+            wording: log-odds, from its vector, that the query asks for a tool; the mean of the
+                examples if unknown.
         """
         return float(self.fits(self.request_row(measured, wording)))
 
     def request_row(self, measured: Measurements, wording: float | None) -> NDArray[np.float64]:
-        """What `fits` reads, shape (m,)."""
+        """The inputs of `fits`, shape (m,)."""
         if not self.dense:
             return measured.request
         return np.append(

@@ -1,4 +1,4 @@
-"""Models fitted to labelled answers."""
+"""Fits models to labelled answers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .network import Network
 from .tier import Head, TierModel
 
 ALPHA = 0.05
-"""Rate of right tools that the cut may miss."""
+"""Default share of right tools that the cut may miss."""
 LOST = 0.0275
-"""Rate of served requests that may be turned away."""
+"""Default share of queries with a right tool on which it may abstain."""
 #: Parts, each calibrated on by what the others fitted.
 _FOLDS = 4
 #: Hits of an example that the head for tools learns from; deeper ones are nearly all wrong.
@@ -33,11 +33,11 @@ _BEYOND_ASCII = 3.0
 
 @dataclass(frozen=True, slots=True)
 class _Odds:
-    """Log-odds of networks for examples they were not fitted to.
+    """Log-odds from networks, for examples that they were not fitted to.
 
     Args:
-        fits: that a tool serves the request, one for each example.
-        right: that a hit is right, an array for each example.
+        fits: log-odds that a tool fits the query, one per example.
+        right: log-odds that each hit is right, one array per example.
     """
 
     fits: list[float]
@@ -52,20 +52,21 @@ def fit_tier(
     lost: float = LOST,
     seed: int = 0,
 ) -> TierModel:
-    """A model fitted to all examples, with cuts by what networks say of folds they have not seen.
+    """A model fitted to all examples, with cuts from cross-validation.
 
-    As in cross-conformal prediction (Vovk, "Cross-conformal predictors", 2015): no example is lost
-    to calibration, and the promise of the cuts is kept in practice, no longer by a theorem.
+    This is cross-conformal prediction (Vovk, "Cross-conformal predictors", 2015): all examples are
+    used for fitting. The guarantee of the cuts then holds in practice, but is not proved.
 
     Args:
-        examples: of one tier, some served and some not; those without a hit teach nothing.
+        examples: examples of one tier, with and without right tools. Examples without a hit are
+            ignored.
         dense: whether the tier has a dense stage.
-        alpha: rate of right tools that the cut may miss.
-        lost: rate of served requests that may be turned away.
-        seed: of the networks and of the folds.
+        alpha: share of right tools that the cut may miss.
+        lost: share of queries with a right tool on which it may abstain.
+        seed: seed of the networks and of the folds.
 
     Raises:
-        RequestError: too few examples of either kind.
+        RequestError: there are too few examples of either kind.
     """
     examples = [one for one in examples if len(one.right)]
     groups = np.array([one.group for one in examples])
@@ -94,16 +95,16 @@ def fit_tier(
 def calibrated(
     model: TierModel, examples: Sequence[Example], *, alpha: float = ALPHA, lost: float = LOST
 ) -> TierModel:
-    """The model with probabilities and cuts that hold for these examples.
+    """The model with probabilities and cuts fitted to these examples.
 
     Args:
-        model: fitted to other examples.
-        examples: of the same tier, drawn as requests will come.
-        alpha: rate of right tools that the cut may miss.
-        lost: rate of served requests that may be turned away.
+        model: model fitted to other examples.
+        examples: examples of the same tier, like the queries to come.
+        alpha: share of right tools that the cut may miss.
+        lost: share of queries with a right tool on which it may abstain.
 
     Raises:
-        RequestError: no example is served.
+        RequestError: no example has a right tool.
     """
     examples = [one for one in examples if len(one.right)]
     if not any(one.served for one in examples):
@@ -112,7 +113,7 @@ def calibrated(
 
 
 def _networks(examples: Sequence[Example], dense: bool, seed: int) -> TierModel:
-    """A model that is neither calibrated nor cuts."""
+    """A model without calibration and without cuts."""
     plain = Logistic(np.ones(1), 0.0)
     rows = np.array([one.measured.request for one in examples])
     labels = np.array([one.served for one in examples])
@@ -166,7 +167,7 @@ def _with_cuts(
 
 
 def _wording(examples: Sequence[Example]) -> NDArray[np.float64]:
-    """Of each example; where it is not known the mean of the others."""
+    """The wording of each example; the mean of the others if unknown."""
     wording = np.array([np.nan if one.wording is None else one.wording for one in examples])
     known = wording[~np.isnan(wording)]
     wording[np.isnan(wording)] = known.mean() if len(known) else 0.0
@@ -174,6 +175,6 @@ def _wording(examples: Sequence[Example]) -> NDArray[np.float64]:
 
 
 def balanced(labels: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """What each row counts so that both labels count the same."""
+    """Weights of the rows that give both labels the same total."""
     share = float(labels.mean())
     return np.where(labels, 0.5 / share, 0.5 / (1 - share))

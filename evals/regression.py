@@ -51,7 +51,7 @@ def parse_floor(text: str) -> Floor:
     if not separator:
         raise RequestError(f"--min {text!r}: write METRIC=VALUE, such as recall@10=0.9")
     if metric not in COMPARED:
-        raise RequestError(f"--min {text!r}: no such metric; there are {', '.join(COMPARED)}")
+        raise RequestError(f"--min {text!r}: no such metric; use one of: {', '.join(COMPARED)}")
     try:
         least = float(value)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The tools of all servers that an MCP client's configuration file names."""
+"""The tools of all servers in an MCP client's configuration file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LOOK_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredTools:
-    """What the servers of a configuration list.
+    """The tools of the servers in a configuration file.
 
     Args:
-        tools: by server, in the order of the file.
-        problems: what cannot be used of the file, a server or a tool, one line each.
+        tools: all tools; servers in the order of the file.
+        problems: problems of the file, of servers and of tools, one line each.
     """
 
     tools: tuple[Tool, ...]
@@ -42,6 +42,11 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
     Raises:
         ConfigError: the file cannot be read.
         CatalogError: no server lists a tool; says what is wrong with each.
+
+    Example::
+
+        found = read_configured_tools(Path("mcp.json"))
+        engine = Engine.from_tools(found.tools)
     """
     config = read_client_config(path)
     fleet = anyio.run(_listed, [spec for spec in config.servers if not spec.disabled])
@@ -53,7 +58,8 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
     order = {name: place for place, name in enumerate(fleet.upstreams)}
     tools = sorted(fleet.engine.catalog, key=lambda tool: order[tool.server or ""])
     if not tools:
-        reasons = "; ".join(problems) or "every server is disabled or lists none"
+        none = "every server is disabled or lists none" if config.servers else "no servers in it"
+        reasons = "; ".join(problems) or none
         raise CatalogError(f"{path}: no tools: {reasons}")
     return ConfiguredTools(tuple(tools), tuple(problems))
 

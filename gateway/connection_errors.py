@@ -19,5 +19,7 @@ def in_one_line(error: BaseException) -> str:
         return in_one_line(error.exceptions[0])
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"no program {error.filename!r}; install it, or give its full path as `command`"
     text = str(error).strip().splitlines()
     return (text[0] if text else type(error).__name__)[:300]

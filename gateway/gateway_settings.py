@@ -235,7 +235,7 @@ class GatewaySettings(Section):
         if not self.profiles and name == DEFAULT_PROFILE:
             return ProfileSettings()
         listed = ", ".join(self.profiles) or DEFAULT_PROFILE
-        raise ConfigError(f"profiles: no profile {name!r:.80}; there are: {listed}")
+        raise ConfigError(f"profiles: no profile {name!r:.80}; use one of: {listed}")
 
     @classmethod
     def make(cls, values: Mapping[str, Any]) -> Self:

@@ -104,7 +104,9 @@ class References:
         if prefix == "file" and colon:
             return self._read(rest).strip()
         if colon and re.fullmatch(r"[A-Za-z_]\w*", prefix):
-            raise ReferenceProblem(f"no reference of the kind '{prefix:.40}:'; there are: {_KINDS}")
+            raise ReferenceProblem(
+                f"no reference of the kind '{prefix:.40}:'; use one of: {_KINDS}"
+            )
         return whole
 
     def _secret(self, inner: str) -> str:

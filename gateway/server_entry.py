@@ -200,7 +200,7 @@ class _Reader:
         if declared is not None:
             known = declared.lower() if isinstance(declared, str) else ""
             if known not in _TRANSPORTS:
-                raise EntryProblem(name, f"no such transport; there are: {', '.join(_TRANSPORTS)}")
+                raise EntryProblem(name, f"no such transport; use one of: {', '.join(_TRANSPORTS)}")
             if transport := _TRANSPORTS[known]:
                 return transport
         if command is not None and declared is None:

@@ -1,4 +1,4 @@
-"""Permissions: rules about scopes, earlier calls, milestones and facts, and votes of servers."""
+"""Permissions: rules about scopes, earlier calls, milestones and facts; votes of servers."""
 
 from ..retrieval.refusal import Refusal
 from .admission import Admission

@@ -1,4 +1,4 @@
-"""The one permission decision, for one request over one catalog version."""
+"""Admission: the permission decision of one caller over one catalog version."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _BY_SERVER = "excluded_by_server"
 class Admission:
     """One permission decision over one catalog version, used by search, details and calls.
 
-    It belongs to the catalog version it was made for; a search under it is answered from that
-    version. Anything it does not know is not admitted.
+    It belongs to one catalog version, and searches with it use that version. Unknown tools are
+    denied.
 
     Args:
         index: the catalog version.
-        evaluation: the rules in the agent's state.
-        allowed: what the request was limited to.
-        quarantine: the tools that wait for an operator's approval.
-        votes: what servers said of their tools for this turn.
+        evaluation: the rules, evaluated in the agent's state.
+        allowed: the tools that the caller is limited to.
+        quarantine: the quarantined tools.
+        votes: votes of servers for this turn.
 
     Attributes:
         index: the catalog version.
-        mask: rows admitted, shape (n,), read-only for ever; None when every row is.
+        mask: permitted rows, shape (n,), read-only; None if every row is permitted.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -112,7 +112,7 @@ class Admission:
         """The same decision, limited to these tools.
 
         Args:
-            tool_ids: ids; one that the catalog lacks counts for nothing.
+            tool_ids: ids of the tools. Unknown ids are ignored.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -145,7 +145,7 @@ class Admission:
         """Why a tool is denied; None if it is permitted.
 
         Raises:
-            UnknownToolError: not in the catalog; names the nearest ids among those admitted.
+            UnknownToolError: not in the catalog; names the nearest permitted ids.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -163,8 +163,8 @@ class Admission:
         """The tool with an id, or with a name that only one permitted tool has.
 
         Returns:
-            The tool; or its refusal; or, as a value, the error that names the nearest admitted
-            ids, also where several admitted tools have the name.
+            The tool; or its refusal; or, as a value, an error that names the nearest permitted ids.
+            The error is also returned if several permitted tools have the name.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -184,7 +184,7 @@ class Admission:
     def find(self, name: str) -> int | None:
         """The row of an id, or of a name that only one permitted tool has; None if there is none.
 
-        A name that only tools have which are not admitted is that of the first one by id.
+        If only denied tools have the name, the first of them by id.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -243,7 +243,7 @@ class Admission:
 
     @cached_property
     def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:
-        """Rows of the one server whose claim counts, and the claims that do not."""
+        """Rows of the one server whose claim counts, and the claims that do not count."""
         rows: list[int] = []
         failures: list[VoterFailure] = []
         taker: str | None = None
@@ -283,7 +283,7 @@ class Admission:
         return np.frombuffer(mask.tobytes(), np.bool_)
 
     def _refused(self, row: int) -> Refusal:
-        """The refusal of a row; what the agent's state cannot mend is named first."""
+        """The refusal of a row. Reasons that the agent cannot change come first."""
         tool_id = self.index.tools[row].id
         if (quarantined := self._quarantine.refusal(tool_id)) is not None:
             return quarantined

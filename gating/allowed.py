@@ -1,4 +1,4 @@
-"""The tools a request is limited to, by their ids and by globs."""
+"""The tools a caller is limited to, by ids and globs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pattern import is_wild
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Rows a request is limited to.
+    """Rows that a caller is limited to.
 
     Args:
         mask: shape (n,); None for no limit.
@@ -27,17 +27,18 @@ class Allowed:
 
     @classmethod
     def of(cls, entries: Iterable[str] | None, catalog: CompiledGate) -> Allowed:
-        """The rows that a request's `allowed` matches.
+        """The rows that the entries of `allowed` match.
 
-        An entry that is the id of a tool means that tool only, whatever characters it has. Another
-        entry with a wildcard is a glob, see `Pattern`. Both match exactly, for they grant.
+        An entry that is the id of a tool means only that tool, even if it contains wildcards. Any
+        other entry with a wildcard is a glob, see `Pattern`. Both match exactly, because they grant
+        permission.
 
         Args:
             entries: ids and globs; None for no limit.
             catalog: the catalog version.
 
         Raises:
-            RequestError: something else than texts.
+            RequestError: an entry is not a text.
         """
         if entries is None:
             return cls()

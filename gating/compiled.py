@@ -31,7 +31,7 @@ class CompiledGate:
         gate: the rules.
         tools: of the version, in order of row.
         names: their rows by id.
-        matcher: of these tools; made here when absent.
+        matcher: matcher of these tools; made here when absent.
 
     Attributes:
         rows: tool id to row.
@@ -39,7 +39,8 @@ class CompiledGate:
         places: each condition's place in `nodes`.
         demands: rules with a condition that concern some tool: the rule, the condition's place in
             `nodes`, and the rows that the rule's selectors match exactly or folded.
-        idle: rules that concern no tool, with `condition` or `provides`, whichever has no effect.
+        idle: rules that concern no tool, with the part that has no effect: `condition` or
+            `provides`.
         providers: (kind, name) of what calls provide, to the rows that provide it.
         members: for each set of the state the names that conditions look up, and their places.
         fixed: truths that no state changes, with their places.
@@ -84,7 +85,7 @@ class CompiledGate:
         return Evaluation(self, state)
 
     def admitted(self, truths: Sequence[Truth]) -> Mask | None:
-        """Rows whose every demand holds, shape (n,); None for all of them."""
+        """Rows that all rules permit, shape (n,); None for all rows."""
         admitted: Mask | None = None
         for place, spared in self._spared.items():
             holds = truths[place][0]
@@ -107,7 +108,7 @@ class CompiledGate:
         return self._matcher.granted(glob)
 
     def leading_to(self, condition: Condition) -> Rows | None:
-        """Rows whose call leads to a simple condition's holding, by id; None where no call does."""
+        """Rows whose call makes a simple condition hold, by id; None if no call does."""
         if condition not in self._leading:
             leading = condition.unlocked_by(self)
             self._leading[condition] = None if leading is None else self.by_id(leading)
@@ -154,7 +155,7 @@ class CompiledGate:
         return self.places[condition]
 
     def _sort(self, condition: Condition, place: int) -> None:
-        """Note how a condition is evaluated: looked up, fixed for the catalog, or asked."""
+        """Record how a condition is evaluated: looked up, fixed for the catalog, or evaluated."""
         if (member := condition.member()) is not None:
             held_in, name = member
             self.members.setdefault(held_in, []).append((name, place))
@@ -172,7 +173,7 @@ class Evaluation:
 
     Args:
         catalog: the gate over a catalog version.
-        state: what the agent holds.
+        state: state of the agent.
 
     Attributes:
         truths: for each node of the gate, whether it holds and whether it fails.
@@ -199,7 +200,7 @@ class Evaluation:
                 truths[place] = self._asked(condition)
 
     def called(self, pattern: Pattern) -> Truth:
-        """Whether a call matches: holds if one does exactly, fails if none does even folded."""
+        """Whether a call matches. Holds if one does exactly; fails if none does even folded."""
         if not self.state.called:
             return NO
         rows, gone = self._called
@@ -212,7 +213,7 @@ class Evaluation:
 
     @cached_property
     def _called(self) -> tuple[Rows, tuple[str, ...]]:
-        """Rows of the called tools the catalog has, and ids of those it has no longer."""
+        """Rows of the called tools in the catalog, and ids of those no longer in it."""
         rows = self.catalog.rows
         known = [rows[tool_id] for tool_id in self.state.called if tool_id in rows]
         gone = tuple(tool_id for tool_id in self.state.called if tool_id not in rows)

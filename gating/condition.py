@@ -1,4 +1,4 @@
-"""What every kind of condition defines, and how its JSON form is read.
+"""Condition: the base class of conditions, and how their JSON form is read.
 
 The kinds themselves are in `conditions`.
 """
@@ -36,7 +36,10 @@ _Kind = TypeVar("_Kind", bound="type[Condition]")
 
 
 class CatalogView(Protocol):
-    """What a condition may ask of one catalog version; rows are those of the index."""
+    """The information about a catalog version that conditions can use.
+
+    Rows are those of the index.
+    """
 
     @property
     def providers(self) -> Mapping[tuple[str, str], Mask]: ...  # noqa: D102 - by kind and name
@@ -45,7 +48,7 @@ class CatalogView(Protocol):
 
 
 class Request(Protocol):
-    """What a condition is evaluated against."""
+    """The state and the catalog that a condition is evaluated in."""
 
     @property
     def state(self) -> State: ...  # noqa: D102
@@ -306,6 +309,6 @@ def parse_condition(form: Any, predicates: Predicates | None = None, depth: int 
         )
     [(key, value)] = form.items()
     if key not in KINDS:
-        raise ConfigError(f"no condition {key!r:.80}; there are: {', '.join(KINDS)}")
+        raise ConfigError(f"no condition {key!r:.80}; use one of: {', '.join(KINDS)}")
     known = predicates or {}
     return KINDS[key].parse(value, lambda part: parse_condition(part, known, depth + 1), known)

@@ -177,11 +177,11 @@ class Fact(Condition):
 @register
 @dataclass(frozen=True, slots=True)
 class Annotation(Condition):
-    """The tool's server annotates it so. JSON: a name, or a table of name and value.
+    """The tool has this annotation. JSON: a name, or a table of name and value.
 
-    The hints of MCP (`readOnlyHint`, `destructiveHint`, `idempotentHint` and `openWorldHint`) count
-    at their defaults where a server leaves them out. All annotations are the server's own claims: a
-    condition on them is only as safe as the server is honest.
+    The hints of MCP (`readOnlyHint`, `destructiveHint`, `idempotentHint` and `openWorldHint`) have
+    their default values if a server leaves them out. Annotations come from the server: use such a
+    condition only for servers you trust.
     """
 
     key = "annotation"
@@ -262,7 +262,7 @@ class Predicate(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Several(Condition):
-    """Several conditions joined by one word."""
+    """Several conditions combined by "and" or "or"."""
 
     parts: tuple[Condition, ...]
     joint: ClassVar[str]
@@ -352,7 +352,7 @@ def json_key(value: Scalar) -> tuple[bool, Scalar]:
 
 
 def joined(kind: type[Several], parts: tuple[Condition, ...]) -> Condition:
-    """Several conditions as one; one alone stays as it is."""
+    """Several conditions as one. A single one stays as it is."""
     condition = kind(parts)
     return parts[0] if len(parts) == 1 else condition
 
@@ -365,7 +365,10 @@ def _both(parts: Sequence[Truth]) -> Truth:
 
 
 def _one_value(held: Collection[Any], failed: Collection[Any]) -> bool:
-    """Whether one value equals all those held and none that failed; None means "not false"."""
+    """Whether one value equals all required values and none of the excluded ones.
+
+    None means "not false".
+    """
     values, false = set(held) - {None}, (True, False)
     if None in failed and values - {false}:
         return False

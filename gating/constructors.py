@@ -1,4 +1,4 @@
-"""The functions that code makes conditions with."""
+"""Functions that make conditions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def requires_scope(*scopes: str) -> Condition:
     """A condition: the agent was granted all these scopes.
 
     Raises:
-        ConfigError: no scope, or one that is no text.
+        ConfigError: there is no scope, or a scope is not a text.
 
     Example:
         >>> from shortlist.gating import requires_scope
@@ -39,7 +39,7 @@ def after(pattern: str) -> Condition:
     """A condition: a tool that matches the glob was called successfully.
 
     Raises:
-        ConfigError: no such pattern.
+        ConfigError: it is not a valid glob.
 
     Example:
         >>> from shortlist.gating import after
@@ -96,15 +96,15 @@ def predicate(function: Callable[[State], bool], name: str | None = None) -> Con
 
     Files and refusals show the condition by its name.
 
-    `False` denies. So does an exception or any other value, with the reason `predicate_error`. The
-    function is called once a request, however many tools it decides on, and must not block.
+    `False` denies. An exception or any other value denies too, with the reason `predicate_error`.
+    The function is called once per view, for all tools together, and must not block.
 
     Args:
-        function: of the state.
-        name: its own name when absent.
+        function: takes the `State`, returns True or False.
+        name: name in files and refusals; the name of the function when absent.
 
     Raises:
-        ConfigError: no function.
+        ConfigError: it is not callable.
 
     Example:
         >>> from shortlist.gating import predicate
@@ -148,7 +148,7 @@ def not_(condition: Condition) -> Condition:
     """A condition: this condition does not hold.
 
     Raises:
-        ConfigError: it is no condition.
+        ConfigError: it is not a condition.
 
     Example:
         >>> from shortlist.gating import fact, not_

@@ -61,12 +61,13 @@ class _Gate(_Declared):
 
 
 def read_gate(declared: Mapping[str, Any], predicates: Predicates | None = None) -> Gate:
-    """A gate from its declaration.
+    """A gate from its form in TOML or JSON.
 
     Args:
-        declared: `scopes`, all there are, and `rules`, each of `name`, `tools`, `server`,
-            `annotations`, `needs` and `provides`; `conditions` lists what `needs` may hold.
-        predicates: functions by the name that conditions use; others are looked up among the
+        declared: a mapping with `scopes` (all scope names that exist) and `rules`. Each rule may
+            have `name`, `tools`, `server`, `annotations`, `needs` and `provides`. For `needs`, see
+            `conditions`.
+        predicates: functions by the name that conditions use. Other names are looked up in the
             entry points of the group `shortlist.predicate`.
 
     Raises:

@@ -12,15 +12,16 @@ from .rule import Rule
 class Gate:
     """All permission rules of an engine; immutable.
 
-    A tool may be used when the condition of every rule that concerns it holds; a tool that no rule
-    concerns may be used. The gate is held against a catalog version by `CompiledGate`.
+    A tool is permitted if the condition of every rule that concerns it holds, and if no rule
+    concerns it. `CompiledGate` applies the rules to a catalog version.
 
     Args:
-        rules: in the order refusals name them.
-        scopes: all there are; None where any name will do.
+        rules: the rules. Refusals name them in this order.
+        scopes: all scope names that exist; a rule with another name is then an error. None permits
+            any name.
 
     Raises:
-        ConfigError: something that is no rule.
+        ConfigError: an item is not a rule.
 
     Example:
         >>> from shortlist import Engine, Gate, Rule, Tool

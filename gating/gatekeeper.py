@@ -1,4 +1,4 @@
-"""Holds an engine's gate over its catalog versions, and decides what each request may use."""
+"""Gatekeeper: applies an engine's gate to its catalog versions, and makes admissions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _JOINED = 64
 
 
 class Gatekeeper:
-    """Makes the admission of every request.
+    """Makes the admission of every caller.
 
     Args:
         gate: the rules.
@@ -40,10 +40,12 @@ class Gatekeeper:
         self._lock = GuardedLock("engine")
 
     def joined(self, rules: Gate | None) -> Gatekeeper:
-        """The gatekeeper of these rules and of a caller's own; the same one for the same rules.
+        """The gatekeeper of the engine's rules and further rules of a caller.
+
+        The same rules give the same object.
 
         Args:
-            rules: of the caller; None for none.
+            rules: further rules of the caller; None for none.
         """
         if rules is None or not rules.rules:
             return self
@@ -58,7 +60,7 @@ class Gatekeeper:
         return keeper
 
     def over(self, index: Index) -> CompiledGate:
-        """The gate compiled for a catalog version, once; what is wrong with it is logged."""
+        """The gate compiled for a catalog version, once. Problems of the rules are logged."""
         with self._lock:
             compiled = self._compiled.get(index)
         if compiled is None:
@@ -88,7 +90,7 @@ class Gatekeeper:
         return compiled, problems
 
     def problems(self, index: Index) -> tuple[Problem, ...]:
-        """What is wrong with the rules over a catalog version."""
+        """The problems of the rules with a catalog version."""
         self.over(index)
         return self._problems[index]
 
@@ -100,14 +102,14 @@ class Gatekeeper:
         allowed: Iterable[str] | None = None,
         votes: Votes | None = None,
     ) -> Admission:
-        """What a request may use of a catalog version.
+        """The admission of a caller over a catalog version.
 
         Args:
             index: the version.
-            quarantine: the tools that wait for an operator's approval.
-            state: what the agent holds; nothing when absent.
-            allowed: ids and globs the request is limited to, see `Allowed.of`; None for no limit.
-            votes: what servers say of their tools for this turn.
+            quarantine: the quarantined tools.
+            state: state of the agent; empty when absent.
+            allowed: ids and globs the caller is limited to, see `Allowed.of`; None for no limit.
+            votes: votes of servers for this turn.
 
         Raises:
             RequestError: an argument of the wrong type.

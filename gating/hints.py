@@ -1,4 +1,4 @@
-"""The hints of MCP's tool annotations, with what absence of one means."""
+"""The hints of MCP's tool annotations, with their default values."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ DEFAULTS: Mapping[str, bool] = {
 
 
 def hints(annotations: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Annotations with the hints that are absent, or no truth value, at their default.
+    """Annotations in which missing and non-boolean hints have their default values.
 
-    `destructiveHint` means something only where a tool is not read-only: a read-only tool is
-    destructive only if it says so itself.
+    `destructiveHint` is true by default, but false for a read-only tool that does not set it.
     """
     given = annotations or {}
     said = {name: value for name in DEFAULTS if isinstance(value := given.get(name), bool)}

@@ -1,4 +1,4 @@
-"""Which rows of a catalog version rules and patterns mean."""
+"""Finds the rows of a catalog version that rules and patterns match."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _GRANTED = 64
 class Matcher:
     """Masks over the rows of a catalog version for patterns, annotations and rules.
 
-    What grants is matched exactly. What denies is matched exactly or folded: letter case and
-    character width are ignored as well (see `pattern.fold`).
+    Patterns that grant match exactly. Patterns that deny match exactly or folded, which ignores
+        letter case and character width (see `pattern.fold`).
 
     Args:
         tools: of the version, in order of row.
@@ -62,7 +62,7 @@ class Matcher:
         return made
 
     def release(self) -> None:
-        """Free lookup tables and the last version's masks; what this version has made stays."""
+        """Free the lookup tables and the last version's masks. Masks of this version stay."""
         self._exact = _Texts(self._tools, folded=False)
         self._folded = _Texts(self._tools, folded=True)
         self._changed_by_folding: _Texts | None = None
@@ -72,7 +72,7 @@ class Matcher:
     def meant(self, pattern: Pattern, *, folded: bool = False) -> Mask:
         """Rows a pattern matches, shape (n,); with `folded`, exactly or folded.
 
-        Both are one object where they are equal.
+        If both masks are equal, they are one object.
         """
         key = pattern, folded
         if key not in self._masks:
@@ -83,7 +83,7 @@ class Matcher:
         return self._masks[key]
 
     def granted(self, glob: str) -> Rows:
-        """Rows that a glob of a request matches exactly; none if it is no pattern."""
+        """Rows that a glob in `allowed` matches exactly; none if it is not a valid glob."""
         rows = self._granted.get(glob)
         if rows is None:
             try:
@@ -116,7 +116,7 @@ class Matcher:
         return mask
 
     def _made(self, key: Hashable, make: Callable[[Matcher], Mask]) -> Mask:
-        """A mask, made of the last version's and a mask of the changed rows where that is there."""
+        """A mask, made from the last version's mask and the changed rows if possible."""
         if self._last is not None:
             masks, change, changed = self._last
             if (mask := masks.get(key)) is not None:
@@ -152,7 +152,7 @@ class Matcher:
         return mask | self._folded.served(globs) if folded else mask
 
     def _texts_for(self, pattern: Pattern) -> _Texts:
-        """The folded texts to try after an exact match, fewer where those left match the same."""
+        """The folded texts that still have to be tried after an exact match."""
         if pattern.text != fold(pattern.text):
             return self._folded
         if self._changed_by_folding is None:

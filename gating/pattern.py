@@ -1,4 +1,4 @@
-"""Which tools a rule means: glob patterns over ids and names."""
+"""Pattern: a glob over ids and names of tools."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Pattern:
     its name on any server. A tool renamed because its id was taken (`server/name~2`) matches the
     same patterns as its namesake.
 
-    Where a pattern grants something it matches exactly. Where it denies, letter case and character
-    width are ignored as well, see `fold`.
+    A pattern that grants matches exactly. A pattern that denies ignores letter case and character
+    width, see `fold`.
 
     Raises:
-        ConfigError: no text, an empty or an overlong one.
+        ConfigError: it is not a text, empty, or too long.
     """
 
     text: str
@@ -44,7 +44,7 @@ class Pattern:
         object.__setattr__(self, "text", unicodedata.normalize("NFC", self.text.strip()))
 
     def matches_id(self, tool_id: str, *, folded: bool = False) -> bool:
-        """Whether it matches the tool that had this id, judged without its definition."""
+        """Whether it matches a tool with this id that is no longer in the catalog."""
         form = fold if folded else str
         return (self.by_id(folded) and self.fits(form(tool_id), folded=folded)) or (
             self.by_name and self.fits(form(tool_id.rpartition("/")[2]), folded=folded)
@@ -60,7 +60,7 @@ class Pattern:
         return "/" in self._glob(folded)
 
     def fitting(self, texts: Collection[str], *, folded: bool = False) -> list[str]:
-        """Those of the texts the glob matches; with `folded`, the texts must be folded."""
+        """The texts that the glob matches. With `folded`, pass folded texts."""
         glob = self._glob(folded)
         wild = _WILD.search(glob)
         if wild is None:
@@ -70,7 +70,7 @@ class Pattern:
         return [text for text in texts if text.startswith(start) and (match(text) or text == glob)]
 
     def fits(self, text: str, *, folded: bool = False) -> bool:
-        """Whether the glob matches a text, or is that text; with `folded`, a folded text."""
+        """Whether the glob matches or equals a text. With `folded`, pass a folded text."""
         glob = self._glob(folded)
         return text == glob or _compiled(glob).match(text) is not None
 

@@ -1,4 +1,4 @@
-"""What is wrong with rules, found when they are loaded."""
+"""Problems of rules, found when they are loaded."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with rules.
+    """A problem of a permission rule.
 
     Args:
         kind: `unknown_scope`, `never_holds`, `conflict`, `cycle`, `after_nothing` or
             `concerns_nothing`; `docs/views.md` says what each means.
-        rule: the rule, as reports name it.
-        reason: a sentence.
-        severity: `error` where tools are denied for ever, `warning` where a rule has no effect
-            on the present catalog.
+        rule: name or description of the rule.
+        reason: one sentence.
+        severity: `error` if tools can never be permitted, `warning` if a rule has no effect on the
+            present catalog.
     """
 
     kind: str
@@ -54,12 +54,12 @@ class Problem:
 
 
 def rule_problems(gate: Gate) -> tuple[Problem, ...]:
-    """What is wrong with the rules in any catalog."""
+    """Problems of the rules in any catalog."""
     return tuple(problem for rule in gate.rules for problem in _of_rule(rule, gate))
 
 
 def catalog_problems(compiled: CompiledGate) -> tuple[Problem, ...]:
-    """What is wrong with the rules over one catalog version."""
+    """Problems of the rules with one catalog version."""
     return (*_idle(compiled), *_conflicts(compiled), *_blocked(compiled))
 
 
@@ -72,7 +72,7 @@ def _of_rule(rule: Rule, gate: Gate) -> Iterator[Problem]:
         if gate.scopes is not None and scope not in gate.scopes:
             known = ", ".join(sorted(gate.scopes)) or "none"
             yield Problem(
-                "unknown_scope", rule.described(), f"no scope {scope!r}; there are: {known}"
+                "unknown_scope", rule.described(), f"no scope {scope!r}; use one of: {known}"
             )
     if rule.condition is not None and not satisfiable(rule.condition):
         yield Problem("never_holds", rule.described(), "what it needs can never hold")
@@ -90,7 +90,7 @@ def _idle(compiled: CompiledGate) -> Iterator[Problem]:
 
 
 def _conflicts(compiled: CompiledGate) -> Iterator[Problem]:
-    """Rules that concern the same tools and can hold, but not together."""
+    """Rules about the same tools that can each hold, but not together."""
     if len(compiled.demands) < 2:
         return
     masks = np.stack([mask for _, _, mask in compiled.demands])
@@ -136,9 +136,9 @@ def _first_rows(masks: NDArray[np.bool_], order: Rows) -> Rows:
 
 
 def _rivals(compiled: CompiledGate) -> dict[int, set[int]]:
-    """For each condition that rules demand those it may exclude, both by place.
+    """For each required condition, the conditions that it may exclude, by position.
 
-    Conditions that share nothing hold together if each of them can hold.
+    Conditions with nothing in common can hold together if each of them can hold.
     """
     sharing: dict[Hashable, set[int]] = {}
     places = {place for _, place, _ in compiled.demands}
@@ -154,7 +154,7 @@ def _rivals(compiled: CompiledGate) -> dict[int, set[int]]:
 
 
 def _blocked(compiled: CompiledGate) -> Iterator[Problem]:
-    """Tools that wait for a call that nothing can make."""
+    """Tools that need a call that can never be made."""
     free, callable_ = _possible_rows(compiled, None), _callable(compiled)
     told: set[Pattern | frozenset[int]] = set()
     for rule, place, mask in compiled.demands:
@@ -182,7 +182,7 @@ def _blocked(compiled: CompiledGate) -> Iterator[Problem]:
 
 
 def _callable(compiled: CompiledGate) -> Mask:
-    """Rows that some sequence of calls leads to, whatever scopes and facts it takes."""
+    """Rows that can be called after some sequence of calls, with any scopes and facts."""
     reached = np.zeros(len(compiled.tools), np.bool_)
     while True:
         wider = _possible_rows(compiled, reached)
@@ -199,9 +199,9 @@ def _possible_rows(compiled: CompiledGate, called: Mask | None) -> Mask:
 
 
 def _possible(compiled: CompiledGate, condition: Condition, called: Mask | None) -> Truth:
-    """Whether a condition can come to hold, and to fail, once these rows may have been called.
+    """Whether a condition can hold, and can fail, if these rows may have been called.
 
-    None stands for whatever calls it takes.
+    `called=None` means that any tool may have been called.
     """
     if parts := condition.composed_of():
         return condition.combine([_possible(compiled, part, called) for part in parts])
@@ -211,7 +211,10 @@ def _possible(compiled: CompiledGate, condition: Condition, called: Mask | None)
 def _waits_for(
     compiled: CompiledGate, condition: Condition, row: int, callable_: Mask
 ) -> Pattern | None:
-    """The first call that a condition of this row waits for in vain; None if it need not."""
+    """The first call that a condition of this row needs and that can never be made.
+
+    None if there is none.
+    """
     possible, _ = _possible(compiled, condition, callable_)
     if possible is True or (not isinstance(possible, bool) and possible[row]):
         return None
@@ -222,7 +225,10 @@ def _waits_for(
 
 
 def _cycle(compiled: CompiledGate, row: int, free: Mask, callable_: Mask) -> list[int] | None:
-    """Rows each of which waits for the next and the last for the first; None if there is an end."""
+    """Rows of which each needs a call of the next, and the last of the first.
+
+    None if there are none.
+    """
     path: list[int] = []
     step: int | None = row
     while step is not None and step not in path:

@@ -1,4 +1,4 @@
-"""Quarantine: which rows of a catalog version wait for an operator's approval."""
+"""Quarantine: the tools of a catalog version that need an operator's approval."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Quarantine:
     """Quarantined tool ids; immutable. Models and events see fixed sentences only.
 
     Args:
-        given: id to an operator's reason, which only operators see; an id that a catalog lacks
-            counts once it comes.
-        judged: id to the flag that `trust` decided on, warnings included.
+        given: id to an operator's reason, which only operators see. An id that is not in the
+            catalog yet is quarantined when it is added.
+        judged: id to the flag from `trust`, warnings included.
 
     Attributes:
-        given: as given.
-        flags: `judged`.
+        given: the argument `given`.
+        flags: the argument `judged`.
         reasons: id to the reason, for operators.
 
     Raises:
@@ -61,7 +61,7 @@ class Quarantine:
     def replaced(
         self, given: Mapping[str, str] | None = None, judged: Mapping[str, Flag] | None = None
     ) -> Quarantine:
-        """A copy with other reasons, other flags, or both; those not given stay.
+        """A copy with other reasons, other flags, or both. Absent arguments stay as they are.
 
         Raises:
             RequestError: `given` is no mapping of ids to reasons.
@@ -84,7 +84,10 @@ class Quarantine:
         return mask
 
     def refusal(self, tool_id: str) -> Refusal | None:
-        """The refusal of a quarantined tool: a code and a fixed sentence; None for another."""
+        """The refusal of a quarantined tool: a code and a fixed sentence.
+
+        None if it is not quarantined.
+        """
         if tool_id not in self.reasons:
             return None
         code, sentence, shown = _BY_OPERATOR, _WAITS, ""

@@ -1,4 +1,4 @@
-"""Why the rules hold a tool back, and which admitted tools lead to it."""
+"""Why the rules deny a tool, and which permitted tools unlock it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ _HIDDEN = "a tool that may not be used here"
 
 @dataclass(frozen=True, slots=True)
 class _Lack:
-    """What keeps a condition from holding.
+    """Why a condition does not hold.
 
     Args:
-        kind: of refusal.
+        kind: kind of the refusal.
         conditions: the simple conditions that do not hold.
-        unlocking: rows of admitted tools that lead to its holding; None where something that no
-            tool leads to is lacking.
+        unlocking: rows of permitted tools whose call makes it hold; None if calls are not enough.
     """
 
     kind: str
@@ -37,11 +36,11 @@ class _Lack:
 
 
 class Reasons:
-    """Why rules hold tools back from one request.
+    """The reasons for which rules deny tools to one caller.
 
     Args:
         evaluation: the gate's conditions in the agent's state.
-        admitted: rows the request may use, whatever else was decided, shape (n,).
+        admitted: permitted rows, shape (n,).
     """
 
     def __init__(self, evaluation: Evaluation, admitted: Mask) -> None:
@@ -52,7 +51,7 @@ class Reasons:
         self._known: dict[tuple[int, ...], Refusal] = {}
 
     def refusal(self, row: int) -> Refusal:
-        """The refusal of a row that a rule's demand keeps out."""
+        """The refusal of a row that a rule denies."""
         compiled, truths = self._evaluation.catalog, self._evaluation.truths
         failing = tuple(
             number
@@ -111,7 +110,7 @@ class Reasons:
         return form
 
     def _discreet(self, text: str, conditions: Iterable[Condition]) -> str:
-        """A reason without the patterns of tools that the request may not use: they may be ids."""
+        """The reason without patterns that match only denied tools: they may be ids."""
         for condition in conditions:
             for part in simple(condition):
                 if isinstance(part, After) and self._names_hidden(part):
@@ -119,7 +118,7 @@ class Reasons:
         return text
 
     def _names_hidden(self, condition: Condition) -> bool:
-        """Whether it waits for a call of tools of the catalog of which none is admitted."""
+        """Whether it needs a call of tools of the catalog that are all denied."""
         if not isinstance(condition, After) or self._unlocking(condition) is not None:
             return False
         rows = self._evaluation.catalog.leading_to(condition)
@@ -135,12 +134,15 @@ class Reasons:
         return min((part.refusal for part in simple(condition)), key=REFUSALS.index)
 
     def _silent(self, condition: Condition) -> list[Condition]:
-        """The simple conditions of it that gave no answer."""
+        """Its simple conditions whose evaluation failed."""
         errors = self._evaluation.errors
         return [part for part in simple(condition) if part in errors] if errors else []
 
     def _unlocking(self, condition: Condition) -> Rows | None:
-        """Rows of admitted tools that lead to a simple condition; None where there is none."""
+        """Rows of permitted tools whose call makes a simple condition hold.
+
+        None if there are none.
+        """
         if condition not in self._leading:
             rows = self._evaluation.catalog.leading_to(condition)
             rows = None if rows is None else rows[self._admitted[rows]]
@@ -153,7 +155,7 @@ class Reasons:
 
 
 def _all(lacks: list[_Lack]) -> _Lack:
-    """What is lacking where everything is needed."""
+    """The reasons if all conditions are required."""
     unlocking = [lack.unlocking for lack in lacks]
     return _Lack(
         max((lack.kind for lack in lacks), key=REFUSALS.index),
@@ -163,7 +165,7 @@ def _all(lacks: list[_Lack]) -> _Lack:
 
 
 def _any(lacks: list[_Lack]) -> _Lack:
-    """What is lacking where one thing is enough."""
+    """The reasons if one condition is enough."""
     return _Lack(
         min((lack.kind for lack in lacks), key=REFUSALS.index),
         _conditions(lacks),

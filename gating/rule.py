@@ -1,4 +1,4 @@
-"""One declaration: which tools it concerns, what they need, what they provide."""
+"""Rule: which tools it concerns, what they need, and what they provide."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Provides:
     """The scopes, milestones and facts that a successful call of a tool gives the agent.
 
     Args:
-        scopes: a call may lead to being granted these.
-        milestones: reached by the call.
-        facts: names that are known after it.
+        scopes: scopes that may be granted after a call.
+        milestones: milestones that a call reaches.
+        facts: names of facts that are known after a call.
 
     Raises:
-        ConfigError: a value that is no list of names.
+        ConfigError: a value is not a list of names.
 
     Example:
         >>> from shortlist.gating import Provides, Rule
@@ -56,15 +56,15 @@ class Rule:
     provide, they match exactly.
 
     Args:
-        condition: must hold; None for a rule that only says what its tools provide.
+        condition: condition that must hold; None for a rule that only has `provides`.
         tools: one glob or several, see `Pattern`.
         server: one glob or several over the names of servers.
-        annotations: name to value, as in `Annotation`; all must be so.
-        provides: what a call of one of these tools gives.
-        name: for reports and refusals.
+        annotations: name to value, as in `Annotation`. All must match.
+        provides: what a successful call of one of these tools provides.
+        name: name of the rule in reports and refusals.
 
     Raises:
-        ConfigError: an empty selector, or a rule that says nothing.
+        ConfigError: a selector is empty, or the rule has neither `condition` nor `provides`.
 
     Example:
         >>> from shortlist.gating import Rule, requires_scope

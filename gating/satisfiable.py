@@ -1,4 +1,4 @@
-"""Whether a condition can hold at all, in some state and for some tool."""
+"""Finds out whether a condition can hold in any state and for any tool."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CASES = 2_000
 def satisfiable(condition: Condition) -> bool:
     """Whether some state and some tool make it hold.
 
-    Goes through the cases of its simple conditions; one that is too large to decide in `CASES`
-    counts as satisfiable. A predicate may say anything, but the same everywhere.
+    Tries all combinations of its simple conditions. With more than `CASES` combinations, it counts
+    as satisfiable. A predicate may be true or false, but the same everywhere.
     """
     budget = [CASES]
     atoms = list(dict.fromkeys(simple(condition)))
@@ -51,7 +51,7 @@ def _search(
 
 
 def _truth(condition: Condition, assumed: Mapping[Condition, bool]) -> Truth:
-    """Whether it holds or fails under the assumptions; unknown where they do not say."""
+    """Whether it holds or fails under the assumptions; unknown if they do not decide it."""
     if parts := condition.composed_of():
         return condition.combine([_truth(part, assumed) for part in parts])
     return UNKNOWN if condition not in assumed else YES if assumed[condition] else NO

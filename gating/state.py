@@ -1,4 +1,4 @@
-"""What the agent holds now."""
+"""State: scopes, calls, milestones and facts of an agent."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Scalar = str | bool | int | float
 class State:
     """The scopes, calls, milestones and facts of an agent, on which permissions depend.
 
-    Immutable; the methods give a changed copy. A session that is not told otherwise holds nothing.
+    Immutable; the methods return a changed copy. By default everything is empty.
 
     Args:
-        scopes: permissions granted.
-        called: ids of the tools already called, each once, in order of the first call.
-        milestones: reached so far.
-        facts: name to a text, a number or a truth value.
+        scopes: granted scopes.
+        called: ids of the tools called successfully, each once, in order of the first call.
+        milestones: milestones reached.
+        facts: name to a text, a number or a boolean.
 
     Raises:
         RequestError: a value of the wrong type.
@@ -127,7 +127,7 @@ class State:
         known = ("scopes", "called", "milestones", "facts")
         if unknown := [str(key) for key in values if key not in known]:
             raise RequestError(
-                f"state: no {', '.join(unknown)[:80]}; there are: {', '.join(known)}"
+                f"state: no {', '.join(unknown)[:80]}; use one of: {', '.join(known)}"
             )
         return cls(**values)
 

@@ -1,4 +1,4 @@
-"""The answer to a call a model wants to make: whether it may go ahead, and what would mend it."""
+"""Verdict: whether a model's call may run, and if not, what the model should change."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Verdict:
     Args:
         status: see `Status`.
         asked: the name the model called.
-        tool: the tool meant; None where there is none or it is denied.
+        tool: the called tool; None if it is unknown or denied.
         refusal: why it is denied.
-        nearest: ids of permitted tools spelt like an unknown one.
+        nearest: ids of permitted tools with a similar name, if the tool is unknown.
         problems: what is wrong with the arguments.
-        arguments: of the tool meant, as the model gave them.
-        append: messages to add to the conversation, behind the tools' answers: the definition of a
+        arguments: the arguments for the tool, unchanged.
+        append: messages to add to the conversation after the tools' answers: the definition of a
             promoted tool, in a session with a format.
         renamed: whether `asked` is the name by which the model calls the tool.
         rebuilt: whether `append` replaces all messages about tools that were added before.
@@ -123,9 +123,9 @@ class Verdict:
         """The answer for the model, as a JSON object.
 
         `{"error": "tool_not_available", ...}` for a tool that was not offered, is denied or does
-        not exist, extended by what mends it; `{"error": "invalid_arguments", ...}` for arguments.
-        The definition of a promoted tool takes at most some 4,000 tokens; `"shortened": true` says
-        that parts of it are left out.
+        not exist, and `{"error": "invalid_arguments", ...}` for wrong arguments. Both say what to
+        change. The definition of a promoted tool takes at most about 4,000 tokens; `"shortened":
+        true` means that parts of it are left out.
         """
         if self.status == "passed":
             return {"status": "passed", "tool": self.tool.id if self.tool else self.asked}

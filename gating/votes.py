@@ -1,8 +1,8 @@
-"""What servers say of their own tools for one turn: the `_tool_gating` convention, made safe.
+"""Votes of servers on their own tools for one turn: the `_tool_gating` convention, made safe.
 
-A server may leave tools of its own out of a turn (`exclude`), or say that a tool of its own should
-take the turn (`claim`); what it does not mention is included. Asking is opt-in for each server. A
-server that does not answer, or answers nonsense, excludes and claims nothing.
+A server may exclude its own tools from a turn (`exclude`), or ask that one of them is put first
+(`claim`). Tools without a vote are included. Only servers that you add are asked. Late and invalid
+votes do not count.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _REASON = 200
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """What a server is asked.
+    """The question to a server.
 
     Args:
-        server: the server.
-        query: the request's text.
-        tools: names of the tools it has in the catalog.
+        server: name of the server.
+        query: the text of the query.
+        tools: names of its tools in the catalog.
     """
 
     server: str
@@ -46,7 +46,7 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What a server says of one tool.
+    """The vote of a server on one tool.
 
     Args:
         tool: its name, or its id.
@@ -73,9 +73,9 @@ class Votes:
 
     Args:
         excluded: id of each tool left out, to the server's reason, which only operators see.
-        claimed: ids of the tools that should take the turn, in order; those of the first server
-            with an admitted one are put first.
-        failures: what was said or went wrong that counts for nothing.
+        claimed: ids of the claimed tools, in order. Only the first server with a permitted claim
+            counts.
+        failures: votes that do not count, with the reason.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -95,12 +95,12 @@ class Voters:
     """The servers that are asked before a turn.
 
     Args:
-        voters: server to what asks it; no other server votes.
-        trusted: servers of these that may claim a turn.
-        timeout_ms: milliseconds a turn waits for all of them together.
+        voters: server name to the function that asks it. No other server votes.
+        trusted: names of the servers that may claim.
+        timeout_ms: time limit for all servers together, in milliseconds.
 
     Raises:
-        ConfigError: a trusted server does not vote, or the time is no number above 0.
+        ConfigError: a trusted server is not in `voters`, or the time limit is not a number above 0.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class Voters:
             raise ConfigError(f"timeout_ms: {timeout_ms!r}; a number of milliseconds above 0")
 
     async def collect(self, query: str, catalog: Catalog) -> Votes:
-        """The votes for a request, asked of all servers at once; never raises for a server's fault.
+        """Ask all servers at the same time. A server's failure never raises.
 
         Args:
-            query: the request's text; each server reads it.
-            catalog: the version the request is answered from.
+            query: the text of the query; it is sent to each server.
+            catalog: the catalog version.
         """
         own = self._own_tools(catalog)
         asked = {
@@ -156,7 +156,7 @@ class Voters:
         return count.votes()
 
     def _own_tools(self, catalog: Catalog) -> Mapping[str, _OwnTools]:
-        """The tools of each voting server; kept for as long as the catalog stays the same."""
+        """The tools of each voting server, cached while the catalog stays the same."""
         known, own = self._known
         if known is not catalog:
             own = {server: _OwnTools([], {}) for server in self._voters}
@@ -169,14 +169,14 @@ class Voters:
 
 
 def without_voting_tools(catalog: Catalog) -> Catalog:
-    """The catalog without the tools that servers vote with; the same one if there is none."""
+    """The catalog without the voting tools; the same object if there are none."""
     votes = [tool.id for tool in catalog if tool.name == VOTING_TOOL]
     return catalog.remove(votes) if votes else catalog
 
 
 @dataclass(frozen=True, slots=True)
 class _OwnTools:
-    """A server's tools by what it may call them."""
+    """The tools of a server by id and name."""
 
     names: list[str]
     ids: dict[str, list[str]]
@@ -188,7 +188,7 @@ class _OwnTools:
 
 
 class _Count:
-    """Votes as they are counted, by the rules."""
+    """Counts the votes."""
 
     def __init__(self) -> None:
         self._excluded: dict[str, str] = {}
@@ -229,11 +229,11 @@ async def _asked(voter: Voter, ballot: Ballot) -> Sequence[object]:
 
 
 def _told(text: object) -> str:
-    """A server's words, made fit to be shown to an operator: one clean line, bounded."""
+    """A server's text, cleaned and shortened to one line for operators."""
     return clean_line(str(text)[: 2 * _REASON], "reason", Notes())[:_REASON]
 
 
 def _forget(task: asyncio.Future[Sequence[object]]) -> None:
-    """Takes note of what an abandoned task raised, so that the event loop does not report it."""
+    """Retrieve the exception of an abandoned task, so that the event loop does not report it."""
     if not task.cancelled():
         task.exception()

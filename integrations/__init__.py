@@ -1,1 +1,1 @@
-"""Agent frameworks: each one short file."""
+"""Adapters for agent frameworks, one short file each."""

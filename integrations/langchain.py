@@ -1,7 +1,7 @@
-"""LangChain: a middleware that offers an agent the tools each turn needs.
+"""LangChain: a middleware that offers an agent the tools that each turn needs.
 
-It finds them, keeps them for the conversation, and answers a call that may not go ahead with what
-would mend it. Needs the extra `langchain`.
+It finds the tools, keeps them for the conversation, and checks every call. A call that does not
+pass is answered with what to change. Needs the extra `langchain`.
 """
 
 from __future__ import annotations
@@ -46,21 +46,22 @@ _ROLES = ((HumanMessage, "user"), (AIMessage, "assistant"), (Answer, "tool"))
 
 
 class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Offers the model the tools a turn needs, out of many; registers all of them with the agent.
+    """Offers the model only the tools that a turn needs. Registers all tools with the agent.
 
-    Conversations are told apart by their `thread_id`, or without one by their first message. Tools
-    that the agent has from elsewhere are left alone.
+    Conversations are identified by their `thread_id`, or without one by their first message. Other
+    tools of the agent are always offered, and their calls are not checked.
 
     Args:
-        tools: of which the model is offered those it needs.
-        engine: over `catalog_of(tools)`, where you want rules, a tier or an encoder of your own.
-        state: what the agent holds, or a function that gives it from the run's context.
+        tools: LangChain tools to choose from.
+        engine: an engine over `catalog_of(tools)`; give one to set rules, a tier or an encoder.
+        state: the state of the agent, or a function from the run's context to the state.
         always: names or ids of tools that are offered in every turn.
         settings: settings of `SessionConfig`, such as `k`, `tier`, `cut`, `events`.
 
     Raises:
         ConfigError: an unknown setting, or a wrong value.
-        RequestError: two tools of one name, or an engine over tools that are not among them.
+        RequestError: two tools have the same name, or the engine has tools that are not among
+            `tools`.
         UnknownToolError: a tool of `always` does not exist.
     """
 
@@ -102,7 +103,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Answer | Command[Any]],
     ) -> Answer | Command[Any]:
-        """Let a call go ahead, or answer it with what would mend it."""
+        """Check a call. Run it if it passes, otherwise answer with what to change."""
         checked = self._checked(request)
         return checked if isinstance(checked, Answer) else handler(checked)
 
@@ -116,11 +117,11 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return checked if isinstance(checked, Answer) else await handler(checked)
 
     def session(self, thread_id: str) -> Session | None:
-        """The session of a conversation, None where it is not remembered."""
+        """The session of a conversation; None if it is not in memory."""
         return self._conversations.get(thread_id)
 
     def _offered(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        """The request with the tools of this turn, after those that are not ours."""
+        """The request with the tools of this turn, after the agent's other tools."""
         with self._conversation(request) as conversation:
             session = conversation.session
             conversation.read([_heard(message) for message in request.messages])
@@ -140,7 +141,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return request.override(tools=tools, system_message=_system_message(request, pool))
 
     def _checked(self, request: ToolCallRequest) -> ToolCallRequest | Answer:
-        """The call as it may go ahead, or the answer to one that may not."""
+        """The call if it passes, otherwise the answer to it."""
         call = request.tool_call
         if call["name"] not in self._ours.by_name and request.tool is not None:
             return request  # a tool from elsewhere
@@ -156,7 +157,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     def _conversation(
         self, request: ModelRequest[Any] | ToolCallRequest
     ) -> Iterator[HostedSession]:
-        """The conversation of a run, alone, with what the agent holds now."""
+        """The conversation of a run, locked for this thread, with the agent's present state."""
         messages, context = request.state["messages"], request.runtime.context
         thread = get_config().get("configurable", {}).get("thread_id")
         first = messages[0].id if messages else None
@@ -168,7 +169,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             yield held
 
     def _begun(self, key: str, messages: Sequence[BaseMessage] = ()) -> Session:
-        """A new conversation; tools that answered before count as called."""
+        """A new conversation. Tools with answers in the messages count as called."""
         state = State()
         for message in messages:
             if isinstance(message, Answer) and message.status != "error":
@@ -178,7 +179,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
 
 def _heard(message: BaseMessage) -> HostMessage:
-    """A message as a session reads it."""
+    """A LangChain message as a `HostMessage`."""
     role = next((role for kind, role in _ROLES if isinstance(message, kind)), "other")
     answer = message if isinstance(message, Answer) else None
     return HostMessage(
@@ -191,7 +192,7 @@ def _heard(message: BaseMessage) -> HostMessage:
 
 
 def _system_message(request: ModelRequest[Any], pool: str) -> SystemMessage:
-    """The agent's own system message and the pool, up to which a provider may cache."""
+    """The agent's system message followed by the pool, with a cache breakpoint at the end."""
     given = request.system_message
     anthropic = request.model._llm_type == "anthropic-chat"
     if given is not None and isinstance(given.content, str) and not anthropic:

@@ -1,4 +1,4 @@
-"""The tools of an agent of LangChain and the catalog that is searched for them."""
+"""The tools of a LangChain agent, and the catalog made from them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,15 @@ _HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWor
 
 
 def catalog_of(tools: Iterable[BaseTool]) -> list[Tool]:
-    """The tools of an agent as this package knows them.
+    """A catalog of the tools of a LangChain agent.
 
-    `metadata["server"]`, where there is one, is the server, and what MCP says of a tool,
-    `readOnlyHint` and the like, its annotations. The model calls a tool by its name alone.
+    `metadata["server"]` becomes the server, and hints of MCP in `metadata`, such as `readOnlyHint`,
+    become annotations. The model calls a tool by its name.
 
     Args:
-        tools: with names that differ.
-
-    Raises:
-        RequestError: something that is no tool, or a name that comes twice.
-        ToolError: a tool that cannot be read.
+        tools: LangChain tools with different names. Raises: RequestError: an item is not a tool, or
+            two tools have the same name.
+        ToolError: a tool cannot be read.
     """
     if not isinstance(tools, Iterable):
         raise RequestError(f"tools: a list of LangChain tools, not {type(tools).__name__}")
@@ -51,17 +49,17 @@ def catalog_of(tools: Iterable[BaseTool]) -> list[Tool]:
 
 
 class AgentTools:
-    """Tools that an agent can run, and the engine that finds them.
+    """The tools that an agent can run, and the engine that finds them.
 
-    A model calls a tool by its name; the catalog knows it by its id.
+    A model calls a tool by its name; the catalog has it under its id.
 
     Args:
         tools: with names that differ.
         engine: over `catalog_of(tools)`; made when absent.
 
     Attributes:
-        by_name: the tools.
-        engine: over them.
+        by_name: tools by name.
+        engine: engine over these tools.
 
     Raises:
         RequestError: two tools of one name, or an engine over tools that are not among them.
@@ -81,7 +79,7 @@ class AgentTools:
             )
 
     def allowed(self) -> list[str] | None:
-        """Ids of the tools that the agent can run; None where that is the whole catalog."""
+        """Ids of the tools that the agent can run; None if it can run the whole catalog."""
         catalog, allowed = self._allowed
         if catalog is not self.engine.catalog:
             catalog = self.engine.catalog
@@ -91,16 +89,16 @@ class AgentTools:
         return allowed
 
     def id_of(self, name: str) -> str | None:
-        """Id of the tool of a name, None where there is none."""
+        """Id of the tool with this name; None if there is none."""
         catalog = self.engine.catalog
         return next((catalog[at].id for at in catalog.named(name)), None)
 
     def runnable(self, ids: Iterable[str]) -> list[BaseTool]:
-        """The tools of these ids, in order, as far as the agent can run them."""
+        """The tools with these ids that the agent can run, in order."""
         names = map(self.name_of, ids)
         return [self.by_name[name] for name in names if name in self.by_name]
 
     def name_of(self, tool_id: str) -> str:
-        """The name by which the model calls a tool, or the id itself where there is none."""
+        """The name by which the model calls a tool, or the id if there is none."""
         catalog = self.engine.catalog
         return catalog.get(tool_id).name if tool_id in catalog else tool_id

@@ -1,9 +1,9 @@
-"""Events as spans and metrics of OpenTelemetry, after its conventions for generative AI.
+"""Events as spans and metrics of OpenTelemetry, with its conventions for generative AI.
 
-A turn is a `retrieval` span, a call that may not go ahead an `execute_tool` span that ended in an
-error, with `error.type` `promoted`, `invalid`, `denied` or `unknown`. What the conventions have
-no attribute for is under `shortlist.*`. Conventions as of their repository in November 2026, all
-of them in development: https://github.com/open-telemetry/semantic-conventions-genai
+A turn is a `retrieval` span. A call that does not pass the check is an `execute_tool` span that
+ends in an error, with `error.type` `promoted`, `invalid`, `denied` or `unknown`. Attributes that
+the conventions do not have start with `shortlist.`. The conventions are those of November 2026,
+still in development: https://github.com/open-telemetry/semantic-conventions-genai
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _TOKENS = (0, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 class OpenTelemetry:
     """A sink that makes spans and metrics with the OpenTelemetry API.
 
-    Without an SDK set up, the API drops them. Spans are children of the span that is current when
-    the decision is made. Texts are in them only where events carry content.
+    The API drops them unless an SDK is set up. Spans are children of the current span. They have
+    texts only if events have content.
 
     Args:
-        source: `gen_ai.data_source.id`, the name of the catalog searched.
-        tracers: makes the tracer, the global one when absent.
-        meters: makes the meter, the global one when absent.
+        source: value of `gen_ai.data_source.id`, the name of the catalog.
+        tracers: tracer provider; the global one when absent.
+        meters: meter provider; the global one when absent.
 
     Raises:
         MissingExtraError: the API is not installed.
@@ -105,11 +105,11 @@ class OpenTelemetry:
 
     @contextmanager
     def execute_tool(self, tool_id: str, *, call_id: str | None = None) -> Iterator[None]:
-        """The `execute_tool` span around the execution of a tool, current while it lasts.
+        """A context manager with the `execute_tool` span around the execution of a tool.
 
         Args:
-            tool_id: the tool.
-            call_id: of the call, as the model gave it.
+            tool_id: id of the tool.
+            call_id: id of the call, from the model.
         """
         attributes = self._execution(tool_id)
         if call_id is not None:
@@ -226,7 +226,7 @@ class OpenTelemetry:
 
 
 def _content(event: TurnEvent, content: Any) -> Attributes:
-    """What the conventions leave to an explicit wish."""
+    """Attributes with texts, which the conventions make opt-in."""
     documents = [{"id": tool_id, "score": score} for tool_id, score in event.candidates]
     return {
         "gen_ai.retrieval.query.text": content["queries"][0],

@@ -1,4 +1,4 @@
-"""Prompts: summaries, signatures and definitions of tools within a token budget."""
+"""Prompts: renders summaries, signatures and definitions of tools within a token budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that tell arguments, as a pool of arguments has them, of some tools only."""
+"""One-line call signatures of some tools, within a token budget."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from ..models import TokenCounter
 
 _KEPT = 16_384
-"""Lines kept; some 2 MB of typical ones."""
+"""Maximum number of cached lines; about 2 MB."""
 
 
 class Lines(NamedTuple):
-    """Text about tools, a line each, grouped by server.
+    """Lines of tools, grouped by server.
 
     Attributes:
-        text: in the order of servers and ids; "" for no tools.
-        tokens: of the text.
-        ids: of the tools.
+        text: the lines, ordered by server and id; "" for no tools.
+        tokens: tokens of the text.
+        ids: ids of the tools.
     """
 
     text: str = ""
@@ -38,10 +38,10 @@ class _Counted(NamedTuple):
 
 
 class CallLines:
-    """Writes tools as the highest level of a pool of arguments does, within a budget.
+    """Writes one-line call signatures of tools within a token budget.
 
-    A line ends with a bracket or a colon and its end, which no token of a GPT vocabulary joins with
-    what follows: the tokens of a text are those of its lines.
+    Every line ends with a bracket or a colon and a newline. No token of a GPT vocabulary continues
+    across that, so the tokens of a text are the sum of the tokens of its lines.
 
     Args:
         counter: counts tokens.
@@ -53,11 +53,11 @@ class CallLines:
         self._headings: LruCache[tuple[str, int], _Counted] = LruCache(_KEPT)
 
     def of_tools(self, tools: Iterable[Tool], budget: int) -> Lines:
-        """Those that fit, those that come first before the others.
+        """Lines for as many tools as fit, first ones first.
 
         Args:
-            tools: best first; no two with the same id.
-            budget: tokens.
+            tools: best first; ids must differ.
+            budget: maximum number of tokens.
         """
         taken: dict[str, list[Tool]] = {}
         spent = 0
@@ -72,11 +72,11 @@ class CallLines:
         return self._written(taken, spent)
 
     def of_servers(self, servers: Iterable[Sequence[Tool]], budget: int) -> Lines:
-        """Those of the servers all of whose tools fit, those that come first before the others.
+        """Lines for the servers whose tools all fit, first ones first.
 
         Args:
-            servers: the tools of each, best first.
-            budget: tokens.
+            servers: the tools of each server, best server first.
+            budget: maximum number of tokens.
         """
         taken: dict[str, Sequence[Tool]] = {}
         spent = 0
@@ -116,5 +116,5 @@ class CallLines:
 
 @cache
 def shared_lines() -> CallLines:
-    """One writer for the process, so that a session does not count what another has counted."""
+    """One writer for the process, so that sessions share their token counts."""
     return CallLines(bundled_counter())

@@ -1,4 +1,4 @@
-"""The counter that everything here counts with."""
+"""The shared token counter (cl100k_base)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 @cache
 def bundled_counter() -> TokenCounter:
-    """One counter of `cl100k_base` for the process: its vocabulary takes a third of a second."""
+    """The `cl100k_base` counter of the process.
+
+    Loading its vocabulary takes a third of a second.
+    """
     from ..models import TokenCounter
 
     return TokenCounter()
@@ -19,5 +22,5 @@ def bundled_counter() -> TokenCounter:
 
 @lru_cache(64)
 def bundled_count(text: str) -> int:
-    """Tokens of a text that many sessions share, such as a pool."""
+    """Tokens of a text that many sessions share, such as a pool. Cached."""
     return bundled_counter().count(text)

@@ -1,4 +1,4 @@
-"""Whether a catalog is so small that it is simply shown."""
+"""Whether a catalog is small enough to be shown as a whole."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .detail import definition_text
 from .lru_cache import LruCache
 
 _decided: Final[LruCache[tuple[str, frozenset[str], int], bool]] = LruCache(64)
-"""Answers kept: every session over a version of a catalog asks the same."""
+"""Maximum number of cached answers. All sessions over a catalog version ask the same."""
 
 
 def costs_at_most(catalog: Catalog, limit: int, *, withheld: frozenset[str] = frozenset()) -> bool:
-    """Whether all definitions together take no more tokens than this; counts no further.
+    """Whether all definitions together take at most this many tokens. Stops counting beyond it.
 
     Args:
-        catalog: one version.
-        limit: tokens; nothing costs as little as 0.
-        withheld: ids left out.
+        catalog: the catalog version.
+        limit: number of tokens; with 0 the answer is False.
+        withheld: ids that are left out.
     """
     key = catalog.fingerprint, withheld, limit
     known = _decided.get(key)

@@ -1,4 +1,4 @@
-"""Levels of detail: how much of a tool's definition stands in a prompt."""
+"""Levels of detail: how much of a tool's definition a prompt has."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class Detail(IntEnum):
     """Levels of detail, from least to most."""
 
     NAME = 0
-    """The id."""
+    """Only the id."""
     SUMMARY = 1
-    """And its summary."""
+    """The id and a summary."""
     SIGNATURE = 2
-    """And its arguments with their types, without prose: enough to call it."""
+    """The id and the arguments with types, without descriptions. Enough for a call."""
     FULL = 3
     """The whole definition."""
 
 
 def definition_text(name: str, description: str, input_schema: Mapping[str, Any]) -> str:
-    """A definition as it is counted and written in messages: compact JSON.
+    """A definition as compact JSON, as it is counted and written in messages.
 
     Args:
-        name: a tool's id, or what a provider calls it.
-        description: its text.
-        input_schema: of its arguments.
+        name: the tool's id, or its name for the provider.
+        description: the description.
+        input_schema: JSON Schema of the arguments.
     """
     definition = {"name": name, "description": description, "input_schema": input_schema}
     return json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
@@ -41,8 +41,8 @@ def describe(tool: Tool, detail: Detail, summary: str) -> str:
 
     Args:
         tool: the definition.
-        detail: how much of it.
-        summary: of the tool, see `Summaries.of`.
+        detail: level of detail.
+        summary: summary of the tool, see `Summaries.of`.
     """
     if detail is Detail.FULL:
         return definition_text(tool.id, tool.description, tool.input_schema)

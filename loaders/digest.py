@@ -1,4 +1,4 @@
-"""What a server is about, in a few words taken from the names of its tools."""
+"""Topics of a server: frequent words in the names of its tools."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ..text import spaced
 from .verbs import base_form
 
 TOPICS = 6
-"""Topics a digest names at most."""
+"""Maximum number of topics."""
 _LETTERS = 24
 _EMPTY = frozenset(
     "add all an and as at batch bulk by create delete for from get id in info into is list many "
     "multiple my name new of on one or per remove set the to tool update with".split()
 )
 _PHRASE_SHARE = 0.5
-"""Share of a word's uses a pair has to make up to stand for the word: `pull request`."""
+"""A pair of words replaces a word if it is at least this share of its uses: `pull request`."""
 
 
 def topics(tools: Iterable[Tool]) -> tuple[str, ...]:
-    """The words most of the tools' names act on, most frequent first, ties in alphabetical order.
+    """The most frequent objects in the tools' names, best first, ties in alphabetical order.
 
     Args:
-        tools: of one server, whose name's own words are left out.
+        tools: tools of one server. Words of the server's name are left out.
     """
     single: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
@@ -62,7 +62,7 @@ def _phrases(single: Counter[str], pairs: Counter[tuple[str, str]]) -> list[tupl
 
 
 def _objects(tool: Tool) -> list[str]:
-    """The words of a name that are no verb, no word of the server and not empty."""
+    """The words of a name that are neither verbs nor words of the server's name."""
     own = {_stem(word) for word in spaced(tool.server or "").lower().split()}
     words = spaced(tool.name).lower().split()
     kept = [
@@ -80,7 +80,7 @@ def _stem(word: str) -> str:
 
 
 def _spelt(phrase: tuple[str, ...], shown: dict[str, Counter[str]]) -> str:
-    """A phrase as most names spell it."""
+    """The most frequent spelling of a phrase."""
     return " ".join(
         min(shown[stem].items(), key=lambda item: (-item[1], item[0]))[0] for stem in phrase
     )

@@ -1,4 +1,4 @@
-"""One tool as it stands in a prompt, made once and kept."""
+"""The text of one tool in a prompt, cached."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from ..models import TokenCounter
 
 _KEPT = 16_384
-"""Entries kept: four levels of 4,096 tools."""
+"""Maximum number of cached entries: four levels of 4,096 tools."""
 
 
 class RenderedTool(NamedTuple):
     """How one tool is written.
 
     Attributes:
-        text: what is counted and, for tools that travel in messages, what is written there.
-        tool: the provider's own object; None for what travels as text.
+        text: the text that is counted; for tools in messages, also the text of the message.
+        tool: the provider's object; None for tools that are written as text.
     """
 
     text: str
@@ -32,11 +32,11 @@ class PoolEntry(NamedTuple):
     """One tool at one level of detail in one format.
 
     Attributes:
-        tool_id: its id.
-        detail: its level.
-        text: what is counted, one line.
-        tool: the provider's own object; None for what travels as text.
-        tokens: of the text and the end of its line.
+        tool_id: id of the tool.
+        detail: level of detail.
+        text: the text that is counted, one line.
+        tool: the provider's object; None for tools that are written as text.
+        tokens: tokens of the text and its newline.
     """
 
     tool_id: str
@@ -47,7 +47,7 @@ class PoolEntry(NamedTuple):
 
 
 class WritesTools(Protocol):
-    """What of a renderer is needed to write one tool."""
+    """The part of a renderer that writes one tool."""
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool at a level of detail."""
@@ -58,7 +58,7 @@ class EntryWriter:
     """Writes tools as text in one format.
 
     Args:
-        renderer: of the format.
+        renderer: renderer of the format.
         counter: counts the tokens.
     """
 
@@ -71,9 +71,9 @@ class EntryWriter:
         """The text of a tool at a level of detail.
 
         Args:
-            tool: its definition.
-            detail: how much of it.
-            summary: of the tool; the whole definition is written without.
+            tool: the definition.
+            detail: level of detail.
+            summary: summary of the tool; the full definition has none.
         """
         key = tool.fingerprint, tool.id, detail, summary
         if known := self._written.get(key):

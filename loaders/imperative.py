@@ -1,4 +1,4 @@
-"""A sentence about a tool as a request for it: "Gathers, and sorts" becomes "Gather, and sort"."""
+"""Turns a description into the imperative: "Gathers, and sorts" becomes "Gather, and sort"."""
 
 from __future__ import annotations
 

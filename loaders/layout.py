@@ -1,4 +1,4 @@
-"""The layout of a prompt: a prefix that stays, and promotions appended in order."""
+"""The layout of a prompt: a stable prefix, and definitions appended in order."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class Layout:
     """The parts of a prompt about tools, in order; immutable.
 
     Args:
-        operator: text of whoever runs the agent; comes first.
-        pool: text of phase 1.
-        resident: tools whose full definitions are part of the prefix: a search tool, or all of
-            them where the catalog passes through.
-        batches: what was promoted, one batch per turn that promoted anything.
-        in_use: text that follows the prefix: lines of the servers in use.
+        operator: the operator's text; comes first.
+        pool: the text of the pool.
+        resident: tools with full definitions in the prefix: a search tool, or the whole catalog if
+            it passes through.
+        batches: promoted tools, one batch per turn with promotions.
+        in_use: lines of the servers in use, after the prefix.
     """
 
     operator: str
@@ -49,7 +49,7 @@ class Layout:
         """A new layout with a batch added at the end. Earlier entries do not move.
 
         Raises:
-            RequestError: a tool that is there already.
+            RequestError: a tool is promoted already.
         """
         batch = tuple(entries)
         present = {entry.tool_id for entry in (*self.resident, *self.promoted)}

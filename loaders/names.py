@@ -1,4 +1,4 @@
-"""Names that model providers accept, for ids that may be any text."""
+"""Tool names that providers accept, made from ids."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from hashlib import sha256
 
 OPENAI_LENGTH = 64
-"""Characters of a function's name, as the API of OpenAI bounds it: ^[a-zA-Z0-9_-]{1,64}$."""
+"""Maximum length of a function name in the OpenAI API: ^[a-zA-Z0-9_-]{1,64}$."""
 ANTHROPIC_LENGTH = 128
-"""Characters of a tool's name, as the API of Anthropic bounds it: ^[a-zA-Z0-9_-]{1,128}$."""
+"""Maximum length of a tool name in the Anthropic API: ^[a-zA-Z0-9_-]{1,128}$."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+(?:/[A-Za-z0-9_-]+)*")
 _OTHER = re.compile(r"[^A-Za-z0-9-]+")
@@ -19,13 +19,13 @@ _DIGITS = 20
 def provider_name(tool_id: str, length: int = OPENAI_LENGTH) -> str:
     """The name of a tool for a provider, unique for each id.
 
-    A slash becomes two underscores (`github/create_issue` gives `github__create_issue`). Where
-    that could be undone in two ways, says too much or not enough, the name is what can be kept of
-    the id, three underscores, which no plain name has, and a hash of the id.
+    A slash becomes two underscores (`github/create_issue` gives `github__create_issue`). If that
+    name would be ambiguous, too long or invalid, the name is a part of the id, three underscores
+    (which no other name has), and a hash of the id.
 
     Args:
         tool_id: any text.
-        length: characters the provider allows.
+        length: maximum number of characters.
     """
     if _PLAIN.fullmatch(tool_id) and "__" not in tool_id:
         plain = tool_id.replace("/", "__")

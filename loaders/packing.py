@@ -17,12 +17,12 @@ WORTH: Mapping[Detail, float] = {
     Detail.SIGNATURE: 0.8,
     Detail.FULL: 1.0,
 }
-"""What a level is worth of the whole definition. A choice, not a fit: with a signature a tool can
-be called, with less it can only be asked for."""
+"""Value of a level, relative to the full definition. Chosen, not fitted: with a signature a tool
+can be called, with less only requested."""
 _CELLS = 1_000
 _NOTHING = -1
 _LEAST = 0.01
-"""Share of the best score that the worst is worth, where scores are not positive."""
+"""Value of the worst tool relative to the best, if scores are not positive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Candidate:
     """One tool to fit into a token budget, with its costs.
 
     Args:
-        tool_id: its id.
-        score: how well it fits, any scale on which more is better.
+        tool_id: id of the tool.
+        score: how well it fits; higher is better, on any scale.
         costs: detail to tokens, for each level it can be shown at; at least one.
     """
 
@@ -43,19 +43,18 @@ class Candidate:
 def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
     """The level of detail of each tool, within a token budget.
 
-    The first is shown at its highest level that fits, before anything else. If there is room for
-    all others at a level they can be called with, they all get it, and what is left goes to whole
-    definitions; if there is not, they compete for it. Either is the knapsack of greatest worth,
-    found exactly by dynamic programming over at most `_CELLS` steps of tokens, costs rounded up.
-    Taking steps by worth per token is quicker, but leaves a tool at its signature where the whole
-    of it would have fitted and been worth more than two others.
+    The first tool gets its highest level that fits. If all others fit at a callable level, they all
+    get it, and the remaining tokens go to full definitions. Otherwise they compete. Both cases are
+    a knapsack problem, solved exactly by dynamic programming over at most `_CELLS` steps of tokens,
+    with costs rounded up. A greedy choice by value per token is faster, but can leave a tool at its
+    signature although its full definition would have fitted.
 
     Args:
-        candidates: in rank order; no two with the same id.
-        budget: tokens.
+        candidates: in rank order; ids must differ.
+        budget: maximum number of tokens.
 
     Raises:
-        RequestError: a score that is not finite.
+        RequestError: a score is not finite.
     """
     values = _values([candidate.score for candidate in candidates])
     best = {candidate.tool_id: max(candidate.costs) for candidate in candidates}
@@ -89,7 +88,7 @@ def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
 
 
 def callable_level(costs: Mapping[Detail, int]) -> Detail:
-    """The cheapest level a tool can be called with, or the highest it has where it has none.
+    """The cheapest level at which a tool can be called; without one, its highest level.
 
     Args:
         costs: detail to tokens.
@@ -125,7 +124,10 @@ def _knapsack(
 
 
 def _values(scores: Sequence[float]) -> list[float]:
-    """Scores as positive values; shifted where some are not, as a cross-encoder's logits are."""
+    """Scores as positive values.
+
+    If some are not positive (logits of a cross-encoder), all are shifted.
+    """
     if not all(isfinite(score) for score in scores):
         raise RequestError(f"scores to pack by must be finite, got {list(scores)}")
     if not scores or min(scores) > 0:

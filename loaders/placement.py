@@ -1,4 +1,4 @@
-"""Where the tools of a turn go: appended to the suffix, or the suffix laid out anew."""
+"""Placer: appends the tools of a turn to the prompt, or writes all definitions again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .pool_levels import PoolLevel
 from .summaries import Summaries
 
 REBUILT_SHARE = 0.75
-"""Share of the budget a rebuilt suffix fills, so that the next turns can append to it again."""
+"""Maximum share of the budget after a rebuild, so that later turns can append again."""
 ABOVE = {
     PoolLevel.SEARCH: Detail.NAME,
     PoolLevel.DIGEST: Detail.NAME,
@@ -22,7 +22,7 @@ ABOVE = {
     PoolLevel.SUMMARIES: Detail.SIGNATURE,
     PoolLevel.ARGUMENTS: Detail.SIGNATURE,
 }
-"""The lowest level that says more of a tool than its server's level in the pool."""
+"""The lowest level with more detail than the server's level in the pool."""
 _WITHOUT_SCHEMA = (Detail.NAME, Detail.SUMMARY)
 
 
@@ -30,10 +30,10 @@ class Wanted(NamedTuple):
     """A tool to be offered.
 
     Attributes:
-        tool: its definition, or what the catalog knows where that could not be had.
-        loaded: whether it is the definition.
-        called_for: whether it was found this turn, or was not asked for last turn.
-        least: the lowest level that says more than the pool does.
+        tool: the definition, or the catalog's tool if it could not be loaded.
+        loaded: whether it is the loaded definition.
+        called_for: whether it was found in this turn, or is new.
+        least: the lowest level with more detail than the pool.
         score: how well it fits.
     """
 
@@ -45,11 +45,11 @@ class Wanted(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """A layout that offers what is wanted as far as the budget goes.
+    """A layout with the wanted tools, as far as the budget permits.
 
     Attributes:
-        layout: the new one.
-        rebuilt: whether its suffix was laid out anew.
+        layout: the new layout.
+        rebuilt: whether all definitions were written again.
     """
 
     layout: Layout
@@ -60,12 +60,12 @@ class Placer:
     """Places tools within a budget.
 
     Args:
-        entries: writes them.
-        summaries: what is said of tools that are not shown in full.
-        budget: tokens of a suffix at most.
-        heading: tokens that stand before the lines of a batch.
-        turn_budget: tokens that a turn may write, as far as the first tool in full and the others
-            with their signatures do not take more; None for no such bound.
+        entries: writes the tools.
+        summaries: summaries of tools that are not shown in full.
+        budget: maximum tokens of all definitions.
+        heading: tokens of the heading of a batch.
+        turn_budget: tokens that a turn may add. The first tool in full and the signatures of the
+            others are always permitted. None for no limit.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Placer:
         self._turn_budget = turn_budget
 
     def tokens(self, layout: Layout) -> int:
-        """What the suffix of a layout takes, its headings included."""
+        """Tokens of the definitions of a layout, headings included."""
         told = sum(any(entry.tool is None for entry in batch) for batch in layout.batches)
         return layout.tokens + told * self._heading
 
@@ -95,15 +95,15 @@ class Placer:
     def place(self, layout: Layout, wanted: Mapping[str, Wanted], *, stale: bool) -> Placement:
         """The layout that offers these tools.
 
-        Tools that are called for and not there are appended. If a tool leaves, or one that is
-        called for would not be shown well enough to be called, the suffix is laid out anew
-        instead, those called for ranked first and then the latest. A tool that no room was left
-        for is tried again only when it is called for, so that a suffix that is full stays as it is.
+        New tools are appended. If a tool is removed, or a tool found in this turn would not be
+        callable, all definitions are written again: tools found in this turn first, then the
+        latest. A tool that did not fit is tried again only when it is found again, so a full prompt
+        does not change.
 
         Args:
-            layout: of the last turn.
+            layout: layout of the last turn.
             wanted: id to tool, in order.
-            stale: whether what is promoted there no longer holds.
+            stale: whether its definitions are out of date.
         """
         present = {entry.tool_id: entry for entry in layout.promoted}
         if not stale and present.keys() <= wanted.keys():
@@ -138,7 +138,7 @@ class Placer:
         return tuple(entries[name] for name in wanted if name in entries)
 
     def _staying(self, others: Sequence[Wanted], room: int) -> list[Wanted]:
-        """Those not called for that can still be shown well enough to be called."""
+        """The tools not found in this turn that still fit at a callable level."""
         staying = []
         for one in others:
             costs = self._costs(one)
@@ -148,7 +148,7 @@ class Placer:
         return staying
 
     def _packed(self, ranked: Sequence[Wanted], room: int) -> Batch:
-        """Tools in rank order, each at the best level there is room for."""
+        """Tools in rank order, each at the best level that fits."""
         if self._turn_budget is not None:
             room = min(room, max(self._turn_budget - self._heading, self._callable(ranked)))
         if all(one.loaded for one in ranked):
@@ -162,7 +162,7 @@ class Placer:
         )
 
     def _shown_well(self, fresh: Sequence[Wanted], batch: Collection[PoolEntry]) -> bool:
-        """Whether the first is shown in full, if it can be at all, and all can be called."""
+        """Whether the first tool is shown in full, if possible, and all are callable."""
         shown = {entry.tool_id: entry.detail for entry in batch}
         loaded = [one for one in fresh if one.loaded]
         if any(shown.get(one.tool.id, Detail.NAME) < Detail.SIGNATURE for one in loaded):
@@ -172,7 +172,7 @@ class Placer:
         return self.write(fresh[0].tool, Detail.FULL).tokens > self._budget - self._heading
 
     def _callable(self, ranked: Sequence[Wanted]) -> int:
-        """Tokens of the first in full and of the others at their signatures."""
+        """Tokens of the first tool in full and of the signatures of the others."""
         if not ranked:
             return 0
         first, *others = (self._costs(one) for one in ranked)
@@ -187,6 +187,6 @@ class Placer:
 
 
 def by_need(wanted: Collection[Wanted]) -> list[Wanted]:
-    """Those called for, in order; then the others, the latest first."""
+    """The tools found in this turn, in order; then the others, latest first."""
     called = [one for one in wanted if one.called_for]
     return called + [one for one in reversed(list(wanted)) if not one.called_for]

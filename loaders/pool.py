@@ -1,4 +1,4 @@
-"""Phase 1: the pool, the part of a prompt that tells which tools there are."""
+"""The pool (phase 1): lines at the start of the prompt that list the available tools."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from ..models import TokenCounter
 
 POOL_BUDGET = 2_000
-"""Tokens of a pool at most, by default: 1 % of a context of 200,000."""
+"""Default maximum of tokens of a pool: 1 % of a context of 200,000."""
 _VERSIONS = 8
-"""Pools kept: versions of a catalog and sets of withheld ids that are in use at once."""
+"""Maximum number of cached pools, one for each catalog version and set of withheld ids in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
     """The text of a pool, and the level of each server.
 
-    The same catalog, budget and summaries give the same bytes, whatever order tools came in.
+    The same catalog, budget and summaries give the same bytes, in whatever order the tools are.
 
     Args:
-        text: ends in a newline, or is "" where there is nothing to show or no room for a line.
-        tokens: of the text.
-        tools: that it speaks for.
-        levels: server to how its tools are shown; "" for tools without a server.
-        standing: ids of the tools whose arguments it says, so that they can be called.
+        text: the text, with a newline at the end; "" if there is nothing to show or no line fits.
+        tokens: tokens of the text.
+        tools: number of tools that it covers.
+        levels: server to the level of its tools; "" for tools without a server.
+        standing: ids of the tools whose arguments are shown, so that they can be called.
         servers: server to its tools, ordered by id.
     """
 
@@ -54,14 +54,14 @@ class PoolWriter:
     """Writes one line per tool, or less, for a whole catalog within a token budget.
 
     Args:
-        budget: tokens the text has at most.
-        summaries: written before; offline ones by default.
+        budget: maximum tokens of the text.
+        summaries: summaries of tools; made offline by default.
         counter: counts the tokens.
-        top: what a tool's line says where there is room: its summary, or its arguments, with which
-            every tool of the pool can be called before a search has found it.
+        top: the highest level: a summary for each tool, or its arguments. With arguments, the model
+            can call every tool of the pool without a search.
 
     Raises:
-        RequestError: a negative budget, or a top that is neither.
+        RequestError: the budget is negative, or `top` is another level.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class PoolWriter:
         See `choose_levels`.
 
         Args:
-            catalog: one version.
-            withheld: ids left out without a trace, such as quarantined ones.
+            catalog: the catalog version.
+            withheld: ids that are left out completely, such as quarantined ones.
         """
         key = catalog.fingerprint, withheld
         return self._written.get(key) or self._written.put(key, self._write(catalog, withheld))
@@ -120,7 +120,7 @@ class PoolWriter:
 
 
 def assemble(shown: Mapping[ServerBlock, PoolLevel]) -> str:
-    """The text of a pool: its heading, a block per server, and what only a search finds."""
+    """The text of a pool: heading, one block per server, and the number of tools not listed."""
     if not shown:
         return ""
     total = sum(len(block.tools) for block in shown)

@@ -1,4 +1,4 @@
-"""The levels of a pool: how much of each server's tools a token budget has room for."""
+"""The levels of a pool: how much detail of each server fits in a token budget."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from ..models import TokenCounter
 
 _FRAME = 40
-"""Tokens kept for the first and the last line of a pool; with six-digit counts they take 29."""
+"""Tokens reserved for the first and last line of a pool. With six-digit counts they take 29."""
 
 
 class PoolLevel(IntEnum):
     """How the tools of a server are shown, from least to most."""
 
     SEARCH = 0
-    """Counted only; a search finds them."""
+    """Only counted."""
     DIGEST = 1
-    """One line: how many, and what they are about."""
+    """One line with their number and topics."""
     NAMES = 2
     """One line with the names."""
     SUMMARIES = 3
@@ -43,14 +43,14 @@ def levels_to(top: PoolLevel) -> tuple[PoolLevel, ...]:
 class ServerBlock:
     """The tools of one server, as a pool shows them.
 
-    What stands in front of a line cannot be imitated by text of a tool, which has no newlines: a
-    server's line starts at the margin, a tool's is indented. Where ids are the server and the
-    name, as they are by default, only the name is written; `server/` in front of it is the id.
+    A server's line starts at the margin, a tool's line is indented. Text of a tool has no newlines,
+        so it cannot imitate this. If ids are `server/name`, as by default, only the name is
+        written.
 
     Args:
-        server: its name; "" for tools without one.
-        tools: ordered by id.
-        summaries: what the lines say.
+        server: name of the server; "" for tools without one.
+        tools: its tools, ordered by id.
+        summaries: summaries of the tools.
     """
 
     def __init__(self, server: str, tools: tuple[Tool, ...], summaries: Summaries) -> None:
@@ -59,7 +59,10 @@ class ServerBlock:
         self._summaries = summaries
 
     def text(self, level: PoolLevel) -> str:
-        """The lines of a level above search; a digest gives way to names that are no longer."""
+        """The lines of a level above search.
+
+        If the names are not longer than the digest, they are used instead.
+        """
         if level is PoolLevel.SUMMARIES:
             return self._summary_lines
         if level is PoolLevel.ARGUMENTS:
@@ -101,12 +104,12 @@ class ServerBlock:
 
 
 def heading_line(server: str, tools: int) -> str:
-    """What stands above the lines of a server's tools; "" for tools without a server."""
+    """The heading above the lines of a server's tools; "" for tools without a server."""
     return f"{_head(server, tools)}:\n"
 
 
 def argument_line(tool: Tool) -> str:
-    """A tool's line on the level of arguments."""
+    """The line of a tool at the level of arguments."""
     return f" {_label(tool)}{call_form(tool)}\n"
 
 
@@ -127,17 +130,16 @@ def choose_levels(
     counter: TokenCounter,
     top: PoolLevel = PoolLevel.SUMMARIES,
 ) -> dict[ServerBlock, PoolLevel]:
-    """The level of each server, in their order.
+    """The level of each server, in the order of `blocks`.
 
-    Level by level, servers are raised while there is room, those that show most tools per token
-    first and ties by name; a level is entered only if every server has reached the one below. So
-    no server has its tools described while another is not even named, and the room that one level
-    for all would leave over is used.
+    Level by level, servers get more detail until the token budget is used. Servers with the most
+    tools per token come first, ties by name. A level starts only when every server has reached the
+    level below.
 
     Args:
-        blocks: one per server.
-        budget: tokens of the whole text.
-        counter: counts them.
+        blocks: one block per server.
+        budget: maximum tokens of the whole text.
+        counter: counts the tokens.
         top: the highest level, summaries or arguments.
     """
     shown = dict.fromkeys(blocks, PoolLevel.SEARCH)
@@ -166,6 +168,6 @@ def _head(server: str, tools: int) -> str:
 
 
 def _label(tool: Tool) -> str:
-    """The name where the id is server and name, else the id."""
+    """The name if the id is `server/name`, otherwise the id."""
     prefix = f"{tool.server}/" if tool.server else ""
     return tool.id.removeprefix(prefix) if tool.id.startswith(prefix) else f"id {tool.id}"

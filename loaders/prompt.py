@@ -1,4 +1,4 @@
-"""The tools of a prompt, turn by turn: what a session drives."""
+"""Prompt: renders the tools of a conversation, turn by turn."""
 
 from __future__ import annotations
 
@@ -28,25 +28,26 @@ from .schemas import Loaded, Missing, SchemaLoader
 from .working_set import AtHand, WorkingSet, pool_beside
 
 SCHEMA_BUDGET = 4_000
-"""Tokens of promoted tools at most, by default: ten typical definitions."""
+"""Default maximum of tokens of promoted tools: about ten typical definitions."""
 CONTEXT_TOKENS = 200_000
-"""Tokens of a model's context, by default."""
+"""Default size of the model's context window in tokens."""
 PASS_THROUGH_SHARE = 0.03
-"""Share of the context below which a whole catalog is simply shown, by default."""
+"""Default share of the context below which the whole catalog is shown."""
 
 _RANKS = 10
-"""Added to the rank of a tool without a score: the tenth counts half of what the first does."""
+"""Added to the rank of a tool without a score, so that the tenth counts half as much as the
+first."""
 
 
 class Prompt:
-    """Renders the tools of one conversation. Not for several threads at once.
+    """Renders the tools of one conversation. Not thread-safe.
 
-    The prefix depends on the catalog alone. Tools are promoted behind it, each once, at a level of
-    detail that it keeps; the suffix is laid out anew when a tool leaves it, or when a tool that is
-    new this turn would otherwise not be shown well enough to be called.
+    The prefix depends only on the catalog. Promoted tools are appended after it, each once, at a
+    fixed level of detail. All promoted tools are written again when one is removed, or when a new
+    tool would otherwise not be callable.
 
-    A catalog that costs less than a share of the context is shown as it is, in the prefix; that is
-    decided here, once, and then holds for the life of the prompt.
+    A catalog that takes less than a share of the context is shown as a whole, in the prefix. The
+    constructor decides this once.
 
     Args:
         catalog: one version; `update` takes a newer one.
@@ -68,14 +69,14 @@ class Prompt:
             is found is promoted.
 
     Attributes:
-        catalog: the version shown.
+        catalog: the rendered version.
         passes_through: whether the whole catalog is in the prefix.
-        withheld: ids that are not promoted; assign others where the prefix shows none of them.
-        shown_as: id to fingerprint of the definition that a promoted tool is shown with.
-        in_prefix: ids of the tools that can be called from the prefix alone.
+        withheld: ids that are not promoted. Assign only ids that the prefix does not show.
+        shown_as: id to fingerprint of the rendered definition, for promoted tools.
+        in_prefix: ids of the tools whose arguments the prefix shows.
 
     Raises:
-        RequestError: no such format, or a number out of range.
+        RequestError: there is no such format, or a number is out of range.
     """
 
     _layout: Layout
@@ -138,8 +139,8 @@ class Prompt:
     def standing(self) -> frozenset[str]:
         """Ids of the tools that the model can call without a promotion first.
 
-        All where the catalog passes through, else those whose arguments the pool or the working set
-        says in the turn that was last.
+        All tools if the catalog passes through. Otherwise those whose arguments the pool or the
+        working set showed in the last turn.
         """
         return self.in_prefix | self._at_hand.ids
 
@@ -155,7 +156,7 @@ class Prompt:
 
     @property
     def pool(self) -> Pool | None:
-        """Phase 1; None where the whole catalog is in the prefix."""
+        """The pool; None if the whole catalog is in the prefix."""
         return self._pool
 
     def called(self, tool_id: str) -> None:
@@ -169,8 +170,8 @@ class Prompt:
     def update(self, catalog: Catalog, *, withheld: Iterable[str] = ()) -> None:
         """Use another version of the catalog from the next turn on.
 
-        The prefix changes with it. If it changes, lacks or withholds a tool that is promoted, the
-        suffix is laid out anew in the next turn.
+        The prefix changes with it. If a promoted tool is changed, missing or withheld, all promoted
+        tools are written again in the next turn.
 
         Args:
             catalog: the newer version.
@@ -192,11 +193,11 @@ class Prompt:
         """The prompt of the next turn. Waits at most the schema loader's timeout.
 
         Args:
-            active: ids of all tools to be offered, those of earlier turns included; new ones in
-                rank order. A tool that is no longer among them leaves the prompt.
-            scores: id to how well it fits, for the tools found this turn, new or not: these have to
-                be shown well enough to be called. By default the new ones, in their order. With a
-                working set they need not all be active: the best that are get promoted.
+            active: ids of all tools to offer, those of earlier turns included; new ones in rank
+                order. A tool that is missing here is removed from the prompt.
+            scores: id to score, for the tools found in this turn, new or not. These must be
+                callable. By default the new ids, in their order. With a working set, they need not
+                all be active; the best active ones are promoted.
         """
         wanted, found = self._at_hand.promoted(active, scores or {})
         tools = self._known(wanted)
@@ -239,14 +240,14 @@ class Prompt:
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Continue from the saved prompt of the same session, with the same bytes.
 
-        If a tool has changed since, or its definition cannot be had, the suffix is laid out anew in
-        the next turn. Blocks for at most the schema loader's timeout.
+        If a tool has changed, or its definition cannot be loaded, all promoted tools are written
+        again in the next turn. Waits at most the schema loader's timeout.
 
         Args:
-            saved: as `to_dict` gave it.
+            saved: result of `to_dict`.
 
         Raises:
-            RequestError: it is nothing of the kind.
+            RequestError: it is not such a result.
         """
         held = SavedPrompt.from_dict(saved)
         self._at_hand.resume(held.working_set)
@@ -322,7 +323,7 @@ class Prompt:
         )
 
     def _settle(self, layout: Layout, asked: frozenset[str]) -> None:
-        """Take over a layout of the present catalog."""
+        """Use a layout of the present catalog."""
         self._layout, self._asked = layout, asked
         self._rendered = self._renderer.render(layout)
         self.shown_as = {
@@ -330,7 +331,7 @@ class Prompt:
         }
 
     def _known(self, ids: Iterable[str]) -> dict[str, Tool]:
-        """Those that may be shown behind the prefix, in order."""
+        """The ids that may be shown after the prefix, in order."""
         shown = self.in_prefix if self.passes_through else frozenset[str]()
         return {
             name: self.catalog.get(name)
@@ -339,7 +340,10 @@ class Prompt:
         }
 
     def _to_load(self, tools: Mapping[str, Tool]) -> list[Tool]:
-        """What to ask the source for; not again for what it did not have, while that is wanted."""
+        """The definitions to load.
+
+        Missing ones are not requested again while the tool is wanted.
+        """
         for name in [name for name in self._missing if name not in tools]:
             del self._missing[name]
         return [tool for name, tool in tools.items() if name not in self._missing]
@@ -379,7 +383,7 @@ class Prompt:
 
 
 def _below(least: float, rank: int) -> float:
-    """A score for a tool that has none: less than the least, and the less the later it comes."""
+    """Scores for tools without one: below the lowest score, decreasing in order."""
     return least * _RANKS / (_RANKS + rank) if least > 0 else least - rank
 
 
@@ -390,5 +394,5 @@ def _shared_pool() -> PoolWriter:
 
 @cache
 def _shared_entries(format: str) -> EntryWriter:  # noqa: A002 - the field's word
-    """One writer per format, so that a session does not count again what another has counted."""
+    """One writer per format, so that sessions share their token counts."""
     return EntryWriter(renderer_for(format), bundled_counter())

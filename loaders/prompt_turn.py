@@ -1,4 +1,4 @@
-"""What a prompt says about tools in one turn."""
+"""PromptTurn: the text about tools in one turn's prompt."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class PromptTurn:
     """The prompt of one turn: its text, messages and token counts.
 
     Args:
-        rendered: in the provider's shape.
-        appended: messages that are new; after a rebuild all there are, in place of earlier ones.
-        passing: messages of this turn alone, which stand right before what the user says.
-        phase1_tokens: of the pool and of tools that are always there.
-        phase2_tokens: of the tools promoted, as they stand in the prompt now.
-        working_tokens: of the lines of a working set.
-        changed_bytes: of last turn's prompt that have to be read anew because something before
-            them changed; what is appended changes nothing.
-        details: id to level, for each tool promoted.
-        callable: ids of the tools whose arguments are shown, in whatever form.
-        missing: tools whose definition could not be had, with the reason.
-        left_out: ids for which the budget has no room at any level that says more than the pool,
-            nor a working set for their line.
-        rebuilt: whether the suffix was laid out anew.
+        rendered: system prompt and tools in the provider's format.
+        appended: new messages; after a rebuild, all messages about tools, in place of the earlier
+            ones.
+        passing: messages for this turn only, right before the user's message.
+        phase1_tokens: tokens of the pool and of tools that are always shown.
+        phase2_tokens: tokens of the promoted tools in the present prompt.
+        working_tokens: tokens of the lines of a working set.
+        changed_bytes: bytes of the last prompt that the provider's cache lost because something
+            before them changed. Appending changes nothing.
+        details: id to level of detail, for each promoted tool.
+        callable: ids of the tools whose arguments are shown in any form.
+        missing: id to reason, for tools whose definition could not be loaded.
+        left_out: ids of tools that did not fit in the token budgets.
+        rebuilt: whether all promoted tools were written again.
     """
 
     rendered: Rendered

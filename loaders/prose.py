@@ -1,4 +1,4 @@
-"""From a description as servers write it to its first plain sentence."""
+"""Finds plain sentences in the descriptions that servers write."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 _READ = 2_000
-"""Characters of a description that are looked at; its first sentences stand well before."""
+"""Characters of a description that are read."""
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _TAG = re.compile(r"</?[A-Za-z][\w-]{0,30}(?:\s[^<>\n]{0,200})?/?>")
@@ -66,7 +66,7 @@ def plain_sentences(description: str) -> Iterator[str]:
     """The sentences of a description in order, without markup, blocks of arguments and asides.
 
     Args:
-        description: as a server wrote it: Markdown, docstrings and HTML occur.
+        description: description of a tool, perhaps with Markdown, docstring sections or HTML.
     """
     text = _FENCE.sub("\n\n", description[:_READ])
     text = _LINK.sub(r"\1", _TAG.sub(" ", text))
@@ -83,10 +83,12 @@ def plain_sentences(description: str) -> Iterator[str]:
 
 
 def without_filler(sentence: str) -> str:
-    """A sentence without openings such as "This tool allows you to"; "" where it is none of use.
+    """The sentence without openings such as "This tool allows you to".
 
-    An instruction to the reader ("Always call this first", "When the user asks ...") says nothing
-    about what the tool does.
+    "" if nothing useful is left.
+
+    An instruction to the reader ("Always call this first", "When the user asks ...") does not count
+    as useful.
     """
     for _ in range(3):
         before = sentence

@@ -39,8 +39,8 @@ class Loaded:
     """The loaded definitions of a turn, and the missing ones.
 
     Args:
-        tools: id to definition, in the order asked for; without those that are missing.
-        missing: the rest; their summaries can still be shown.
+        tools: id to definition, in the requested order; without the missing ones.
+        missing: the others; their summaries can still be shown.
     """
 
     tools: Mapping[str, Tool]
@@ -50,14 +50,14 @@ class Loaded:
 class SchemaLoader:
     """Loads definitions from a source: in parallel, with a timeout, cached by fingerprint.
 
-    Serves any number of threads and sessions. Nothing that a source does, or fails to do, makes a
-    load take longer than its timeout or raise: what is not there in time is named as missing.
+    Thread-safe. A failing or slow source never raises and never takes longer than the timeout:
+    definitions that do not arrive are reported as missing.
 
     Args:
-        source: of the definitions; the catalog itself by default.
+        source: source of the definitions; the catalog itself by default.
         timeout: seconds for all definitions of one load together.
-        verify: refuse a definition that is not the catalog's, which is the one that was looked
-            at and approved. False is for catalogs that hold no schemas.
+        verify: refuse a definition that differs from the catalog's, because only that one was
+            scanned and approved. Set False for catalogs without schemas.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class SchemaLoader:
     def _ask(
         self, tools: Sequence[Tool]
     ) -> tuple[dict[str, Tool | str], dict[str, Awaitable[Tool]]]:
-        """What is there at once, and what has to be waited for, by id."""
+        """Definitions that are available at once, and those to wait for, by id."""
         answers: dict[str, Tool | str] = {}
         waited: dict[str, Awaitable[Tool]] = {}
         for tool in tools:
@@ -143,7 +143,7 @@ class SchemaLoader:
         return Loaded(loaded, tuple(missing.values()))
 
     def _checked(self, tool: Tool, found: Tool) -> Tool | str:
-        """The definition, kept for the next turn, or why it is not shown."""
+        """The definition, cached for the next turn, or why it is not shown."""
         if self._verify and found.fingerprint != tool.fingerprint:
             return "the source has another definition than the catalog"
         if found.id != tool.id:
@@ -164,7 +164,7 @@ def _reason(error: BaseException) -> str:
 
 @cache
 def _background() -> asyncio.AbstractEventLoop:
-    """The loop that answers are awaited on, in a thread of its own: no caller's loop is held up."""
+    """The event loop for answers, in a separate thread, so that it blocks no caller's loop."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="shortlist-loader", daemon=True).start()
     return loop

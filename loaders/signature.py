@@ -1,4 +1,4 @@
-"""A tool's arguments on one line."""
+"""One-line forms of a tool's arguments."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..catalog.reference import References
 
 _SHORT = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
 _ARGUMENTS = 32
-"""Arguments written; three dots stand for the rest."""
+"""Maximum number of arguments; three dots stand for the rest."""
 _VALUES = 8
-"""Values of an enumeration written."""
+"""Maximum number of enum values."""
 _VALUE_LETTERS = 32
 _DEPTH = 4
-"""Levels of objects, arrays, alternatives and references entered."""
+"""Maximum depth of objects, arrays, alternatives and references."""
 
 
 def signature(tool: Tool) -> str:
@@ -25,10 +25,10 @@ def signature(tool: Tool) -> str:
 
 
 def call_form(tool: Tool) -> str:
-    """What a call takes, as `(repo; labels state)`: required arguments, then the others' names.
+    """The arguments as `(repo; labels state)`: required ones, then the names of the others.
 
-    Required ones have their types, `str` left out. It is a third of a signature, and enough to
-    call a tool where a call that does not fit is answered with what would.
+    Required ones have their types, except `str`. This is a third as long as a signature. It is
+    enough for a call, because a wrong call is answered with the definition.
     """
     schema = tool.input_schema
     references = References(schema)

@@ -1,4 +1,4 @@
-"""Summaries that were written before: by a model or by hand, kept by fingerprint."""
+"""Summaries: one line per tool, from files or made offline."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .lru_cache import LruCache
 from .summary import bounded, summarize
 
 _KEPT = 16_384
-"""Offline summaries kept, of some 80 characters each."""
+"""Maximum number of cached offline summaries, about 80 characters each."""
 
 
 class SummaryRow(NamedTuple):
     """One line of a file of summaries.
 
     Attributes:
-        id: of the tool it was written for.
-        fingerprint: of the definition it was written for; None where it was written by hand for
-            the id, whatever the definition.
+        id: id of the tool.
+        fingerprint: fingerprint of the summarized definition; None for a summary by hand that is
+            valid for every definition with this id.
         summary: the line.
         source: `offline`, `model` or `hand`.
     """
@@ -43,9 +43,9 @@ class SummaryRow(NamedTuple):
 class Summaries:
     """One-line summaries of tools: from files, or else made offline.
 
-    A row with a fingerprint speaks for that definition alone, so a definition that changes falls
-    back to the offline summary until it is summarised again; a row without one speaks for its id
-    and comes first. Every summary is cleaned and bounded as it is taken in.
+    A row with a fingerprint is used only for that definition. A changed definition gets an offline
+    summary until it is summarized again. A row without a fingerprint is used for its id, before all
+    others. Every summary is cleaned and cut.
 
     Args:
         rows: later ones replace earlier ones.
@@ -67,7 +67,7 @@ class Summaries:
         """Summaries from one or several files. Later files replace earlier ones.
 
         Raises:
-            SummaryError: a file cannot be read or is no file of summaries.
+            SummaryError: a file cannot be read or is not a file of summaries.
         """
         return cls(row for path in paths for row in read_rows(path))
 
@@ -90,7 +90,7 @@ class Summaries:
 
 
 def read_rows(path: Path | str) -> Iterator[SummaryRow]:
-    """The rows of a JSONL file, or of a JSON object of id to summary written by hand.
+    """The rows of a JSONL file, or of a JSON object of id to summary.
 
     A last line that was cut off by an interruption is left out.
 

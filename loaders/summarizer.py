@@ -1,4 +1,4 @@
-"""Summaries written by a language model: any callable from a prompt to its answer."""
+"""Has a language model write summaries: any callable from prompt to answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _QUOTES = "\"'`“”‘’*_ "
 
 
 def summary_prompt(tool: Tool) -> str:
-    """What a language model is asked for one tool."""
+    """The prompt for one tool."""
     names = [parameter.path for parameter in islice(tool.parameters, _PARAMETERS)]
     return _PROMPT.format(
         name=tool.name,
@@ -44,7 +44,7 @@ def summary_prompt(tool: Tool) -> str:
 
 
 def summary_of_answer(answer: str) -> str:
-    """The line in a model's answer, cleaned and bounded; "" where there is none."""
+    """The summary in a model's answer, cleaned and cut; "" if there is none."""
     for line in answer.splitlines():
         plain = _DECORATION.sub("", line.strip().strip(_QUOTES)).strip(_QUOTES).rstrip(".")
         if any(character.isalnum() for character in plain):
@@ -58,15 +58,15 @@ def write_summaries(
     """Ask a language model for the summary of each tool, several at once.
 
     Args:
-        tools: in any order; asked for as workers come free.
-        model: called from several threads.
-        workers: prompts under way at a time.
+        tools: the tools.
+        model: function from prompt to answer, called from several threads.
+        workers: number of prompts at the same time.
 
     Yields:
-        In order of completion, a row, or a tool with the reason why it has none.
+        Rows in order of completion; for a failure, the tool and the reason.
 
     Raises:
-        SummaryError: the first calls all failed, so the rest need not be tried.
+        SummaryError: the first calls all failed. The others are not tried.
     """
     try:
         for tool, line, reason in ask_each(tools, summary_prompt, _line_of, model, workers=workers):

@@ -1,4 +1,4 @@
-"""Phase 1: one query-shaped line per tool, made offline from what its definition says.
+"""Makes one-line summaries of tools offline, from their definitions.
 
 "Search GitHub issues by label and assignee": the verb first, then what it acts on, then the
 parameters that tell the tool from its neighbours; the words a request for it would use.
@@ -18,14 +18,14 @@ from .prose import plain_sentences, without_filler
 from .verbs import SEEKING, base_form
 
 SUMMARY_TOKENS = 60
-"""Tokens (cl100k_base) a summary has at most, whoever wrote it."""
+"""Maximum tokens (cl100k_base) of a summary."""
 _CHARACTERS = 400
-"""Characters of a summary at most; 60 tokens of English take some 250."""
+"""Maximum characters of a summary; 60 tokens of English take about 250."""
 _WORDS = 16
-"""Words a sentence is cut to at a clause; what follows in real descriptions are conditions."""
+"""A sentence with more words is cut at a clause. In real descriptions, conditions follow there."""
 _LEAST_WORDS = 4
 _NAMED = 3
-"""Parameters named by a summary at most."""
+"""Maximum number of parameters in a summary."""
 
 _WORD = re.compile(r"[\w'’/.-]+")
 _CLAUSE = re.compile(
@@ -40,7 +40,7 @@ _DANGLING = re.compile(
 )
 _JOINED = re.compile(r"\s(?:by|using|with|matching|given|filtered)\s")
 _TWO_CLAUSES = re.compile(r",|\s(?:and|or)\s+(?:\w+ly\s+)?(?:return|get|list|show|read)\b", re.I)
-"""A line of two clauses: "by" behind it would belong to the second one."""
+"""A line with two clauses. "by ..." at its end would belong to the second one."""
 _GENERIC = frozenset(
     """action after api base before body account address auth branch config content context count
     cursor data debug description direction dry element end fields file force format from head
@@ -50,7 +50,7 @@ _GENERIC = frozenset(
     schema session since size skip sort source start string tail target text timeout title to token
     top type until uri url user username value verbose version""".split()
 )
-"""Words of parameters most tools have; they tell none from another."""
+"""Words in parameters of most tools, which do not distinguish tools."""
 _SWITCHES = frozenset(
     "additional allow are case contain contains ends equals exclude has ignore include inclusive "
     "is matches max min no not num omit only starts with without".split()
@@ -64,11 +64,11 @@ _NAMES = frozenset(
 def summarize(tool: Tool) -> str:
     """A one-line summary of at most `SUMMARY_TOKENS` tokens, from the definition alone.
 
-    The same definition gives the same line. Where the description adds nothing to the name, it is
-    the name in plain words.
+    The same definition gives the same line. If the description adds nothing to the name, the
+    summary is the name in plain words.
 
     Args:
-        tool: any; its text is data and is only cut, never obeyed.
+        tool: the tool. Its text is untrusted and is only cut.
     """
     name = spaced(tool.name) or tool.name
     line = _statement(tool.description, name) or name
@@ -79,7 +79,7 @@ def bounded(text: str) -> str:
     """A text as one visible line of at most `SUMMARY_TOKENS` tokens, cut between words.
 
     Args:
-        text: of any origin.
+        text: any text.
     """
     line = re.sub(r"\s+", " ", clean_line(text[: 4 * _CHARACTERS], "", Notes()))[:_CHARACTERS]
     line = line.strip()

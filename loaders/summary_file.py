@@ -1,4 +1,4 @@
-"""A file of summaries brought up to date with a catalog."""
+"""Updates a file of summaries for a catalog."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def update_summaries(
 ) -> dict[str, str]:
     """Write a summary of every tool; lines of a model for unchanged definitions are kept.
 
-    Each answer is on disk as soon as it is there, so that an interrupted run goes on later.
+    Each answer is written at once, so that an interrupted run can continue later.
 
     Args:
-        out: the file, JSON lines; made where there is none.
+        out: the JSONL file; created if it does not exist.
         catalog: the tools.
-        model: asked for each tool that it has written no summary for; offline lines when absent.
-        by_hand: rows that are put last, and so count first.
-        workers: questions to the model at the same time.
+        model: writes summaries for tools without one; summaries are made offline when absent.
+        by_hand: rows that take precedence.
+        workers: number of prompts at the same time.
         progress: called with (tools asked about, tools to ask about).
 
     Returns:
-        Tool id to why the model gave no summary of it; such a tool gets its offline line.
+        Tool id to why the model wrote no summary. Such a tool gets an offline summary.
 
     Raises:
-        SummaryError: the file that is there is none of summaries.
+        SummaryError: the existing file is not a file of summaries.
         OSError: the disk refuses.
     """
     kept = _still_true(catalog, read_rows(out) if out.exists() else ())
@@ -52,7 +52,7 @@ def update_summaries(
 
 
 def _still_true(catalog: Catalog, rows: Iterable[SummaryRow]) -> dict[str, SummaryRow]:
-    """Rows that a model wrote for a definition the catalog holds, by fingerprint."""
+    """Rows by a model for present definitions, by fingerprint."""
     current = {tool.fingerprint for tool in catalog}
     return {
         row.fingerprint: row
@@ -75,7 +75,7 @@ def _ask(
     workers: int,
     progress: Callable[[int, int], None] | None,
 ) -> dict[str, str]:
-    """Add the rows that are missing; gives why a tool has none."""
+    """Add missing rows. Returns why a tool has none."""
     missing = {tool.fingerprint: tool for tool in catalog if tool.fingerprint not in kept}
     failures: dict[str, str] = {}
     replace_text_file(out, _lines(kept.values()))

@@ -1,7 +1,6 @@
-"""The tools tax: tokens that tool definitions cost every turn, and what a selection costs instead.
+"""The tools tax: tokens of all definitions in every turn, and of a selection instead.
 
-A definition is counted as the compact JSON of its name, description and input schema, which is
-what reaches a model however its provider words it.
+A definition is counted as compact JSON of its name, description and input schema.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ SEARCH_TOOL: Mapping[str, Any] = {
         "required": ["query"],
     },
 }
-"""A search tool as an agent is given it in place of the whole catalog."""
+"""The search tool that an agent gets instead of the whole catalog."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenTax:
-    """What a catalog costs in tokens.
+    """The tokens of a catalog's definitions.
 
     Args:
-        encoding: the vocabulary tokens were counted in.
-        k: tools a selection holds.
+        encoding: the vocabulary used for counting.
+        k: number of tools in a selection.
         tools: tool id to the tokens of its definition, in the catalog's order.
         servers: server to (tools, tokens); "" for tools without one.
         search_tool: tokens of the definition of the search tool.
@@ -50,7 +49,7 @@ class TokenTax:
 
     @property
     def now(self) -> int:
-        """Tokens of all definitions, paid every turn."""
+        """Tokens of all definitions, in every turn."""
         return sum(self.tools.values())
 
     @property
@@ -73,7 +72,7 @@ class TokenTax:
         return sorted(self.tools.items(), key=lambda item: (-item[1], item[0]))[:count]
 
     def saved(self, tokens: float) -> str:
-        """How many tokens of all definitions a smaller number leaves out, in words."""
+        """The saving of a smaller number of tokens, as text."""
         share = 1 - tokens / self.now if self.now else 0.0
         return f"{share:.1%} less" if share >= 0 else f"{-share:.1%} more"
 
@@ -82,12 +81,12 @@ def token_tax(tools: Iterable[Tool], *, k: int, encoding: str) -> TokenTax:
     """Count the definitions of tools.
 
     Args:
-        tools: of a catalog; ids are unique.
-        k: tools a selection holds.
+        tools: the tools of a catalog; ids must differ.
+        k: number of tools in a selection.
         encoding: a tiktoken vocabulary.
 
     Raises:
-        ModelError: no such vocabulary.
+        ModelError: there is no such vocabulary.
     """
     listed = list(tools)
     counter = TokenCounter(encoding)

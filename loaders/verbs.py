@@ -1,4 +1,4 @@
-"""The verbs tools are named with, and their forms."""
+"""Verbs in names of tools, and their forms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BASES = frozenset(_VERBS)
 
 SEEKING = frozenset("browse discover explore fetch filter find get list locate look lookup query "
                     "read retrieve search select show view".split())  # fmt: skip
-"""Verbs whose tools are told apart by what they look things up with."""
+"""Verbs whose tools differ mainly in their parameters."""
 
 
 def _third_person(verb: str) -> str:
@@ -58,7 +58,9 @@ _FORMS = {_third_person(verb): verb for verb in _VERBS} | {
 
 
 def base_form(word: str) -> str | None:
-    """The verb a word is a form of, in lower case: `Retrieves` gives `retrieve`; None if of none.
+    """The base form of a verb in lower case: `Retrieves` gives `retrieve`.
+
+    None if it is not a verb.
 
     Args:
         word: one word.

@@ -1,4 +1,4 @@
-"""The working set: short lines of the tools that a session is at, where a pool cannot tell all."""
+"""The working set: lines for servers in use and for tools found, if the pool cannot list all."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from .pool import Pool, PoolWriter
 from .pool_levels import PoolLevel
 
 _COUNTS = 100
-"""Tokens of a pool that says how many servers and tools there are, and little else."""
+"""Tokens of a pool that only says how many servers and tools there are."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkingSet:
     """Token budgets of the lines for servers in use and for tools found.
 
-    The defaults are those measured as `working set` in `docs/tool-attention.md`, where a session
-    finds 250 tools a turn: as many as 3,000 tokens of lines have room for, and some more.
+    The defaults were chosen at 10,000 tools, see `docs/tool-attention.md`. A session finds 250
+    tools a turn there, slightly more than fit in 3,000 tokens of lines.
 
     Args:
-        tokens: of all lines together at most.
-        in_use: how many of these may go to the servers of which a tool was called.
-        promoted: tools that a turn promotes, the best of those it found; the others get a line.
+        tokens: maximum tokens of all lines.
+        in_use: maximum tokens of these for servers with a called tool.
+        promoted: number of the best tools found in a turn that get their definition. The others get
+            a line.
 
     Raises:
-        RequestError: a negative number, or more for servers in use than for all.
+        RequestError: a number is negative, or `in_use` is larger than `tokens`.
     """
 
     tokens: int = 3_000
@@ -46,15 +47,15 @@ class WorkingSet:
 
 
 class AtHand:
-    """What of a working set stands in the prompt of one session.
+    """The lines of a working set in the prompt of one session.
 
     Args:
-        working: its bounds; None promotes all and tells nothing.
+        working: the token budgets; None promotes all tools and writes no lines.
 
     Attributes:
-        in_use: the servers in use, all tools of each; the latest called have room before others.
-        found: what was found in the present turn and stands nowhere else, the best first served.
-        ranked: ids of all that was found in it, best first.
+        in_use: lines of the servers in use, latest called first.
+        found: lines of tools found in this turn that are shown nowhere else, best first.
+        ranked: ids of all tools found in this turn, best first.
     """
 
     def __init__(self, working: WorkingSet | None) -> None:
@@ -67,7 +68,7 @@ class AtHand:
         self.ranked: list[str] = []
 
     def tells(self, pool: Pool | None) -> bool:
-        """Whether tools found in a turn get lines: those that the pool does not tell."""
+        """Whether tools found in a turn get lines, because the pool does not list them."""
         told = pool is None or pool.level is PoolLevel.ARGUMENTS
         return self._working is not None and not told
 
@@ -82,7 +83,7 @@ class AtHand:
         return self.in_use.tokens + self.found.tokens
 
     def called(self, tool: Tool) -> None:
-        """Put a tool's server in use, from the next turn on."""
+        """Mark a tool's server as in use, from the next turn on."""
         if self._working is not None and tool.server is not None:
             self._servers.pop(tool.server, None)
             self._servers[tool.server] = None
@@ -90,14 +91,14 @@ class AtHand:
     def promoted(
         self, active: Sequence[str], scores: Mapping[str, float]
     ) -> tuple[Sequence[str], Mapping[str, float]]:
-        """The ids to promote this turn, in order, and the scores of those that it found.
+        """The ids to promote in this turn, in order, and the scores of those found.
 
-        These are the best found, those of earlier turns, and those asked for: a tool that is new
-        and was not found is one that the model named.
+        These are the best tools found, those of earlier turns, and those the model requested. A new
+            tool that was not found is one that the model named.
 
         Args:
-            active: ids of all tools to be offered, in order.
-            scores: id to how well it fits, for the tools found this turn; by default the new ones.
+            active: ids of all tools to offer, in order.
+            scores: id to score, for the tools found in this turn; by default the new ones.
         """
         if self._working is None:
             return active, scores
@@ -110,10 +111,10 @@ class AtHand:
         return kept, {name: scores[name] for name in best if name in scores}
 
     def use(self, pool: Pool | None) -> None:
-        """Write the lines of the servers in use, as far as the pool does not tell them.
+        """Write the lines of the servers in use that the pool does not show.
 
         Args:
-            pool: of the catalog; None where all of it is in the prompt.
+            pool: pool of the catalog; None if the prompt has the whole catalog.
         """
         if self._working is None or pool is None:
             self.in_use = Lines()
@@ -126,11 +127,11 @@ class AtHand:
         self.in_use = shared_lines().of_servers(latest, self._working.in_use)
 
     def tell(self, tools: Mapping[str, Tool], there: frozenset[str]) -> None:
-        """Write the lines of what was found, in the room that servers in use leave.
+        """Write the lines of tools found, in the tokens that servers in use leave.
 
         Args:
-            tools: id to tool, of those that may be shown.
-            there: ids of tools that can be called without.
+            tools: id to tool, for tools that may be shown.
+            there: ids of tools that are callable already.
         """
         if self._working is None:
             return
@@ -139,7 +140,7 @@ class AtHand:
         self.found = shared_lines().of_tools(untold, self._working.tokens - self.in_use.tokens)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form of what the next turn depends on."""
+        """JSON form of the state for the next turn."""
         return {
             "servers": list(self._servers),
             "kept": sorted(self._kept),
@@ -147,7 +148,7 @@ class AtHand:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Go on from a JSON form; an empty one is that of a beginning.
+        """Continue from a JSON form. An empty one is a new start.
 
         Raises:
             RequestError: it is nothing of the kind.
@@ -164,10 +165,10 @@ class AtHand:
 
 
 class AllOrCount(PoolWriter):
-    """Writes the arguments of all tools where they have room, else how many tools there are.
+    """Writes the arguments of all tools if they fit, otherwise the number of tools.
 
     Args:
-        budget: tokens of the arguments of all.
+        budget: maximum tokens of the arguments of all tools.
     """
 
     def __init__(self, budget: int) -> None:
@@ -182,5 +183,5 @@ class AllOrCount(PoolWriter):
 
 @cache
 def pool_beside(working: WorkingSet) -> PoolWriter:
-    """Writes the pool that stands beside a working set, for all prompts of the process."""
+    """The pool writer for prompts with a working set, shared by the process."""
     return AllOrCount(working.tokens)

@@ -95,7 +95,7 @@ def _published(name: str) -> tiktoken.Encoding:
 
     known = tiktoken.list_encoding_names()
     if name not in known:
-        raise ModelError(f"no token encoding {name!r}; there are {', '.join(sorted(known))}")
+        raise ModelError(f"no token encoding {name!r}; use one of: {', '.join(sorted(known))}")
     try:
         return tiktoken.get_encoding(name)
     except Exception as error:

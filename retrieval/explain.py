@@ -1,4 +1,4 @@
-"""Why a tool is in an answer, or why it is not."""
+"""Explanation: why a tool is in an answer, or why it is not."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from .selection import StageResult
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One tool's standing for one request.
+    """The ranks of one tool for one query, and why it is offered or not.
 
     Args:
-        query: the request.
-        tool: the tool's id.
+        query: the query.
+        tool: id of the tool.
         tier: the tier that ran.
-        tier_asked: the tier asked for.
-        tier_reason: why another tier ran than the one asked for, else None.
-        k: hits an answer would hold.
-        rank: the tool's place in the full ranking, from 1; None when no stage proposed it.
-        offered: whether it is among the k.
-        stages: retriever to the tool's place among *all* tools, None where it does not match at
-            all; the fusion and the reranker only where they saw it.
-        reason: why it is offered or not, in a sentence.
-        refusal: why the request may not use it, and what unlocks it; None if it may.
-        requests: the requests that were searched beside its definition, None where there are none.
+        tier_asked: the requested tier.
+        tier_reason: why another tier ran; None if the requested one ran.
+        k: number of hits of an answer.
+        rank: rank of the tool in the full ranking, from 1; None if no stage found it.
+        offered: whether it is among the first `k`.
+        stages: stage name to rank and score. A retriever ranks the tool among *all* tools; None if
+            it does not match. Fusion and reranker are absent if they did not see it.
+        reason: why it is offered or not, in one sentence.
+        refusal: why it is denied, and what unlocks it; None if it is permitted.
+        requests: the example queries that were searched with its definition; None if there are
+            none.
     """
 
     query: str
@@ -78,15 +79,15 @@ def explain(
     tier: tuple[str, str, str | None],
     refusal: Refusal | None = None,
 ) -> Explanation:
-    """The standing of a row after a run.
+    """The explanation of a row after a run.
 
     Args:
         index: the catalog version that was searched.
-        run: the request's run, finished.
-        ranking: its final ranking, uncut.
-        row: of the tool.
-        tier: the tier asked for, the one that ran, and why if they differ.
-        refusal: why the request may not use the tool, if it may not.
+        run: the finished run of the query.
+        ranking: its full final ranking.
+        row: row of the tool.
+        tier: the requested tier, the tier that ran, and why if they differ.
+        refusal: why the tool is denied; None if it is permitted.
     """
     stages: dict[str, StageResult | None] = dict(run.placements([row])[row])
     if refusal is None:
@@ -129,7 +130,7 @@ def _reason(
     refusal: Refusal | None,
 ) -> str:
     if refusal is not None:
-        return f"not admitted: {refusal.reason}"
+        return f"denied: {refusal.reason}"
     if not run.query.text.strip():
         return "the request is empty"
     if rank is not None and rank <= run.k and row in index.named(run.query.text):

@@ -1,4 +1,4 @@
-"""One ranking out of several."""
+"""Fusions: merge several rankings into one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ReciprocalRankFusion:
     rank learning methods", SIGIR 2009, with their k = 60.
 
     Args:
-        k: how slowly the credit falls with rank; larger lets deep agreement count more.
+        k: larger values give more weight to low ranks.
         weights: stage name to its weight, 1 where absent.
     """
 
@@ -65,15 +65,15 @@ class ReciprocalRankFusion:
 class LinearFusion:
     """Score of a row = sum over rankings of weight * score, in the scores' own units.
 
-    Unlike ranks, scores tell a clear lead from a photo finish: BM25's sum of term weights is large
-    only where rare words of the request occur, and says little otherwise. Convex combination of
-    scores is compared with RRF in Bruch, Gai and Ingber, "An Analysis of Fusion Functions for
-    Hybrid Retrieval", TOIS 2023. A row that a ranking does not hold counts with what the ranking
-    knows of the rest: 0 where every match is listed, else its lowest score.
+    Unlike ranks, scores distinguish a clear lead from a close one. BM25 scores are large only if
+        rare words of the query occur. Convex combination of scores is compared with RRF in Bruch,
+        Gai and Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", TOIS 2023. A row
+        that is not in a ranking gets 0 if the ranking lists every match, otherwise the lowest score
+        of the ranking.
 
     Args:
-        weights: stage name to its weight, 1 where absent. By default a point of BM25 counts as
-            much as 0.006 of cosine, chosen on a development set of requests to real servers.
+        weights: stage name to its weight; 1 when absent. By default one point of BM25 counts as
+            much as 0.006 of cosine, chosen on a development set of queries for real servers.
     """
 
     Settings = LinearSettings

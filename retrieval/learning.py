@@ -35,7 +35,7 @@ Ranked = Callable[[Learned | None, Sequence[str], NDArray[np.float32]], Sequence
 
 @dataclass(frozen=True, slots=True)
 class LearningReport:
-    """What learning from events came to.
+    """The result of learning from events.
 
     Both comparisons are of requests that were not learned from: each part of the events is held
     out once, and everything is learned from the others.

@@ -1,7 +1,7 @@
-"""What a backend, a retriever or a fusion of your own must offer.
+"""Protocols for backends, retrievers and fusions of your own.
 
-A part may have settings, see `shortlist.settings.PartSettings`. An index takes them as keyword
-arguments of `build` and `load` beside those listed here, a fusion in its constructor.
+A part may have settings, see `shortlist.settings.PartSettings`. An index gets them as further
+keyword arguments of `build` and `load`, a fusion in its constructor.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Content = TypeVar("Content", contravariant=True)
 class LexicalIndex(Protocol):
     """Ranks documents by the terms they share with a query.
 
-    `build` takes field name to raw text for each row and writes nothing outside a folder of its
-    own; `save` and `load` write and open a folder; `search` stays inside the mask, shape (n,);
-    `weight` is the inverse document frequency of an analysed term. `load` may give None where the
-    folder cannot be opened in place, as a read-only one; the index is then built anew.
+    `build` gets a mapping of field name to raw text for each row. `save` and `load` write and open
+    a folder. `search` returns only rows inside the mask, shape (n,). `weight` is the inverse
+    document frequency of an analysed term. `load` may return None if the folder cannot be opened in
+    place, for example because it is read-only. The index is then built again.
 
     A backend may also offer `updated(documents, rows) -> Self | None`, see `Updatable`.
     """
@@ -43,7 +43,7 @@ class LexicalIndex(Protocol):
 class DenseIndex(Protocol):
     """Ranks L2-normalised vectors, shape (n, dim), by their inner product with a query vector.
 
-    The vectors themselves are saved by the store; `save` and `load` are for what is beside them.
+    The store saves the vectors themselves. `save` and `load` are for anything else.
 
     A backend may also offer `updated(vectors, rows) -> Self | None`, see `Updatable`.
     """
@@ -59,29 +59,30 @@ class DenseIndex(Protocol):
 
 
 class Updatable(Protocol[Content]):
-    """A lexical or dense index that makes the next version's index without building it anew."""
+    """A lexical or dense index that can make the next version's index from itself."""
 
     def updated(self, content: Content, rows: NDArray[np.int64]) -> Self | None:
-        """An index of other content, of which only some rows differ; this one stays as it is.
+        """An index of new content in which only some rows differ. This index does not change.
 
-        Searches of this index may run meanwhile and later. The vectors of the other rows are equal;
-        scores of a lexical index may count documents that are gone, until it is built anew.
+        This index may be searched at the same time and later. The other rows have equal vectors.
+        Scores of a lexical index may still count removed documents, until it is built again.
 
         Args:
             content: all documents or vectors by row, as for `build`.
-            rows: rows that differ, ascending, shape (m,); all that this index lacks are among them.
-                Rows that this index has and the content lacks are gone.
+            rows: rows that differ, ascending, shape (m,), all new rows included. Rows of this index
+                beyond the content are removed.
 
         Returns:
-            The index; or None to have it built anew, as where too much has changed.
+            The index; or None to build it again, for example after too many changes.
         """
         ...
 
 
 class Retriever(Protocol):
-    """A stage that finds candidates for a query, honouring its mask.
+    """A stage that finds candidates for a query, inside its mask.
 
-    `prepare` adds what the search needs beyond the text (a vector), so that it is timed apart.
+    `prepare` adds what the search needs besides the text (a vector), so that its time is measured
+    separately.
     """
 
     def prepare(self, query: Query) -> Query: ...
@@ -89,6 +90,6 @@ class Retriever(Protocol):
 
 
 class Fusion(Protocol):
-    """A stage that makes one ranking of several."""
+    """A stage that merges several rankings into one."""
 
     def fuse(self, rankings: Mapping[str, Ranking]) -> Ranking: ...

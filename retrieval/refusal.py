@@ -1,4 +1,4 @@
-"""A tool denied to a request, with the reason."""
+"""Refusal: why a tool is denied to a caller."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Refusal:
         tool_id: the tool.
         kind: `scope`, `precondition`, `annotation`, `predicate_error`, `excluded`, `quarantined` or
             `not_allowed`; `docs/views.md` says what each means.
-        reason: a sentence for people and models, in our words.
-        unlocked_by: ids of admitted tools a call of which leads to this one, at most a few;
-            empty where no call does.
-        detail: JSON form of what the reason is made of.
-        quote: a stranger's words behind the reason, for operators; no JSON form holds them.
-        shown: what JSON forms and messages call the tool, where its id is text that must not be
-            shown; empty where they show the id.
+        reason: one sentence for people and models, never text from a server.
+        unlocked_by: ids of at most a few permitted tools; a call of them makes this tool permitted.
+            Empty if no call does.
+        detail: details of the reason, for JSON.
+        quote: a server's own text behind the reason. Only for operators, in no JSON form.
+        shown: name of the tool in JSON forms and messages, if its id must not be shown; otherwise
+            empty.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -62,13 +62,13 @@ class Refusal:
 
 
 class Denials(Sequence[Refusal]):
-    """The refusals of a request in order of id, each made when it is looked at.
+    """The refusals of all denied tools, ordered by id. Each is made when it is read.
 
     Args:
-        rows: rows of the tools.
-        refuse: gives the refusal of a row.
-        nearest: gives at most so many of the rows, those that answer the request best first.
-        order: puts rows in order of id, when first looked at; they are in order when absent.
+        rows: rows of the denied tools.
+        refuse: returns the refusal of a row.
+        nearest: returns at most the given number of rows, those that fit the query best first.
+        order: sorts rows by id, on first use. When absent, they are sorted already.
     """
 
     __slots__ = ("_nearest", "_order", "_refuse", "_unordered")
@@ -109,12 +109,12 @@ class Denials(Sequence[Refusal]):
         return f"Denials({len(self)} tools)"
 
     def nearest(self, count: int = SHOWN) -> tuple[Refusal, ...]:
-        """The refusals of the tools that would have answered the request best."""
+        """The refusals of the denied tools that fit the query best."""
         rows = self._rows if self._nearest is None else self._nearest(count)
         return tuple(self._refused(row) for row in rows[:count])
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form: how many, and the nearest few."""
+        """JSON form: the number, and the nearest few."""
         return {
             "count": len(self),
             "nearest": [refusal.to_dict() for refusal in self.nearest()] if len(self) else [],

@@ -1,4 +1,4 @@
-"""One request's way through the stages: what ran, in how long, and what it said."""
+"""Run: the stages of one query, with their results and times."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _RESERVED = 0.1
 
 
 class BudgetExceeded(RequestError):
-    """A stage would not finish inside the request's time budget; a cheaper tier should run."""
+    """A stage would not finish in the time budget; a cheaper tier should run."""
 
 
 def deadline(start: float, budget_ms: float | None) -> float | None:
-    """When the stages have to be done, for an answer whose time began at `start`.
+    """The time at which the stages must be done, for a search that began at `start`.
 
-    Both by `perf_counter()`. A tenth of the budget, at most 5 ms, is kept for the answer itself and
-    for the operating system, which may wake a waiting thread late.
+    Both are values of `perf_counter()`. A tenth of the budget, at most 5 ms, is reserved for the
+    answer itself and for the operating system, which may wake a waiting thread late.
 
     Args:
         start: seconds.
-        budget_ms: milliseconds the answer may take; None for no limit.
+        budget_ms: time limit in milliseconds; None for no limit.
 
     Raises:
-        RequestError: no number above 0, or infinite.
+        RequestError: it is not a finite number above 0.
     """
     if budget_ms is None:
         return None
@@ -53,14 +53,14 @@ def deadline(start: float, budget_ms: float | None) -> float | None:
 
 @dataclass(slots=True)
 class Run:
-    """The stages of one catalog version as one request uses them.
+    """The stages of one catalog version, for one query.
 
-    A `Strategy` calls `retrieve`, `fuse` and `rerank`; every answer is recorded under the stage's
-    name with its time, which is where a Hit's placements and a Selection's timings come from.
+    A `Strategy` calls `retrieve`, `fuse` and `rerank`. Each result is recorded with its time under
+    the name of the stage. `Hit.stages` and `Selection.timings` come from these records.
 
     Args:
-        query: the request.
-        k: how many hits the answer will hold.
+        query: the query.
+        k: number of hits of the answer.
         retrievers: stage name to the stage.
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
@@ -85,10 +85,10 @@ class Run:
     _fused: tuple[Fusion, Mapping[str, Ranking]] | None = None
 
     def retrieve(self, stage: str, depth: int) -> Ranking:
-        """The `depth` best rows of a retriever, searched once however often it is asked.
+        """The best `depth` rows of a retriever. It is searched only once per run.
 
         Raises:
-            ConfigError: no such retriever.
+            ConfigError: there is no such retriever.
             ModelError: the retriever could not be made.
         """
         if self.has(stage, depth):
@@ -109,11 +109,11 @@ class Run:
         return self.rankings[stage]
 
     def has(self, stage: str, depth: int) -> bool:
-        """Whether `retrieve` would answer from what is there already."""
+        """Whether `retrieve` has been called with these arguments already."""
         return stage in self.rankings and self._depths.get(stage, 0) >= depth
 
     def check_deadline(self) -> None:
-        """Stop here if the time is up; for stages that take long in small steps.
+        """Raise if the time is over. For stages that take long in small steps.
 
         Raises:
             BudgetExceeded: the deadline has passed.
@@ -122,7 +122,7 @@ class Run:
             raise BudgetExceeded("takes more than the time left")
 
     def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
-        """One ranking out of several; computed once for the same fusion and rankings."""
+        """Merge several rankings into one. Computed once for the same fusion and rankings."""
         if self._fused is not None and _same(self._fused, (fusion, rankings)):
             return self.rankings["fusion"]
         with self._recorded("fusion"):
@@ -131,13 +131,13 @@ class Run:
         return self.rankings["fusion"]
 
     def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:
-        """The first `candidates` rows in the reranker's order, the rest behind them as they were.
+        """The first `candidates` rows in the reranker's order, then the others unchanged.
 
-        Under a deadline as many candidates are scored as the time left allows.
+        With a deadline, only as many candidates are scored as the remaining time allows.
 
         Raises:
-            ConfigError: no such reranker.
-            BudgetExceeded: the time left does not allow two.
+            ConfigError: there is no such reranker.
+            BudgetExceeded: the remaining time is too short for two candidates.
         """
         stage = self.rerankers.get(reranker)
         if stage is None:
@@ -157,7 +157,7 @@ class Run:
         )
 
     def placements(self, rows: Sequence[int]) -> dict[int, dict[str, StageResult]]:
-        """For each row, where every stage that saw it placed it."""
+        """For each row, its rank and score in every stage that saw it."""
         found: dict[int, dict[str, StageResult]] = {row: {} for row in rows}
         for stage, ranking in self.rankings.items():
             ranked = ranking.rows.tolist()
@@ -211,7 +211,7 @@ def _same(
 
 
 class CandidateScorer(Protocol):
-    """Scores candidate rows for the request of a run."""
+    """Scores candidate rows for the query of a run."""
 
     def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """A score for each row, shape (n,); higher is better."""
@@ -219,7 +219,7 @@ class CandidateScorer(Protocol):
 
 
 class RerankStage(Protocol):
-    """Reorders candidate rows, and knows what one costs."""
+    """Reorders candidate rows, and measures the time of one."""
 
     def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
         """How many of the rows can be scored before the run's deadline."""
@@ -231,14 +231,14 @@ class RerankStage(Protocol):
 
 
 class Strategy(Protocol):
-    """A tier: decides which stages a request passes through, using nothing but its `Run`.
+    """A tier: decides which stages run for a query, through the methods of its `Run`.
 
-    `fallback` names the tier that takes over when a stage cannot run or the time is short.
+    `fallback` names the tier that runs instead if a stage cannot run or the time is short.
     """
 
     @property
     def fallback(self) -> str | None:
-        """Name of the tier that takes over, None for none."""
+        """Name of the tier that runs instead; None for none."""
         ...
 
     def rank(self, run: Run) -> Ranking:

@@ -14,11 +14,11 @@ from .refusal import Denials
 
 
 class StageResult(NamedTuple):
-    """Where a stage placed a tool.
+    """The rank and score of a tool in one stage.
 
     Args:
-        rank: from 1.
-        score: in the stage's own units.
+        rank: rank, from 1.
+        score: score, in the units of the stage.
     """
 
     rank: int
@@ -29,11 +29,11 @@ class Hit(NamedTuple):
     """One tool that a search found.
 
     Args:
-        tool: its definition in the catalog version that answered.
-        rank: place in the answer, from 1.
-        score: of the last stage that scored it, in that stage's units.
-        stages: stage name to where it placed the tool; stages that did not see it are absent.
-        requests: who wrote the requests that were searched beside the definition; see
+        tool: its definition in the catalog version that was searched.
+        rank: rank in the answer, from 1.
+        score: score of the last stage that scored it, in the units of that stage.
+        stages: stage name to rank and score; without stages that did not see the tool.
+        requests: sources of the example queries that were searched with the definition; see
             `docs/enrichment.md`.
 
     Example:
@@ -72,13 +72,13 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VoterFailure:
-    """A server's vote that counts for nothing.
+    """A vote of a server that does not count.
 
     Args:
-        server: the server asked.
-        reason: what went wrong, or why it does not count, in our words.
-        tool_id: the tool of the server it was about, when it was about one.
-        quote: the server's words, one bounded line for operators; no JSON form holds them.
+        server: name of the server.
+        reason: why the vote does not count, never text from the server.
+        tool_id: the tool of the vote, if there is one.
+        quote: the server's text, shortened to one line. Only for operators, in no JSON form.
     """
 
     server: str
@@ -96,16 +96,16 @@ class Selection:
     """The result of a search: hits, the tier that ran, times, and denied tools.
 
     Args:
-        query: the query, cut to the length that was read.
+        query: the query, cut to the length that was searched.
         hits: best first.
         tier: the tier that ran.
-        tier_asked: the tier asked for.
-        tier_reason: why another tier ran than the one asked for, else None.
+        tier_asked: the requested tier.
+        tier_reason: why another tier ran; None if the requested one ran.
         timings: milliseconds per stage, in the order they ran.
         total_ms: milliseconds from call to answer.
-        catalog: fingerprint of the catalog version that answered.
+        catalog: fingerprint of the catalog version that was searched.
         denied: the denied tools with the reasons, each made when it is read.
-        voter_failures: votes of servers that counted for nothing.
+        voter_failures: votes of servers that do not count.
         abstained: whether there are no hits because no tool fits; False without a decision.
         reason: why it abstained, or why there was no decision; None for a plain search.
         fits: probability that any tool fits the query; None without a decision.

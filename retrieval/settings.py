@@ -27,7 +27,7 @@ class TantivySettings(PartSettings):
     def _known_fields(cls, boosts: dict[str, float]) -> dict[str, float]:
         if unknown := set(boosts) - set(LEXICAL_FIELDS):
             raise ValueError(
-                f"no field {', '.join(sorted(unknown))}; there are: {', '.join(LEXICAL_FIELDS)}"
+                f"no field {', '.join(sorted(unknown))}; use one of: {', '.join(LEXICAL_FIELDS)}"
             )
         if bad := [field for field, boost in boosts.items() if not 0 <= boost < float("inf")]:
             raise ValueError(f"the boost of {', '.join(bad)} is no finite number from 0")

@@ -1,4 +1,4 @@
-"""The built-in tier: retrievers, a fusion where there are several, perhaps a reranker."""
+"""Pipeline: the strategy of the built-in tiers. Retrievers, then fusion, then a reranker."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .run import Run
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Retrieve, fuse, rerank.
+    """Retrieves candidates, merges the rankings, and reranks.
 
     Args:
         retrievers: stage names, at least one.
-        fusion: makes one ranking of several retrievers'.
+        fusion: merges the rankings of several retrievers.
         reranker: name of the reranker, or None.
-        depth: rows taken from each retriever.
-        candidates: rows handed to the reranker.
-        fallback: tier that takes over when a stage cannot run or the time is short.
+        depth: number of rows from each retriever.
+        candidates: number of rows for the reranker.
+        fallback: tier that runs instead if a stage cannot run or the time is short.
     """
 
     retrievers: tuple[str, ...]
@@ -31,7 +31,7 @@ class Pipeline:
     fallback: str | None = None
 
     def ready(self, run: Run) -> bool:
-        """Whether every stage has answered in this run already, so that `rank` takes no time."""
+        """Whether every stage has run already, so that `rank` takes no time."""
         depth = self._depth(run)
         return self.reranker is None and all(run.has(one, depth) for one in self.retrievers)
 

@@ -1,4 +1,4 @@
-"""The tiers of an engine: which one a request gets, and what each costs here."""
+"""The tiers of an engine: which one answers a query, and how long each takes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FORGETTING = 0.05
 
 
 class Tiers:
-    """Strategies by name, with the running time of each; a tier that cannot run falls back.
+    """Strategies by name, with their measured times. A tier that cannot run falls back.
 
     Args:
-        strategies: tier name to what it does.
-        default: tier of a request that names none.
+        strategies: tier name to strategy.
+        default: tier of a search that names none.
     """
 
     def __init__(self, strategies: Mapping[str, Strategy], default: str) -> None:
@@ -35,14 +35,14 @@ class Tiers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tiers a request may ask for."""
+        """The names of the tiers."""
         return tuple(self._strategies)
 
     def asked(self, tier: str | Strategy | None) -> tuple[str, Strategy]:
-        """Name and strategy of what a request asks for.
+        """Name and strategy of the requested tier.
 
         Raises:
-            RequestError: no such tier, or an object that is no strategy.
+            RequestError: there is no such tier, or the object is not a strategy.
         """
         if tier is None:
             tier = self._default
@@ -57,12 +57,12 @@ class Tiers:
             return AUTO, self._strategies[self._best]
         if tier not in self._strategies:
             raise RequestError(
-                f"tier: no {tier!r}; there are: {', '.join(self._strategies)}, {AUTO}"
+                f"tier: no {tier!r}; use one of: {', '.join(self._strategies)}, {AUTO}"
             )
         return tier, self._strategies[tier]
 
     def rank(self, run: Run, asked: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
-        """The ranking of the asked tier or of the first it falls back to that can run.
+        """The ranking of the requested tier, or of its first fallback that can run.
 
         This alone decides which tier a request gets. A tier is left out where its encoder or its
         reranker fails, is missing or not loaded yet, or where what it took here lately is more than
@@ -74,8 +74,8 @@ class Tiers:
         Raises:
             ModelError, MissingExtraError, BudgetExceeded: no tier of the chain can run.
 
-        What was computed before a reranker ran out of time is used: by the tier that consists of
-        just these stages, else as `TIER without reranker`.
+        If a reranker runs out of time, the results of the stages before it are used: as the tier
+            that has exactly these stages, or as `TIER without reranker`.
         """
         name = asked if asked in self._strategies or asked != AUTO else self._best
         if not run.query.text.strip():
@@ -129,13 +129,13 @@ class Tiers:
 
 
 def _ready(strategy: Strategy, run: Run) -> bool:
-    """Whether a tier answers from what the run has computed; unknown of a strategy of one's own."""
+    """Whether a tier needs no further computation; unknown for strategies of other packages."""
     ready = getattr(strategy, "ready", None)
     return ready is not None and bool(ready(run))
 
 
 def _same_stages(one: Strategy, other: Strategy | None) -> bool:
-    """Whether a tier does what another does before its reranker."""
+    """Whether a tier has the same stages as another one without its reranker."""
     stages, others = getattr(one, "retrievers", None), getattr(other, "retrievers", None)
     fusions = [getattr(getattr(each, "fusion", None), "__dict__", None) for each in (one, other)]
     return stages is not None and stages == others and fusions[0] == fusions[1]

@@ -20,11 +20,11 @@ from .query import MAX_QUERY_CHARS
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A request and the tools that served it.
+    """A query and the tools that were right for it.
 
     Args:
-        query: the request.
-        relevant: ids of the tools, at least one, without repeats.
+        query: the query.
+        relevant: ids of the right tools, at least one, without repetitions.
     """
 
     query: str
@@ -32,10 +32,10 @@ class Event:
 
 
 def read_events(path: str | Path) -> tuple[Event, ...]:
-    """Events of a JSONL file: `query` with `tool`, an id, or with `relevant`, a list of ids.
+    """Events of a JSONL file: rows with `query`, and `tool` (an id) or `relevant` (a list of ids).
 
     Raises:
-        EvaluationError: the file cannot be read, or a row is no event; names the row.
+        EvaluationError: the file cannot be read, or a row is not an event; names the row.
     """
     text = read_text_file(path, error=EvaluationError)
     events = []
@@ -54,7 +54,7 @@ def checked_events(events: Iterable[Event]) -> list[Event]:
     """The events as a list.
 
     Raises:
-        RequestError: something else; names its place.
+        RequestError: an item is not an event; names its position.
     """
     if isinstance(events, str | Mapping) or not isinstance(events, Iterable):
         raise RequestError(f"events: a list of Event, not {type(events).__name__}")

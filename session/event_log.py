@@ -138,5 +138,5 @@ def _event(line: str, where: str) -> dict[str, Any] | EventError:
     if not isinstance(row, dict) or not all(
         isinstance(row.get(name), str) for name in ("kind", "turn_id")
     ):
-        return EventError(f"{where}: no event; one has a kind and a turn_id")
+        return EventError(f"{where}: not an event: it has no `kind` and `turn_id`")
     return row

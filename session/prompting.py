@@ -1,4 +1,4 @@
-"""What the model reads of the tools in one session, kept in step with the permission."""
+"""Renders the tools of one session for the model, and follows changes of permissions."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ tokens of lines hold, and some more."""
 class SessionPrompt:
     """The prompt of one session.
 
-    The prefix is written once, from what is permitted then. It is written again only if the
-    catalog changes or something in it is denied: what is permitted later is appended instead.
+    The prefix is written once, from the tools permitted at that time. It is written again only if
+    the catalog changes or a tool in it becomes denied. Tools permitted later are appended.
 
     Args:
-        view: the permission of the first step.
+        view: the view of the first step.
         format: name of a provider's format.
-        settings: of the session.
-        promoted: tools that a turn offers with their definitions.
+        settings: settings of the session.
+        promoted: number of tools that a turn offers with their definitions.
         schemas: loads definitions that the catalog lacks.
-        saved: what `to_dict` gave, to go on from.
+        saved: result of `to_dict`, to continue from.
     """
 
     def __init__(
@@ -96,18 +96,18 @@ class SessionPrompt:
 
     @property
     def passes_through(self) -> bool:
-        """Whether the whole catalog stands in the prefix."""
+        """Whether the prefix has the whole catalog."""
         return self._prompt.passes_through
 
     @property
     def depth(self) -> int:
-        """Tools found in a turn that the prompt has a use for."""
+        """Number of hits of a turn that the prompt can use."""
         return FOUND if self._prompt.shows_found else 0
 
     def offered_as(self, tool_id: str) -> str | None:
-        """Fingerprint of the definition whose arguments the model was shown; None for none.
+        """Fingerprint of the definition whose arguments the model has seen; None if it has not.
 
-        Shown now, or since the user spoke.
+        The prompt shows it now, or has shown it since the last user message.
         """
         prompt = self._prompt
         if tool_id in prompt.standing:
@@ -117,7 +117,7 @@ class SessionPrompt:
         return prompt.shown_as.get(tool_id)
 
     def level(self, tool_id: str) -> str | None:
-        """How much the prompt shows of a tool.
+        """The level of detail at which the prompt shows a tool.
 
         Returns:
             `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`, or
@@ -140,7 +140,7 @@ class SessionPrompt:
         return _POOL_SHOWS.get(pool.levels.get(server, PoolLevel.SEARCH))
 
     def tool_id(self, name: str, arguments: object) -> tuple[str, object]:
-        """The id and the arguments that a call means, by the name the model used."""
+        """The tool id and the arguments of a call, from the name that the model used."""
         if name == CALL_TOOL.name and isinstance(arguments, Mapping):
             meant = arguments.get("tool")
             if isinstance(meant, str) and CALL_TOOL.id not in self._prompt.catalog:
@@ -148,7 +148,7 @@ class SessionPrompt:
         return self._known_name(name), arguments
 
     def _known_name(self, name: str) -> str:
-        """The id of the tool that a provider's name stands for, or the name itself."""
+        """The id of the tool with this provider's name, or the name itself."""
         if name in self._prompt.catalog:
             return name
         try:
@@ -158,7 +158,7 @@ class SessionPrompt:
             return spelt if spelt in self._prompt.catalog else name
 
     def follow(self, view: View) -> bool:
-        """Keep in step with a view; returns whether the prefix had to be written again."""
+        """Follow a view. Returns whether the prefix had to be written again."""
         permitted = _mask(view)
         if view.catalog is not self._prompt.catalog or bool((self._permitted & ~permitted).any()):
             self._prompt.update(view.catalog, withheld=_denied(view))
@@ -175,7 +175,7 @@ class SessionPrompt:
 
         Args:
             active: ids of the tools to offer, in the order they came.
-            scores: id to score for what the turn found.
+            scores: id to score, for the tools found in this turn.
         """
         self._scores = dict(scores)
         shown = self._prompt.turn(active, scores)
@@ -190,11 +190,11 @@ class SessionPrompt:
         return shown
 
     def begin_turn(self) -> None:
-        """The user speaks: lines of tools found before are gone from what the model reads."""
+        """Start a user's turn: lines of tools found earlier are no longer in the prompt."""
         self._seen.clear()
 
     def render(self, active: tuple[str, ...]) -> PromptTurn:
-        """Render between two steps; the next step hands out the messages."""
+        """Render between two steps. The next step returns the messages."""
         self._kept_back = self.turn(active, self._scores)
         return self._kept_back
 
@@ -204,12 +204,12 @@ class SessionPrompt:
         return self.turn(active, {**self._scores, tool.id: first})
 
     def called(self, tool_id: str) -> None:
-        """A tool was called: its server is in use from the next turn on."""
+        """Mark a tool's server as in use, from the next turn on."""
         if tool_id in self._prompt.catalog:
             self._prompt.called(tool_id)
 
     def to_dict(self, view: View) -> dict[str, Any]:
-        """JSON form of what `saved` takes."""
+        """JSON form, for `saved`."""
         late: list[str] = []
         if view.catalog is self._prompt.catalog:
             tools = view.admission.index.tools
@@ -222,7 +222,7 @@ def check_format(name: str) -> None:
     """Refuse a format that does not exist.
 
     Raises:
-        RequestError: no such format; names those there are.
+        RequestError: there is no such format; lists the formats.
     """
     if not isinstance(name, str):
         raise RequestError(f"format: the name of a format, not {type(name).__name__}")
@@ -246,7 +246,7 @@ def _denied(view: View) -> frozenset[str]:
 
 @cache
 def _pool(lines: str, tokens: int, summaries: Path | None) -> PoolWriter:
-    """A pool writer for all sessions of these settings, so that each pool is written once."""
+    """A pool writer shared by all sessions with these settings."""
     top = PoolLevel.ARGUMENTS if lines == "signatures" else PoolLevel.SUMMARIES
     if lines not in ("signatures", "summaries"):
         raise RequestError(f"session.pool: no {lines!r}; one of auto, signatures, summaries")

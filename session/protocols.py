@@ -1,4 +1,4 @@
-"""What a session needs of what it is made by."""
+"""The part of an engine that sessions use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..view import View
 
 
 class Views(Protocol):
-    """Gives the views that a session works under; an `Engine` is one."""
+    """Makes the views of a session. `Engine` implements it."""
 
     @property
     def config(self) -> Config: ...

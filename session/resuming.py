@@ -1,4 +1,4 @@
-"""A saved session made into one that goes on."""
+"""Continues a saved session."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def resumed(
     settings: Mapping[str, Any],
     schemas: SchemaLoader | None = None,
 ) -> Session:
-    """A session that goes on from what `Session.save` gave; see `Engine.resume`.
+    """A session that continues from the result of `Session.save`; see `Engine.resume`.
 
     Args:
-        engine: gives the views; its catalog may be newer.
-        saved: what `save` gave.
-        settings: of the session, in place of the saved ones.
+        engine: makes the views; its catalog may be newer.
+        saved: result of `save`.
+        settings: settings of the session, in place of the saved ones.
         schemas: loads definitions that the catalog lacks.
 
     Raises:

@@ -16,7 +16,7 @@ VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class SavedSession:
-    """What a session goes on from; see `Session.save`."""
+    """The state of a saved session; see `Session.save`."""
 
     id: str
     format: str | None

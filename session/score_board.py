@@ -1,4 +1,4 @@
-"""The answers of several searches side by side, and one ranking made of them."""
+"""Merges the results of several searches into one ranking."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SPREAD, _WHOLE_CREDIT = 0.1, 2.0
 class ScoreBoard:
     """Tools found by any of several searches, with each search's score of each.
 
-    A tool that a search did not list counts with the lowest score it did; with none, where the
-    list is all that the search found.
+    A tool that a search did not list gets the lowest score of that list, or 0 if the list is
+    complete.
 
     Args:
         selections: at least one, of one catalog version and tier.
-        depth: hits each search was asked for.
+        depth: number of hits requested from each search.
     """
 
     def __init__(self, selections: Sequence[Selection], depth: int) -> None:
@@ -63,19 +63,19 @@ class ScoreBoard:
         )
 
     def after(self, scores: Scores, called: Collection[str], context: float) -> Scores:
-        """Scores once some tools were called, (tools,): the next step is often near the last.
+        """Scores with a bonus for servers of recently called tools, (tools,).
 
         Args:
             scores: (tools,).
             called: ids of the tools called lately.
-            context: how much what went before counts, from 0 to 1.
+            context: weight of the earlier conversation, from 0 to 1.
         """
         servers = {tool.server for tool in self.tools if tool.id in called and tool.server}
         near = [tool.server in servers and tool.id not in called for tool in self.tools]
         return np.asarray(scores + np.array(near) * (_LATELY * context * scores.max(initial=0)))
 
     def cohesive(self, scores: Scores, *, parts: bool = False) -> Scores:
-        """Scores with what the best tool of each one's server lends it, (tools,)."""
+        """Scores plus a share of the best score of the tool's server, (tools,)."""
         if not len(scores):
             return scores
         best = np.full(int(self._servers.max()) + 1, -np.inf)
@@ -84,13 +84,13 @@ class ScoreBoard:
         return np.asarray(scores + share * best[self._servers])
 
     def intents(self, whole: Scores, parts: Sequence[int]) -> list[int]:
-        """The searches among `parts` that are intents of their own; none, or two and more.
+        """The rows of `parts` that are separate intents; none, or at least two.
 
-        Each must be answered nearly as surely as the whole request, and have another best tool
-        than those before it: "salt and pepper" are parts of one wish.
+        An intent needs a best score close to that of the whole message, and another best tool than
+        the intents before it. So "salt and pepper" stays one intent.
 
         Args:
-            whole: scores for the request undivided, (tools,).
+            whole: scores for the whole message, (tools,).
             parts: rows of `scores`.
         """
         taken: list[int] = []
@@ -105,10 +105,10 @@ class ScoreBoard:
         return taken if len(taken) > 1 else []
 
     def shared(self, whole: Scores, intents: Sequence[int]) -> Scores:
-        """Credit of every tool when several intents share the places, (tools,), summing to 1.
+        """Merged score of every tool for several intents, (tools,), summing to 1.
 
-        Each ranking spreads its credit over tools by how near they come to its best one, so that a
-        sure intent needs few places; the whole request's own ranking takes part.
+        Each intent distributes its weight over its hits: the closer to its best score, the larger
+        the share. The ranking of the whole message takes part too.
         """
         credit = _WHOLE_CREDIT * _spread(self.cohesive(whole, parts=True))
         for intent in intents:
@@ -117,7 +117,7 @@ class ScoreBoard:
         return np.asarray(credit / (_WHOLE_CREDIT + 1.0))
 
     def _beside(self, part: int, whole: Scores) -> Scores:
-        """A part's scores with the whole request's, which say what it is a part of."""
+        """The scores of a part, with a share of the scores of the whole message."""
         return np.asarray((self.scores[part] + whole) / 2)
 
 

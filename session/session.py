@@ -1,4 +1,4 @@
-"""One conversation: finds its tools, keeps them, renders them, judges calls, remembers outcomes."""
+"""Session: one conversation. Finds and renders its tools, checks calls, and records results."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class Session:
     `allowed`. Several threads may use one session; its steps then run one after the other.
 
     Args:
-        engine: gives the views.
+        engine: makes the views.
         settings: how tools are found and shown.
-        format: provider's format of what the model reads; None renders nothing.
+        format: the provider's format in which tools are rendered; None renders nothing.
         state: the state of the agent; empty when absent.
         allowed: ids or globs the session is limited to; all tools when absent.
         schemas: loads definitions that the catalog lacks.
         session_id: names the session in events; random when absent.
-        saved: goes on from this, in place of an empty conversation.
+        saved: continue from this saved session.
 
     Raises:
         RequestError: there is no such tier or format.
@@ -148,7 +148,10 @@ class Session:
 
     @property
     def shown(self) -> PromptTurn | None:
-        """What the prompt shows of tools since the last step; None without a format or a turn."""
+        """The rendered tools after the last step.
+
+        None without a format or before the first turn.
+        """
         return None if self._tools.prompt is None else self._tools.prompt.shown
 
     @property
@@ -171,8 +174,8 @@ class Session:
         """The level of detail at which the prompt shows a tool.
 
         Returns:
-            `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None
-            where it shows nothing.
+            `full`, `signature`, `arguments` (a line with its arguments), `summary`, `name`; None if
+            the prompt does not show it.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -213,7 +216,8 @@ class Session:
             votes: what servers say of their own tools for this step.
 
         Raises:
-            RequestError: no text and no messages, or the user says nothing in them.
+            RequestError: it is neither a text nor a list of messages, or the user's message is
+                empty.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -237,18 +241,18 @@ class Session:
     def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
         """Whether a call by the model may run, and if not, what the model should change.
 
-        Nothing counts as done before `result`. Arguments are never changed.
+        The check records no call; `result` does. Arguments are never changed.
 
         Args:
-            name: the name by which the model calls: an id, a provider's name, or a name that only
-                one permitted tool has. A call of `call_tool` is read as the call it carries.
-            arguments: of the call; None where it has none.
+            name: the name in the model's call: an id, a provider's name, or a name that only one
+                permitted tool has. For `call_tool`, the inner call is checked.
+            arguments: arguments of the call; None if there are none.
             votes: what servers say of their own tools for this step.
 
         Returns:
-            A verdict. If `passed`, call `verdict.tool.id` with `verdict.arguments` and report to
-            `result`. Else answer the model with `verdict.text`; if `promoted`, add
-            `verdict.append` behind the answers of this round.
+            A verdict. If it passed, call `verdict.tool.id` with `verdict.arguments` and report to
+            `result`. Otherwise answer the model with `verdict.text`. If it is `promoted`, also add
+            `verdict.append` after the answers of this round.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -282,7 +286,8 @@ class Session:
 
         Args:
             tool_id: the tool, `verdict.tool.id` of a check that passed.
-            content: what it answered: a text, or JSON, of which the beginning is read.
+            content: the result of the call, a text or JSON. Only the beginning is used for the
+                search.
             ok: whether the call succeeded.
             votes: what servers say of their own tools for this step.
 
@@ -320,8 +325,8 @@ class Session:
     def refresh(self) -> None:
         """Update `system`, `tools` and `active` to the present permissions.
 
-        Every step does so by itself. Call it only to send a prompt again without a step between,
-        after the catalog, the quarantine, `state` or `allowed` changed.
+        Every step does this too. Call it only to send a prompt again without a step, after a change
+        of the catalog, the quarantine, `state` or `allowed`.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -425,7 +430,7 @@ class Session:
         return await run_code(self, code, call, **options)
 
     def save(self) -> dict[str, Any]:
-        """A JSON form of the session, from which `Engine.resume` continues. Some kilobytes.
+        """A JSON form of the session, a few kilobytes, from which `Engine.resume` continues.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -460,13 +465,14 @@ class Session:
         outcome: tuple[str, bool] | None = None,
         context: float | None = None,
     ) -> Turn:
-        """One turn: search, decide, settle what is active, render.
+        """One turn: search, decide, update the active tools, render.
 
         Args:
-            in_context: the request with what bears on it.
-            votes: of servers.
-            outcome: id of the tool that answered, and whether it succeeded; None for a user's turn.
-            context: weight of the search in context; found from both searches when absent.
+            in_context: the message with its context.
+            votes: votes of servers.
+            outcome: id of the tool that answered, and whether it succeeded; None for a user's
+                message.
+            context: weight of the search with context; computed from both searches when absent.
         """
         start = perf_counter()
         view = self.view(votes)

@@ -1,4 +1,4 @@
-"""The tools of one conversation: which are kept, what is rendered of them, which calls pass."""
+"""The tools of one conversation: which are active, how they are rendered, which calls pass."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _BESIDE_LINES = 3
 
 
 def found_per_turn(settings: SessionConfig, format: str | None, most: int) -> int:  # noqa: A002
-    """How many tools a turn looks for: as set, few where all have lines, or the engine's `k`."""
+    """Tools per turn: the setting `k`; else few if all tools have lines; else the engine's `k`."""
     lines = format is not None and settings.pool != "summaries"
     return settings.k or (_BESIDE_LINES if lines else most)
 
 
 class Toolset:
-    """What a session keeps of tools. Not for several threads at once.
+    """The active tools and the prompt of a session. Not thread-safe.
 
     Args:
-        settings: of the session.
+        settings: settings of the session.
         format: provider's format; None renders nothing.
         k: tools offered with their definitions per turn.
         schemas: loads definitions that the catalog lacks.
-        saved: session to go on from.
+        saved: saved session to continue from.
 
     Attributes:
-        active: the tools kept.
-        prompt: what is rendered; None without a format and before the first step.
+        active: the active tools.
+        prompt: the rendered prompt; None without a format and before the first step.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Toolset:
         self._saved = None if saved is None else saved.prompt
 
     def follow(self, view: View) -> SessionPrompt | None:
-        """The prompt in step with a view; the first step makes it."""
+        """Update the prompt to a view. The first step creates it."""
         if self._format is None:
             return None
         if self.prompt is None:
@@ -77,16 +77,16 @@ class Toolset:
     def settle(
         self, view: View, wanted: Sequence[Tool], called: str | None, number: int
     ) -> tuple[tuple[Departure, ...], tuple[str, ...], tuple[str, ...]]:
-        """Drop what is gone or denied, make room, and keep what is wanted.
+        """Remove tools that are gone or denied, make room, and add the wanted tools.
 
         Args:
-            view: what may be used now.
-            wanted: tools that the turn offers, best first.
-            called: id of the tool that answered, if one did.
-            number: of the turn.
+            view: the tools that may be used now.
+            wanted: ids of tools that the turn offers, best first.
+            called: id of the tool that answered; None for a user's message.
+            number: number of the turn.
 
         Returns:
-            The tools that left, ids of those whose definition changed, and ids of those that came.
+            The removed tools, ids of tools with a changed definition, and ids of added tools.
         """
         left, changed = self.active.settle(view)
         pins = self._settings.pinned
@@ -99,14 +99,14 @@ class Toolset:
         return left + dropped, changed, came + self.active.append(fitting, number)
 
     def judge(self, view: View, verdict: Verdict, number: int) -> Verdict:
-        """A view's verdict on a call, with what the model was shown of the tool.
+        """The final verdict on a call, which also depends on what the model has seen of the tool.
 
-        A tool that the model has not seen with its present definition is offered instead.
+        If the model has not seen the tool's present definition, the tool is offered instead.
 
         Args:
-            view: what may be used now.
-            verdict: of `View.check`.
-            number: of the turn.
+            view: the tools that may be used now.
+            verdict: result of `View.check`.
+            number: number of the turn.
         """
         tool = verdict.tool
         if tool is None:
@@ -127,13 +127,13 @@ class Toolset:
         return verdict
 
     def refresh(self, view: View) -> None:
-        """Render again what changed since the last step."""
+        """Render again if something changed since the last step."""
         left, changed = self.active.settle(view, offering=False)
         if self.prompt is not None and (self.prompt.follow(view) or left or changed):
             self.prompt.render(self.active.ids)
 
     def saved_prompt(self, view: View) -> Mapping[str, Any] | None:
-        """JSON form of the prompt; None where there is none yet."""
+        """JSON form of the prompt; None before the first step."""
         return self._saved if self.prompt is None else self.prompt.to_dict(view)
 
     def _promoted(self, view: View, verdict: Verdict, tool: Tool, number: int) -> Verdict:

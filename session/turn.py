@@ -18,7 +18,7 @@ class Turn:
     """The result of one turn: the tools, and what to send to the model.
 
     Args:
-        number: of the turn in its session, from 1.
+        number: number of the turn in its session, from 1.
         queries: texts searched for: the message, the message with its context, its parts.
         selections: the result of each query.
         hits: tools that fit the message, best first; none when abstaining.
@@ -35,10 +35,10 @@ class Turn:
         abstained: whether no tool is offered because none fits.
         reason: why it abstained, or why there was no decision; else None.
         fits: probability that any tool fits the message; None without a decision.
-        cut: what decided how many tools are offered, None where nothing was found.
+        cut: how the number of offered tools was decided; None if nothing was found.
         unmatched: entries of `allowed` that match no tool of the catalog.
-        shown: the prompt's text about tools; None without a format.
-        timings: milliseconds: `search` in the engine, `session` besides.
+        shown: the rendered tools; None without a format.
+        timings: milliseconds: `search` in the engine, `session` for the rest.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -100,15 +100,15 @@ class Turn:
 
     @property
     def transient(self) -> tuple[dict[str, Any], ...]:
-        """Messages to send last with the next model calls of this turn, and not to keep.
+        """Messages to send last with the next model calls of this turn. Do not keep them.
 
-        Lines of tools found, in catalogs that are too large to list; else empty.
+        Lines of tools found, in catalogs that are too large to list; otherwise empty.
         """
         return () if self.shown is None else self.shown.passing
 
     @property
     def rebuilt(self) -> bool:
-        """Whether all offered definitions were written again, because one left or changed."""
+        """Whether all offered definitions were written again: one was removed or changed."""
         return self.shown is not None and self.shown.rebuilt
 
     @property

@@ -161,7 +161,7 @@ class TestRefused:
         with pytest.raises(ConfigError) as caught:
             Config.make(**given_)
         message = str(caught.value)
-        assert message.startswith(f"{place}: unknown setting; there are: ")
+        assert message.startswith(f"{place}: unknown setting; use one of: ")
         assert known in message
 
     @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ class TestRefused:
     )
     def test_an_unknown_backend_lists_the_known(self, kind: str, given_: dict[str, Any]) -> None:
         known = ", ".join(registry.names(kind))
-        with pytest.raises(ConfigError, match=rf"no {kind} backend 'lucene'; there are: {known}"):
+        with pytest.raises(ConfigError, match=rf"no {kind} backend 'lucene'; use one of: {known}"):
             Config.make(**given_)
 
     @pytest.mark.parametrize(
@@ -189,15 +189,15 @@ class TestRefused:
                 {"default_tier": "turbo"},
                 "default_tier 'turbo'.*lexical, fast, embed, hybrid, rerank",
             ),
-            ({"tiers": ["turbo"]}, "no built-in tier turbo; there are: lexical, fast, embed"),
+            ({"tiers": ["turbo"]}, "no built-in tier turbo; use one of: lexical, fast, embed"),
             ({"tiers": []}, "tier"),
             ({"tiers": [["hybrid"]]}, "tier"),
             ({"tiers": 5}, "^tiers: "),
             ({"tiers": {"mine": 5}}, r"^tiers\.mine: "),
-            ({"tiers": {"hybrid": {"retrievers": ["graph"]}}}, "no retriever graph; there are: "),
+            ({"tiers": {"hybrid": {"retrievers": ["graph"]}}}, "no retriever graph; use one of: "),
             ({"tiers": {"hybrid": {"depth": 0}}}, r"^tiers\.hybrid\.depth: "),
             ({"tiers": {"rerank": {"candidates": 100_000}}}, r"^tiers\.rerank\.candidates: "),
-            ({"lexical": {"boosts": {"nme": 1}}}, "no field nme; there are: .*name, title"),
+            ({"lexical": {"boosts": {"nme": 1}}}, "no field nme; use one of: .*name, title"),
             ({"lexical": {"boosts": {"name": -1}}}, r"^lexical\.boosts.*name"),
             ({"lexical": {"boosts": {"name": float("nan")}}}, r"^lexical\.boosts.*name"),
             ({"lexical": {"boosts": {"name": float("inf")}}}, r"^lexical\.boosts.*name"),

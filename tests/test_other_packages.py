@@ -117,7 +117,7 @@ class TestOfOtherPackages:
         Engine.from_tools(TOOLS, dense={"backend": "keen", "factor": 2.5}, encoder="acme:tiny")
         assert KeenIndex.made[-1] == 2.5
         assert message_of({"dense": {"backend": "keen", "factr": 1}}) == (
-            "dense.factr: unknown setting of keen; there are: factor, backend"
+            "dense.factr: unknown setting of keen; use one of: factor, backend"
         )
         assert "dense.factor: for keen, " in message_of({"dense": {"backend": "keen", "factor": 0}})
 
@@ -126,7 +126,7 @@ class TestOfOtherPackages:
         packages("encoder", "acme", f"{__name__}:AcmeEncoder")
         Engine.from_tools(TOOLS, dense={"backend": "plain"}, encoder="acme:tiny")
         assert message_of({"dense": {"backend": "plain", "links": 1}}) == (
-            "dense.links: unknown setting of plain; there are: backend"
+            "dense.links: unknown setting of plain; use one of: backend"
         )
 
     def test_a_lexical_index_without_boosts_is_built_with_the_usual_ones(
@@ -139,13 +139,13 @@ class TestOfOtherPackages:
         for each in (engine, Engine.open(tmp_path, **settings)):
             assert each.search("issue", k=1).ids == ("create_issue",)
         assert message_of({"lexical": {"backend": "boostless", "boosts": {}}}) == (
-            "lexical.boosts: unknown setting of boostless; there are: backend"
+            "lexical.boosts: unknown setting of boostless; use one of: backend"
         )
 
     def test_settings_that_ignore_unknown_keys_still_refuse_them(self, packages: Register) -> None:
         packages("dense", "sloppy", f"{__name__}:SloppyIndex")
         assert message_of({"dense": {"backend": "sloppy", "sise": 1}}) == (
-            "dense.sise: unknown setting of sloppy; there are: size, backend"
+            "dense.sise: unknown setting of sloppy; use one of: size, backend"
         )
 
     def test_settings_that_are_no_model_are_named(self, packages: Register) -> None:
@@ -174,7 +174,7 @@ class TestOfOtherPackages:
             message_of({"encoder": "acme"}) == "encoder.model: for acme, this setting is required"
         )
         assert message_of({"encoder": {"name": "acme:x", "word": 1}}) == (
-            "encoder.word: unknown setting of acme; there are: model, threads, words, name"
+            "encoder.word: unknown setting of acme; use one of: model, threads, words, name"
         )
 
     def test_a_reranker_without_settings(self, packages: Register) -> None:
@@ -184,7 +184,7 @@ class TestOfOtherPackages:
         found = engine.search("create issue", tier="rerank", k=1)
         assert (found.ids, found.tier) == (("create_issue",), "rerank")
         assert message_of({"reranker": {"name": "plain", "threads": 1}}) == (
-            "reranker.threads: unknown setting of plain; there are: name"
+            "reranker.threads: unknown setting of plain; use one of: name"
         )
 
     def test_a_strategy_and_its_settings(self, packages: Register) -> None:
@@ -194,7 +194,7 @@ class TestOfOtherPackages:
             config = Config.make(tiers={"mine": {**tier, **settings}})
             assert Builder(config).strategies()["mine"].keep == keep
         message = message_of({"tiers": {"mine": {**tier, "kep": 1}}})
-        assert message.startswith("tiers.mine.kep: unknown setting of halving; there are: keep, ")
+        assert message.startswith("tiers.mine.kep: unknown setting of halving; use one of: keep, ")
 
 
 class TestSavedIndexes:

@@ -63,22 +63,22 @@ class TestUnknown:
         message = message_of(table({"part": part, **needed, "no_such": 1}))
         listed = ", ".join(known)
         assert message.startswith(
-            f"{place}.no_such: unknown setting of {part}; there are: {listed}"
+            f"{place}.no_such: unknown setting of {part}; use one of: {listed}"
         )
 
     def test_the_key_that_names_the_part_is_listed_too(self) -> None:
         assert message_of({"dense": {"backnd": "hnswlib"}}) == (
-            "dense.backnd: unknown setting of exact; there are: backend"
+            "dense.backnd: unknown setting of exact; use one of: backend"
         )
         assert message_of({"dense": {"backend": "hnswlib", "linsk": 3}}) == (
             "dense.linsk: unknown setting of hnswlib; "
-            "there are: links, build_ef, search_ef, backend"
+            "use one of: links, build_ef, search_ef, backend"
         )
 
     @pytest.mark.parametrize("tier", ["hybrid", "mine"])
     def test_a_tier_lists_what_every_tier_has(self, tier: str) -> None:
         assert message_of({"tiers": {tier: {"retrievers": ["dense"], "dept": 1}}}) == (
-            f"tiers.{tier}.dept: unknown setting of pipeline; there are: "
+            f"tiers.{tier}.dept: unknown setting of pipeline; use one of: "
             "strategy, retrievers, fusion, reranker, depth, candidates, fallback"
         )
 
@@ -103,7 +103,7 @@ class TestUnknown:
     def test_a_name_lists_the_names(self, packages: Register) -> None:
         packages("dense", "keen", f"{__name__}:Keen")
         assert message_of({"dense": {"backend": "lucene", "x": 1}}).startswith(
-            "dense.backend: no dense backend 'lucene'; there are: exact, hnswlib, auto, keen. "
+            "dense.backend: no dense backend 'lucene'; use one of: exact, hnswlib, auto, keen. "
         )
 
     def test_of_a_model_that_is_loaded_alone(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from .plain import sentences
 
 _PARTS_SHOWN = 3
-"""Parts named in one line about a change."""
+"""Maximum number of parts named in the summary of a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class PartChange:
 
     Args:
         part: its path, such as `description` or `input_schema.properties.note`.
-        before: what it was, or None where it is new.
-        after: what it is now, or None where it is gone.
+        before: the old value; None if the field is new.
+        after: the present value; None if the field was removed.
     """
 
     part: str
@@ -55,10 +55,10 @@ class Change:
     """A definition that differs from its pin.
 
     Args:
-        tool_id: of the tool.
+        tool_id: id of the tool.
         pinned: fingerprint of the definition that was pinned.
-        now: fingerprint of the definition there is.
-        parts: what differs, in order of path.
+        now: fingerprint of the present definition.
+        parts: the changed fields, ordered by path.
     """
 
     tool_id: str
@@ -85,7 +85,7 @@ class Change:
 
 
 def changed_parts(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[PartChange, ...]:
-    """What differs between two definitions in row form, leaf by leaf."""
+    """The changed fields between two definitions in row form."""
     old, new = dict(_leaves(before, "")), dict(_leaves(after, ""))
     return tuple(
         PartChange(part, old.get(part), new.get(part))

@@ -1,4 +1,4 @@
-"""Flag: what was decided about one tool. Its code and sentence are ours; only findings quote."""
+"""Flag: why one tool is quarantined or has a warning. Only its findings quote the definition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Finding:
         code: the rule, such as `moves_secrets`.
         level: `quarantine` or `warn`.
         where: the field, such as `description` or `input_schema.properties.note`.
-        text: the sentence it matched in, cut to one line.
+        text: the sentence that matched, cut to one line.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""Notice: the one line that tells whoever loads a catalog what is quarantined."""
+"""The log line about quarantined tools when a catalog is loaded."""
 
 from __future__ import annotations
 

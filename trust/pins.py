@@ -1,4 +1,4 @@
-"""Pins: which definition of each tool was accepted, in one JSON file."""
+"""Pins: the accepted definition of each tool, in one JSON file."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Pin:
     """An accepted definition of a tool.
 
     Args:
-        fingerprint: of the definition.
-        definition: in row form, so that a change can be shown.
-        approved: whether someone read it and said so, which outweighs what a scan finds.
+        fingerprint: fingerprint of the definition.
+        definition: the definition in row form, to show changes.
+        approved: whether someone read and approved it. An approval lifts a quarantine by the scan.
     """
 
     fingerprint: str
@@ -58,7 +58,7 @@ class Pins:
     """The accepted definitions by tool id; immutable.
 
     Args:
-        pins: by tool id.
+        pins: tool id to pin.
     """
 
     def __init__(self, pins: Mapping[str, Pin] | None = None) -> None:
@@ -69,11 +69,11 @@ class Pins:
         """The pins of a file.
 
         Args:
-            path: of the file.
-            missing_ok: whether a file that does not exist counts as one without pins.
+            path: the file.
+            missing_ok: whether a file that does not exist counts as a file without pins.
 
         Raises:
-            PinsError: there is no such file, or it is not one of pins.
+            PinsError: there is no such file, or it is not a file of pins.
         """
         try:
             text = read_text_file(path, error=PinsError)
@@ -91,11 +91,11 @@ class Pins:
     def save(self, path: str | Path) -> None:
         """Write the file atomically.
 
-        A process that is killed meanwhile leaves a temporary file; a save one minute later or more
-        removes it.
+        A process that is killed meanwhile leaves a temporary file. A later save, after at least one
+        minute, removes it.
 
         Raises:
-            PinsError: the disk refuses.
+            PinsError: the file cannot be written.
         """
         path = Path(path)
         rows = {
@@ -176,11 +176,11 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
     """Read, change and write a file of pins, with a lock against other processes.
 
     Args:
-        path: of the file; created where there is none.
-        change: gives the new pins; the file is written only if they differ.
+        path: the file; created if it does not exist.
+        change: returns the new pins. The file is written only if they differ.
 
     Returns:
-        The pins as they are now.
+        The new pins.
 
     Raises:
         PinsError: the file cannot be read or written, or another process holds it for too long.

@@ -1,7 +1,7 @@
-"""Plain form: one spelling for a text, however it is disguised.
+"""Plain form: one spelling for a text, with disguises removed.
 
-A model reads full-width letters, struck-through letters, HTML entities and `words_joined_so` as
-readily as plain words, so rules are matched against the plain form alone.
+Models understand full-width letters, struck-through letters, HTML entities and `words_joined_so`.
+So rules are matched only against the plain form.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEX: Final = re.compile(r"\b(?:[0-9a-fA-F]{2}){16,}\b")
 _WORDS: Final = re.compile(r"[a-zA-Z]{2,30}(?:[ ,.'\n]{1,3}[a-zA-Z~/.]{1,30}){2}")
 _END: Final = re.compile(r"(?<=[.!?;])\s+|\n+")
 _DECODED: Final = 4_096
-"""Bytes decoded of one encoded stretch."""
+"""Maximum number of decoded bytes of one encoded passage."""
 
 
 def visible(text: str, *, identifier: bool = False) -> str:
@@ -59,7 +59,7 @@ def plain(text: str) -> str:
 
 
 def decoded(text: str) -> Iterator[str]:
-    """What stretches in base64 or hexadecimal say, where they say words."""
+    """Decoded passages of base64 or hexadecimal that contain words."""
     for stretch in _BASE64.finditer(text):
         yield from _words(_from_base64(stretch[0]))
     for stretch in _HEX.finditer(text):
@@ -92,5 +92,5 @@ def _words(data: bytes) -> Iterator[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """A text cut at the ends of sentences and lines."""
+    """The sentences and lines of a text."""
     return [one for one in map(str.strip, _END.split(text)) if one]

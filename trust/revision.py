@@ -1,4 +1,4 @@
-"""Which scanner this is, so that what another one found is not taken for what this one would."""
+"""The version of the scanner, so that findings of another version are not used."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Rules: which concepts, said close together, no honest vendor writes, and which are only loud.
+"""The rules of the scan: combinations of concepts that mean quarantine, or only a warning.
 
-Concepts are regular expressions over the plain form (see `plain`): small letters, no backticks,
-blanks for `_`, `-` and `.` inside words. Each takes linear time: repetitions are bounded and stand
-side by side with nothing that matches the same text twice.
+Concepts are regular expressions over the plain form (see `plain`): lower case, no backticks, blanks
+for `_`, `-` and `.` inside words. Each takes linear time: repetitions are bounded, and neighbouring
+parts never match the same text.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class Concept(NamedTuple):
     """Words for one idea.
 
     Args:
-        letters: a text must hold some of these to match; none if they cannot be named.
+        letters: a text must contain some of these to match; empty if there is no such condition.
         expression: matches the words.
     """
 
@@ -269,7 +269,7 @@ class Concept(NamedTuple):
 BLOCK: Final = re.compile(
     r"<(?:(hidden|secret|system|admin|assistant|developer)|(important|critical|urgent|mandatory))>"
 )
-"""Opens a block that imitates markup of a prompt; the second kind occurs in honest definitions."""
+"""Opens a block that imitates markup of a prompt. Honest definitions use the second kind too."""
 ORDERS: Final = re.compile(
     r"\b(?:must|before|when|if|instead|do not|don't|always|never|ignore|read|send|also|open|you|"
     r"use|"
@@ -286,17 +286,17 @@ REACHING_ORDERS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Concepts that are a finding where they stand close together.
+    """A combination of concepts that is a finding if they are close together.
 
     Args:
-        code: short and stable.
-        level: what a match alone makes of the tool.
-        needs: concepts, all of them, within `span` sentences.
-        unless: concepts that give it an innocent reading there.
-        span: sentences that count as close together.
-        opening: whether the first sentence of a description counts; it says what the tool does.
-        slot: whether only texts about values that the model fills in count.
-        encoded: whether only text that was decoded counts.
+        code: short, stable name.
+        level: `quarantine` or `warn`.
+        needs: concepts that must all occur within `span` sentences.
+        unless: concepts that make the passage harmless.
+        span: number of sentences that count as close together.
+        opening: whether the first sentence of a description counts, which says what the tool does.
+        slot: whether only descriptions of arguments count.
+        encoded: whether only decoded text counts.
     """
 
     code: str

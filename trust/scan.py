@@ -1,4 +1,4 @@
-"""Scanning: what in a definition no honest vendor writes, and what is only loud."""
+"""Scans a definition for hidden instructions and for strong wording."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LONGEST_BLOCK: Final = 4_000
 def scan(tool: Tool) -> tuple[Finding, ...]:
     """The findings in a definition, quarantine first; empty for most definitions.
 
-    At most `MOST_CHARACTERS` and `MOST_STRINGS` are read; what exceeds them is a warning.
+    At most `MOST_CHARACTERS` and `MOST_STRINGS` are read. More gives a warning.
 
     Args:
         tool: the definition; all its text that a model may read is scanned.
@@ -90,7 +90,7 @@ def _scanned(read: list[Text]) -> list[Finding]:
 
 
 class _Passages:
-    """Texts in plain form, cut into numbered sentences, and which of them hold which concept."""
+    """Texts in plain form, cut into numbered sentences, with the concepts in each."""
 
     def __init__(self, read: list[Text]) -> None:
         self._read = read
@@ -115,7 +115,7 @@ class _Passages:
                     break
 
     def blocks(self) -> Iterator[int]:
-        """Numbers of the sentences that open a block of orders in markup of a prompt."""
+        """Numbers of the sentences that open a block of instructions in markup of a prompt."""
         if "<" not in self._whole:
             return
         for match in islice(BLOCK.finditer(self._whole), _MOST_BLOCKS):
@@ -126,7 +126,7 @@ class _Passages:
                 yield self._number(match.start())
 
     def quoted(self, number: int) -> tuple[str, str]:
-        """Where a sentence stands, and its words."""
+        """The field of a sentence, and its text."""
         start = self._starts[number]
         end = self._starts[number + 1] if number + 1 < len(self._starts) else len(self._whole)
         where = self._read[self._text_of(number)].where
@@ -137,7 +137,7 @@ class _Passages:
         return not letters or any(one in self._whole for one in letters)
 
     def _holding(self, name: str) -> frozenset[int]:
-        """Numbers of the sentences that hold a concept."""
+        """Numbers of the sentences with a concept."""
         known = self._known.get(name)
         if known is None:
             searched = self._whole if self._possible(name) else ""
@@ -146,7 +146,7 @@ class _Passages:
         return known
 
     def _window(self, start: int, rule: Rule, number: int) -> frozenset[int]:
-        """The sentences from `start` on that a rule looks at, none of another text."""
+        """The sentences from `start` on that a rule reads, all of the same text."""
         text = self._text_of(number)
         near = frozenset(
             one
@@ -170,7 +170,7 @@ class _Passages:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where each sentence starts; every text starts one."""
+        """The start of each sentence. Every text starts a new one."""
         return [0, *(match.end() for match in _END.finditer(self._whole))]
 
 

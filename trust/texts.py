@@ -1,4 +1,4 @@
-"""Texts: everything of a definition that a model may read, by construction."""
+"""The texts of a definition: everything that a model may read."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ _KEYWORDS: Final = frozenset(
     "boolean array object null $schema destructiveHint idempotentHint openWorldHint "
     "readOnlyHint".split()
 )
-"""Words of JSON Schema and MCP, which say nothing."""
+"""Keywords of JSON Schema and MCP, which are not scanned."""
 
 
 class Text(NamedTuple):
     """One text of a definition.
 
     Args:
-        where: its place, such as `description` or `input_schema.properties.note.description`.
-        text: as it stands there.
+        where: path of the field, such as `description` or
+            `input_schema.properties.note.description`.
+        text: the text.
         identifier: whether it is a name.
         slot: whether it describes a value that the model fills in.
-        loose: whether it is a long list of names or values, whose words belong together less.
+        loose: whether it is a long list of names or values, in which neighbouring words are less
+            related.
         encoded: whether it was decoded from base64 or hexadecimal.
     """
 
@@ -60,7 +62,10 @@ def texts(tool: Tool) -> Iterator[Text]:
 
 
 def _inside(root: dict[str, Any], field: str) -> Iterator[Text]:
-    """Every key and string; those side by side also as one text, so that none can be split."""
+    """Every key and string.
+
+    Neighbouring ones are also joined, so that an instruction cannot be split.
+    """
     stack: list[tuple[Any, str]] = [(root, field)]
     slot = field == "input_schema"
     while stack:

@@ -1,4 +1,4 @@
-"""Trust: decides once per catalog version which tools are quarantined or warned about, and why."""
+"""Trust: decides once per catalog version which tools are quarantined or get a warning, and why."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _Found = dict[str, tuple[Finding, ...]]
 class Trust:
     """Decides which definitions are quarantined. Safe to use from several threads.
 
-    A tool is quarantined if its definition differs from the pinned one, or if the scan finds what
-    no honest vendor writes and nobody approved exactly this definition. Findings are remembered by
-    id and fingerprint, so a catalog version costs what changed.
+    A tool is quarantined if its definition differs from the pinned one. It is also quarantined if
+    the scan finds hidden instructions, unless exactly this definition was approved. Findings are
+    cached by id and fingerprint, so only changed tools are scanned again.
 
     Args:
         scans: whether definitions are scanned.
-        pins: accepted definitions, or their file, which is read once for every decision.
-        approved: tools that are offered whatever the scan finds, each as `id`, which counts for
-            every later definition too, or as `id@fingerprint`, which counts for one definition.
+        pins: accepted definitions, or their file, which is read again for every decision.
+        approved: tools that the scan never quarantines: `id` for every definition of the tool,
+            `id@fingerprint` for one definition.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Trust:
     def flags(self, catalog: Catalog) -> dict[str, Flag]:
         """Tool id to its flag, in the order of the catalog. Most tools have none.
 
-        Behind `originals` of the same catalog it decides by the same pins.
+        If `originals` was called for the same catalog, the same pins are used.
 
         Args:
             catalog: the tools; about 0.2 ms each the first time a definition is seen.
@@ -127,7 +127,7 @@ class Trust:
         self._known = {_key(tool): found.get(tool.id, ()) for tool in catalog}
 
     def _found(self, catalog: Catalog) -> _Found:
-        """Findings by key, of the tools that have any; scans what is not known yet."""
+        """Findings by key, of the tools with findings. Scans tools that are not cached."""
         known = self._known
         fresh: _Found = {}
         for tool in catalog:
@@ -158,7 +158,7 @@ def _flag(findings: tuple[Finding, ...], change: str) -> Flag:
 
 
 def _key(tool: Tool) -> str:
-    """What findings depend on: the id, which a model reads too, and the definition."""
+    """The key of findings: the id, which models read too, and the definition."""
     return "\n".join((tool.id, tool.fingerprint, *tool.cleaned))
 
 

@@ -82,6 +82,9 @@ def status(config: _FileOption, as_json: JsonOption = False) -> None:
     if as_json:
         write_json(rows)
         return
+    if not rows:
+        note(f"{config}: no server over HTTP, so no logins")
+        return
     table = plain_table("server", "login", "access token ends")
     for row in rows:
         state = (
@@ -107,4 +110,4 @@ def _server(name: str, config: Path) -> ServerSpec:
         if spec.name == name:
             return spec
     known = ", ".join(spec.name for spec in found.servers)
-    raise ConfigError(f"{config}: no server {name!r:.80}; there are: {known}")
+    raise ConfigError(f"{config}: no server {name!r:.80}; use one of: {known}")

@@ -134,6 +134,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         if running:
             longest = max(spec.start_timeout_s for spec in running)
             note(f"starting {counted(len(running), 'server')}, for at most {longest:g} s")
+        elif not found.servers and not found.problems:
+            note(f"{config}: no servers; add them under mcpServers")
         tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
     flags = fleet.engine.flags

@@ -103,7 +103,7 @@ def _find(server: str) -> Path:
         if path in listed:
             return path
     known = ", ".join(path.stem for path in listed) or "none"
-    raise CatalogError(f"no log of a server {server!r}; there are logs of: {known}")
+    raise CatalogError(f"no log of a server {server!r}; logs exist for: {known}")
 
 
 def _last(path: Path, file: BinaryIO, count: int) -> list[str]:

@@ -18,7 +18,7 @@ _NameArgument = Annotated[
 
 secret = typer.Typer(
     no_args_is_help=True,
-    help="Store secrets in the system keyring, for use as ${keyring:NAME}.",
+    help="Store secrets in the system keyring.\n\nConfigurations use them as ${keyring:NAME}.",
 )
 
 
@@ -29,7 +29,10 @@ def register(app: typer.Typer) -> None:
 
 @secret.command("set")
 def set_secret(name: _NameArgument) -> None:
-    """Store a secret. It is read from a hidden prompt, or from stdin if that is a pipe."""
+    """Store a secret in the system keyring.
+
+    It is read from a hidden prompt, or from stdin if that is a pipe.
+    """
     from ...gateway.system_keyring import SERVICE, store_password
 
     _check(name)
@@ -45,7 +48,7 @@ def set_secret(name: _NameArgument) -> None:
 
 @secret.command("delete")
 def delete_secret(name: _NameArgument) -> None:
-    """Delete a secret."""
+    """Delete a secret from the system keyring."""
     from ...gateway.system_keyring import SERVICE, delete_password
 
     _check(name)

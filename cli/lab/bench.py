@@ -1,4 +1,4 @@
-"""`shortlist lab bench`: how fast and how large, on this machine, with the bars it is held to."""
+"""`shortlist lab bench`: time, memory and size on this machine, with goals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import tool_attention
 from .output import steps, tell_origin
 
 BARS_FAILED = 3
-"""Exit code when a bar is short."""
+"""Exit code when a goal is not met."""
 
 _QUICK_SIZE = 5_000
 
@@ -36,16 +36,26 @@ def bench(
     ] = None,
     size: Annotated[
         list[int] | None,
-        typer.Option("--size", help="Catalog size; repeatable. 120 to 50,000 by default."),
+        typer.Option(
+            "--size", metavar="NUMBER", help="Catalog size; repeatable. 120 to 50,000 by default."
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="5,000 tools only.")] = False,
     fast: Annotated[
-        bool, typer.Option("--fast", help="Perturb vectors beyond 5,000 tools, encode none.")
+        bool,
+        typer.Option(
+            "--fast", help="Beyond 5,000 tools, make vectors by noise instead of encoding."
+        ),
     ] = False,
-    sample: Annotated[int, typer.Option("--n", min=1, help="Queries used at most.")] = 200,
-    seed: Annotated[int, typer.Option(help="Of the draws and the synthetic tools.")] = 0,
+    sample: Annotated[
+        int, typer.Option("--n", metavar="NUMBER", min=1, help="Maximum number of queries.")
+    ] = 200,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", help="Seed of the random sample and of generated tools."),
+    ] = 0,
     bars: Annotated[
-        bool, typer.Option("--bars", help="Print the bars only; exit 3 where one is short.")
+        bool, typer.Option("--bars", help="Print the goals only; exit with 3 if one is not met.")
     ] = False,
     as_json: JsonOption = False,
     record: Annotated[
@@ -53,7 +63,10 @@ def bench(
         typer.Option("--record", metavar="FILE.json", help="Also write a record of the figures."),
     ] = None,
 ) -> None:
-    """Measure time and memory of every tier, against the bare encoder and sentence-transformers."""
+    """Measure time and memory of every tier.
+
+    Compared with the encoder alone and with sentence-transformers.
+    """
     if context.invoked_subcommand is not None:
         return
     from ...evals.lab.bench import report
@@ -79,15 +92,15 @@ def bench(
     else:
         tell_origin(origin, f"{len(material.queries)} queries")
         if not bars:
-            show_table("Requests: p50 / p95 ms", report.latency_table(found))
+            show_table("Searches: p50 / p95 ms", report.latency_table(found))
             show_table("Stages, one caller: p50 ms", report.stage_table(found))
-            show_table("Compared, call by call in turn", report.comparison_table(found))
+            show_table("Compared, calls in turn", report.comparison_table(found))
             show_table("Gate, session and decision", report.decided_table(found))
             show_table("Under a budget of 50 ms", report.budget_table(found))
-            show_table("Tools stuffed with requests", report.stuffing_table(found))
+            show_table("Tools stuffed with queries", report.stuffing_table(found))
             show_table("Indexes", report.build_table(found))
             show_table("Start and memory", report.process_table(found))
-        show_table("Bars", report.bars_table(found))
+        show_table("Goals", report.bars_table(found))
         for line in held["notes"]:
             note(f"note: {line}")
     if bars and short(report.bars(found)):

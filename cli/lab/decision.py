@@ -25,13 +25,13 @@ def register(app: typer.Typer) -> None:
 def check(
     queries: Annotated[
         Path,
-        typer.Argument(help='JSONL of labelled requests: {"query": ..., "relevant": [ids]}.'),
+        typer.Argument(help='JSONL of labelled queries: {"query": ..., "relevant": [ids]}.'),
     ],
     index: IndexOption = None,
     tools: ToolsOption = None,
     no_tool: Annotated[
         Path | None,
-        typer.Option("--no-tool", metavar="FILE", help="JSONL of requests that no tool serves."),
+        typer.Option("--no-tool", metavar="FILE", help="JSONL of queries that no tool fits."),
     ] = None,
     tier: Annotated[
         list[str] | None, typer.Option("--tier", help="Tier to check; repeatable. All by default.")
@@ -39,7 +39,7 @@ def check(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the bundled decision on labelled requests; fit nothing."""
+    """Measure the bundled decision on labelled queries."""
     from ...decision import Decider
     from ...evals.lab.decision_check import check_decision
 
@@ -61,11 +61,11 @@ def check(
 
 def _tell(found: Mapping[str, Checked]) -> None:
     reports = {tier: checked.report for tier, checked in found.items()}
-    show("", "the bundled decision; per cent, tools a request", report_table(reports))
+    show("", "the bundled decision; per cent, tools per query", report_table(reports))
     numbers = ("alpha", "missed", "tools")
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, checked in found.items():
         for row in checked.cuts:
             alpha = "as in 10" if row.alpha is None else percent(row.alpha)
             table.add_row(tier, alpha, percent(row.missed), f"{row.offered:.2f}")
-    show("", "Cuts fitted on one half of the requests, measured on the other (%)", "", table)
+    show("", "Cuts fitted on one half of the queries, measured on the other (%)", "", table)

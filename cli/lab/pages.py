@@ -13,7 +13,10 @@ DIFFERENT = 3
 """Exit code when a page's tables differ from the records."""
 
 ResultsOption = Annotated[
-    Path | None, typer.Option(help="Folder of records; evals/lab/results by default.")
+    Path | None,
+    typer.Option(
+        "--results", metavar="FOLDER", help="Folder of records; evals/lab/results by default."
+    ),
 ]
 
 
@@ -24,13 +27,13 @@ def register(app: typer.Typer) -> None:
 
 
 def write_tables(
-    page: Annotated[Path, typer.Argument(help="Markdown page with table markers.")],
+    page: Annotated[Path, typer.Argument(metavar="PAGE", help="Markdown page with table markers.")],
     check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; fail when the page differs.")
+        bool, typer.Option("--check", help="Change nothing; exit with 3 if the page differs.")
     ] = False,
     results: ResultsOption = None,
 ) -> None:
-    """Write the tables of a page anew from recorded results."""
+    """Write the tables of a page from recorded results."""
     from ...evals.lab import record, tables
 
     text = page.read_text(encoding="utf-8")
@@ -44,11 +47,13 @@ def write_tables(
 
 
 def write_plots(
-    out: Annotated[Path, typer.Option(help="Folder the SVG files are written to.")],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Folder to write SVG files to.")
+    ],
     results: ResultsOption = None,
 ) -> None:
-    """Draw recorded results: quality against time and pool size, time against catalog size."""
+    """Draw plots of recorded results."""
     from ...evals.lab import plots, record
 
     for plot, path in plots.draw_plots(out, results or record.RESULTS).items():
-        note(f"{plot}: {path or 'nothing recorded to draw'}")
+        note(f"{plot}: {path or 'not drawn: no record'}")

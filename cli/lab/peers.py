@@ -19,12 +19,18 @@ def register(app: typer.Typer) -> None:
 
 
 def compare_peers(
-    data: Annotated[Path, typer.Option(help="Folder that holds the evaluation sets.")],
+    data: Annotated[
+        Path, typer.Option("--data", metavar="FOLDER", help="Folder of the evaluation sets.")
+    ],
     on: Annotated[
-        list[str] | None, typer.Option("--set", help="Set to compare on; repeatable. All of them.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME", help="Data set to use; repeatable. All by default."),
     ] = None,
     peer: Annotated[
-        list[str] | None, typer.Option("--peer", help="Peer to run; repeatable. All of them.")
+        list[str] | None,
+        typer.Option(
+            "--peer", metavar="NAME", help="Tool to compare with; repeatable. All by default."
+        ),
     ] = None,
     tier: TierOption = None,
     as_json: JsonOption = False,
@@ -33,10 +39,13 @@ def compare_peers(
         typer.Option("--record", metavar="FILE.json", help="Also write a record of the figures."),
     ] = None,
     title: Annotated[
-        str | None, typer.Option("--title", help="Title of the record; its file's name if absent.")
+        str | None,
+        typer.Option(
+            "--title", metavar="TEXT", help="Title of the record; the file name by default."
+        ),
     ] = None,
 ) -> None:
-    """Measure tiers and other tool retrievers side by side (extra `peers`)."""
+    """Compare with other tool retrievers (extra `peers`)."""
     from ...config import Config
     from ...evals.lab.peers.compare import compare, table
     from ...evals.lab.peers.registry import NOT_OFFLINE, PEERS
@@ -48,7 +57,7 @@ def compare_peers(
     for option, (names, there) in known.items():
         for name in names or ():
             if name not in there:
-                raise typer.BadParameter(f"{option} {name!r}: there are {', '.join(there)}")
+                raise typer.BadParameter(f"{option}: no {name!r}; use one of: {', '.join(there)}")
     sets = [SETS[name](data) for name in on or SETS]
     with steps("asking", 0) as advance:
         rows = list(

@@ -15,9 +15,9 @@ PROGRAMS = {
     "train-static": ("models.training.static_vectors", "Distil an encoder into tables."),
     "train-reranker": ("models.training.reranker", "Train a cross-encoder."),
     "average": ("models.training.average", "Average the weights of encoders."),
-    "ablation": ("models.training.ablation", "Measure what each training ingredient is worth."),
+    "ablation": ("models.training.ablation", "Measure the effect of each training ingredient."),
     "bundle": ("models.training.bundle", "Export an encoder into models/weights."),
-    "export-stock": ("models.training.stock", "Export the stock encoder into a cache folder."),
+    "export-stock": ("models.training.stock", "Export the stock encoder to a cache folder."),
     "export-reranker": ("models.training.export_reranker", "Export a cross-encoder."),
     "fit-decision": ("evals.lab.fit_decision", "Fit the bundled decision."),
 }

@@ -29,22 +29,24 @@ def register(app: typer.Typer) -> None:
 
 def record_evaluation(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="Written as a record.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="File of the record.")],
     title: Annotated[
-        str | None, typer.Option("--title", help="Title of the record; its file's name if absent.")
+        str | None,
+        typer.Option(
+            "--title", metavar="TEXT", help="Title of the record; the file name by default."
+        ),
     ] = None,
 ) -> None:
-    """Run an evaluation and record it: lab record --title T FILE.json eval [xlam] OPTIONS.
+    """Run an evaluation and record it.
 
-    Raises:
-        EvaluationError: a tier did not run as asked, and the record would say otherwise.
+    Example: shortlist lab record --title T FILE.json eval --tools FILE --queries FILE
     """
     from ...evals.lab.record import Record, provenance, running_command, write_record
     from ...evals.lab.recorded_table import table_of
     from ...models.training.stock import export_stock, names_stock
 
     if context.args[:1] != ["eval"]:
-        raise typer.BadParameter("after FILE.json comes the command to record: eval OPTIONS")
+        raise typer.BadParameter("write the command to record after FILE.json: eval OPTIONS")
     for option, value in pairwise(context.args):
         if option == "--config" and names_stock(Path(value)):
             export_stock()
@@ -61,7 +63,7 @@ def record_evaluation(
     held = json.loads(printed.getvalue())
     if another := held.get("ran_as"):
         told = "; ".join(f"{tier}: {', '.join(instead)}" for tier, instead in another.items())
-        raise EvaluationError(f"{file}: not recorded, not every tier ran as asked: {told}")
+        raise EvaluationError(f"{file}: not recorded: another tier ran than requested: {told}")
     path = write_record(
         Record(file.stem, title or file.stem, table_of(held), held, origin), file.parent
     )

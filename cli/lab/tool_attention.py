@@ -1,4 +1,4 @@
-"""`shortlist lab bench tool-attention`: what each way of showing tools costs and offers."""
+"""`shortlist lab bench tool-attention`: compares methods of showing tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def measure_arms(
     tools: ToolsOption = None,
     size: Annotated[
         list[int] | None,
-        typer.Option("--size", help="Catalog size; repeatable. 50 to 10,000 by default."),
+        typer.Option(
+            "--size", metavar="NUMBER", help="Catalog size; repeatable. 50 to 10,000 by default."
+        ),
     ] = None,
     as_json: JsonOption = False,
     record: Annotated[
@@ -30,7 +32,7 @@ def measure_arms(
         typer.Option(
             "--record",
             metavar="FILE.json",
-            help="Also write records: FILE, and beside it those of the further tables.",
+            help="Also write a record of each table: FILE, and others beside it.",
         ),
     ] = None,
     plots: Annotated[
@@ -38,9 +40,11 @@ def measure_arms(
         typer.Option("--plots", metavar="FOLDER", help="Also draw plots of the records."),
     ] = None,
 ) -> None:
-    """Replay the tasks written for the 120-tool testbed under every arm, and count.
+    """Measure how methods of showing tools compare.
 
-    Larger catalogs are padded with the tools of --tools, or with generated ones.
+    Replays the tasks of the 120-tool testbed under every method, and counts tokens and tools.
+
+    Larger catalogs have the tools of --tools as well, or generated ones.
     """
     from ...catalog import read_tools
     from ...evals.lab.attention import report
@@ -69,7 +73,7 @@ def measure_arms(
     if as_json:
         write_json(found | {"origin": origin})
         return
-    tell_origin(origin, f"{found['tasks']['requests']} requests")
+    tell_origin(origin, f"{found['tasks']['requests']} user messages")
     for title, table in report.tables(found).items():
         show_table(title, table)
     for line in report.notes(found):

@@ -237,12 +237,14 @@ def _beside(there: Decider, made: Decider) -> Decider:
 
 def main() -> None:
     """Fit the models and write them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="folder of training sets")
-    parser.add_argument("--no-tool", type=Path, default=NO_TOOL, help="requests without a tool")
-    parser.add_argument("--out", type=Path, default=BUNDLED)
+    parser = argparse.ArgumentParser(description="Fit the bundled decision, and write it.")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the training sets")
+    parser.add_argument("--no-tool", type=Path, default=NO_TOOL, help="queries that no tool fits")
+    parser.add_argument("--out", type=Path, default=BUNDLED, help="file to write")
     parser.add_argument("--deployments", type=int, default=DEPLOYMENTS)
-    parser.add_argument("--tier", action="append", help="only this; --out keeps its other tiers")
+    parser.add_argument(
+        "--tier", action="append", help="fit only this tier and keep the others of --out"
+    )
     asked = parser.parse_args()
     folders = [asked.data / name for name in SETS]
     source = Source.read(folders, asked.no_tool)

@@ -112,7 +112,7 @@ def read_record(name: str, folder: Path = RESULTS) -> Record:
     except FileNotFoundError as error:
         there = ", ".join(record_names(folder)) or "none"
         raise EvaluationError(
-            f"no recorded result {name!r} in {folder}; there are: {there}"
+            f"no recorded result {name!r} in {folder}; use one of: {there}"
         ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EvaluationError(f"{path}: damaged record: {error!r}; measure it again") from error

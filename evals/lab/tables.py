@@ -75,7 +75,7 @@ def _pick(table: Table, picked: dict[str, str]) -> Table:
     wanted = {name: values.split("|") for name, values in picked.items() if name != "columns"}
     for name in (*columns, *wanted):
         if name not in table.columns:
-            raise EvaluationError(f"no column {name!r}; there are: {', '.join(table.columns)}")
+            raise EvaluationError(f"no column {name!r}; use one of: {', '.join(table.columns)}")
     rows = table.rows
     for name, values in wanted.items():
         at = table.columns.index(name)

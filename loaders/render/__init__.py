@@ -1,4 +1,4 @@
-"""Renderers: a layout as a provider's API takes it, one file per format."""
+"""Renderers: write a layout in the format of a provider's API, one file per format."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def renderer_for(name: str) -> Renderer:
     """The renderer of a format.
 
     Raises:
-        RequestError: no such format; names those there are.
+        RequestError: there is no such format; lists the formats.
     """
     if name not in FORMATS:
-        raise RequestError(f"no format {name!r:.100}; there are {', '.join(FORMATS)}")
+        raise RequestError(f"no format {name!r:.100}; use one of: {', '.join(FORMATS)}")
     return FORMATS[name]()

@@ -1,4 +1,4 @@
-"""Tools as the messages of Anthropic take them, with cache breakpoints."""
+"""The format `anthropic`: tools and system blocks with cache breakpoints."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ..names import ANTHROPIC_LENGTH
 from .renderer import Rendered, batch_texts, callable_tool, definitions, in_use, tools_of
 
 BREAKPOINT: Mapping[str, str] = {"type": "ephemeral"}
-"""The value of `cache_control` that marks the end of what is to be cached."""
+"""The value of `cache_control` for a cache breakpoint."""
 
 
 class AnthropicTools:
-    """Resident tools first, promoted ones after them in order; the pool in the system blocks.
+    """Resident tools first, then promoted ones in order. The pool is in the system blocks.
 
-    Breakpoints stand on the last tool, so that the next turn finds the list it appends to, and on
-    the system blocks. The model reads tools before the system blocks, so a promotion moves
-    these; `anthropic_search` and `anthropic_call_tool` do without that.
+    The last tool and the system blocks have cache breakpoints. The model reads tools before the
+    system blocks, so a promotion invalidates the cache of these; `anthropic_search` and
+    `anthropic_call_tool` avoid that.
     """
 
     name_length: ClassVar[int | None] = ANTHROPIC_LENGTH
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
-        """A tool where it can be called with it, else a line of text."""
+        """A tool if the level is callable, otherwise a line of text."""
         return callable_tool(tool, detail, summary, ANTHROPIC_LENGTH, self.tool)
 
     def tool(self, name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class AnthropicTools:
         ]
 
     def message(self, text: str) -> dict[str, Any]:
-        """A message that tells about tools."""
+        """A message with text about tools."""
         return {"role": "user", "content": [{"type": "text", "text": text}]}
 
     def render(self, layout: Layout) -> Rendered:

@@ -1,4 +1,4 @@
-"""The tool-search form of Anthropic: deferred tools, and references to them in messages."""
+"""The format `anthropic_search`: deferred tools, and references to them in messages."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SEARCH_TOOL = Tool(
         "required": ["query"],
     },
 )
-"""Added to the list where no resident tool has its id: the list must hold one that is not deferred,
-and references are results of a search."""
+"""Added if no resident tool has its id: the list must have a tool that is not deferred, and
+references must be results of a search."""
 _QUERY = "tools for this turn"
 
 

@@ -1,4 +1,4 @@
-"""Where full definitions come from: memory, a folder, an MCP server, or several by server."""
+"""Sources of full definitions: memory, a folder, an MCP server, or one source per server."""
 
 from __future__ import annotations
 

@@ -14,16 +14,16 @@ from ...errors import SchemaError, ToolError
 from .source import in_thread
 
 LARGEST_FILE = 1_048_576
-"""Bytes of a file that are read; a definition's own bounds add up to less."""
+"""Maximum bytes of a file; larger than any valid definition."""
 _KEPT = re.compile(r"[^a-z0-9]+")
 _LETTERS = 40
 
 
 def file_name(tool_id: str) -> str:
-    """The name of a tool's file: a readable part and a hash; no text makes a path of it.
+    """The file name of a tool: a readable part and a hash. It is safe for any id.
 
-    `github/create_issue` gives `github-create-issue.` and 32 hexadecimal digits and `.json`, on
-    file systems that mind letter case and on those that do not.
+    `github/create_issue` gives `github-create-issue.`, 32 hexadecimal digits, and `.json`. It also
+    works on file systems that ignore letter case.
 
     Args:
         tool_id: any text.
@@ -37,7 +37,7 @@ class FolderSource:
     """Reads definitions from a folder of JSON files.
 
     Args:
-        folder: of files named by `file_name`; links in it are not followed.
+        folder: folder of files named by `file_name`. Links are not followed.
     """
 
     def __init__(self, folder: Path | str) -> None:
@@ -47,7 +47,7 @@ class FolderSource:
         """The definition of a tool, read in a thread.
 
         Raises:
-            SchemaError: no file, too large, no tool in it, or the tool of another id.
+            SchemaError: the file is missing, too large, has no tool, or has a tool with another id.
         """
         return await in_thread(lambda: self._read(tool.id))
 

@@ -1,4 +1,4 @@
-"""Definitions from an MCP server, through any client that lists its tools."""
+"""McpSource: definitions from an MCP server."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ...errors import SchemaError
 
 
 class McpSource:
-    """Reads definitions from an MCP server, and again after they changed.
+    """Reads definitions from an MCP server, and again after a change.
 
-    A client belongs to the event loop it was opened on. Made inside that loop, the source sends
-    its questions there from wherever it is asked; made outside of any, it asks on the loop it is
-    awaited on. A session must then not be blocked on that loop: await `SchemaLoader.aload` there.
+    A client belongs to the event loop in which it was opened. If you make the source inside that
+    loop, all requests run there. If you make it outside of any loop, requests run in the loop that
+    awaits them. Do not block that loop with a session: await `SchemaLoader.aload` there.
 
     Args:
-        client: lists the tools.
-        server: the name its tools have in the catalog.
+        client: an open MCP client.
+        server: name of the server in the catalog.
     """
 
     def __init__(self, client: ListsTools, server: str) -> None:
@@ -40,7 +40,7 @@ class McpSource:
         """The definition of a tool as the server lists it.
 
         Raises:
-            SchemaError: the server does not list it, or cannot be asked.
+            SchemaError: the server does not list it, or cannot be reached.
         """
         if self._home is None or self._home is asyncio.get_running_loop():
             return await self._find(tool)

@@ -1,4 +1,4 @@
-"""Definitions held in memory."""
+"""Definitions in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class MemorySource:
     """Returns definitions of tools in memory.
 
     Args:
-        tools: full definitions; None gives each tool back as the catalog has it.
+        tools: full definitions; None returns each tool as it is in the catalog.
     """
 
     def __init__(self, tools: Catalog | Iterable[Tool] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a source of definitions is."""
+"""SchemaSource: the protocol of sources of definitions."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ class SchemaSource(Protocol):
     def fetch(self, tool: Tool) -> Tool | Awaitable[Tool]:
         """The definition of a tool, or an awaitable of it.
 
-        Called from any thread; what is returned is awaited on an event loop of the loader's own,
-        may be cancelled, and must not block that loop: `in_thread` is for what blocks.
+        Called from any thread. A returned awaitable runs in the loader's event loop and may be
+        cancelled. It must not block that loop; use `in_thread` for blocking calls.
 
         Args:
-            tool: as the catalog has it, possibly without a schema.
+            tool: the catalog's tool, perhaps without a schema.
 
         Raises:
-            SchemaError: there is none. Any other error is reported as the source's failure.
+            SchemaError: there is no definition. Any other error is reported as a failure of the
+                source.
         """
         ...
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """The result of a call that blocks, made in a thread that outlives nobody.
+    """Await a blocking call in a separate daemon thread.
 
-    A thread of its own, and a daemon: a call that hangs takes no place in a pool of workers and
-    does not keep the process from ending.
+    A call that hangs does not occupy a worker pool, and the process can still end.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()

@@ -35,6 +35,7 @@ from .data import Request, TrainingData, hold_out, read_tool, read_training_data
 from .encoder_training import Training, near_twins
 from .evaluate import LabelledSet, evaluate
 from .negatives import Twins
+from .program import run_program
 from .recipe import Recipe
 from .text_encoder import TextEncoder
 
@@ -230,4 +231,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_program(main)

@@ -21,6 +21,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from ...errors import ConfigError
 from .late import TokenHead
+from .program import run_program
 
 
 def average(folders: Sequence[Path], shares: Sequence[float], out: Path) -> None:
@@ -78,4 +79,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_program(main)

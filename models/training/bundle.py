@@ -28,6 +28,7 @@ from .data import WRITTEN, read_rows
 from .evaluate import LabelledSet
 from .export import export_text, quantize
 from .late import TokenHead
+from .program import run_program
 from .quantization import measure_loss
 from .single import SingleText
 from .smoothing import smooth
@@ -102,4 +103,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_program(main)

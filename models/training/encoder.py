@@ -19,6 +19,7 @@ from .batches import Mixture
 from .data import hold_out, read_training_data
 from .encoder_training import Training, near_twins
 from .evaluate import LabelledSet, evaluate
+from .program import run_program
 from .recipe import Recipe
 from .text_encoder import TextEncoder
 
@@ -83,4 +84,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_program(main)

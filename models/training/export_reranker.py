@@ -18,6 +18,7 @@ import typer
 from .bundle import QUANTIZATION, save_tokenizer
 from .cross_encoder import CrossEncoder
 from .export import export_scorer, quantize
+from .program import run_program
 
 
 def main(
@@ -48,4 +49,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_program(main)

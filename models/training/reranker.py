@@ -26,6 +26,7 @@ from .encoder_training import near_twins
 from .evaluate import QUERY_LENGTH, TOOL_LENGTH, LabelledSet, ranking_figures
 from .loop import Run
 from .negatives import mine
+from .program import run_program
 from .recipe import Record
 from .text_encoder import TextEncoder
 from .views import shown
@@ -295,4 +296,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_program(main)

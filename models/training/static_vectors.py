@@ -29,6 +29,7 @@ from ..static import StaticEncoder, character_grams
 from ..tokenization import encodable, load_tokenizer
 from .data import TrainingData, read_training_data
 from .evaluate import LabelledSet, ranking_figures
+from .program import run_program
 from .static_tables import GRAM_BUCKETS, Bags, TokenSum, write_tables
 from .static_training import (
     BATCH,
@@ -204,4 +205,4 @@ def _start(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run_program(main)

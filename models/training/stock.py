@@ -10,14 +10,16 @@ it is absent.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import tomllib
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import typer
+
 from ...errors import MissingExtraError
+from .program import run_program
 
 STOCK_FOLDER = "~/.cache/shortlist/all-MiniLM-L6-v2"
 """Where the exported encoder lies, as a configuration names it."""
@@ -78,5 +80,10 @@ def names_stock(config: Path) -> bool:
     return bool(settings.get("encoder") == STOCK_FOLDER)
 
 
+def main() -> None:
+    """Export the stock encoder all-MiniLM-L6-v2 to a cache folder, and print the folder."""
+    typer.echo(export_stock(), err=True)
+
+
 if __name__ == "__main__":
-    sys.stderr.write(f"{export_stock()}\n")
+    run_program(main)

@@ -48,7 +48,7 @@ def test_the_tables_name_cost_and_gain(run, index, files, tmp_path):
         *("calibrate", files[0], "--index", index, "--tier", "lexical"),
         *("--out", tmp_path / "calibration.json"),
     )
-    assert "Held-out requests" in told.stdout
+    assert "Held-out queries" in told.stdout
     assert "abstained" in told.stdout
     assert "60 requests asked again without the servers" in told.stderr
 
@@ -56,7 +56,7 @@ def test_the_tables_name_cost_and_gain(run, index, files, tmp_path):
 def test_wrong_tiers_and_files_are_refused(run, index, files, tmp_path):
     out = tmp_path / "calibration.json"
     told = run("calibrate", files[0], "--index", index, "--tier", "no", "--out", out, code=2)
-    assert "there are lexical, fast, embed, hybrid, rerank" in " ".join(told.stderr.split())
+    assert "use one of: lexical, fast, embed, hybrid, rerank" in " ".join(told.stderr.split())
     told = run("calibrate", files[1], "--index", index, "--out", out, code=1)
     assert "nothing to calibrate on" in told.stderr
     assert not out.exists()

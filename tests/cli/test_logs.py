@@ -55,7 +55,7 @@ def test_a_server_with_an_odd_name_is_found(run, log):
 def test_a_log_that_is_not_there_is_named_with_those_that_are(run, log):
     log("github", "x")
     assert (
-        "no log of a server 'gihtub'; there are logs of: github"
+        "no log of a server 'gihtub'; logs exist for: github"
         in run("logs", "gihtub", code=1).stderr
     )
     assert "NAME" in run("logs", "--follow", code=2).output

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from shortlist import Engine
+import shortlist
+from shortlist import Catalog, Engine
 from shortlist.cli.app import app
+from shortlist.errors import CatalogError
 from shortlist.gateway.client_config import names_servers
 
 SERVER = str(Path(__file__).parent.parent / "gateway" / "everything_server.py")
@@ -133,3 +136,18 @@ def test_an_index_of_another_encoder_says_so_and_how_to_mend_it(
     run(*command[1:])
     assert run("search", "log", "--index", out).stderr == ""
     assert run_json("search", "log", "--index", out)["hits"][0]["id"] == "git/show_log"
+
+
+def test_the_code_of_the_page_reads_a_configuration(configuration, monkeypatch, capsys):
+    monkeypatch.chdir(configuration.parent)
+    page = Path(shortlist.__file__).parent / "docs" / "sources.md"
+    [block] = re.findall(r"```python\n([^`]*read_configured_tools[^`]*)```", page.read_text())
+    names = {"Engine": Engine}
+    exec(block, names)
+    assert len(names["configured"]().catalog) == 4
+    assert "server 'gone': no program" in capsys.readouterr().out
+
+
+def test_a_configuration_is_not_read_as_a_file_of_tools(configuration):
+    with pytest.raises(CatalogError, match="read_configured_tools"):
+        Catalog.read(configuration)

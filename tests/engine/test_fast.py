@@ -104,5 +104,5 @@ def test_updates_are_as_if_built_as_a_whole(versions: list[set[int]]) -> None:
 
 
 def test_an_unknown_retriever_lists_what_there_is() -> None:
-    with pytest.raises(ConfigError, match="no retriever semantic; there are: lexical, static, den"):
+    with pytest.raises(ConfigError, match="no retriever semantic; use one of: lexical, static"):
         Engine.from_tools([], tiers={"mine": {"retrievers": ["semantic"]}})

@@ -183,7 +183,7 @@ class TestOneDecision:
                 else:
                     assert answer == admission.refusal(tool_id) == explained.refusal
                     assert tool_id not in one.ids
-                    assert explained.reason.startswith("not admitted: needs ")
+                    assert explained.reason.startswith("denied: needs ")
 
     def test_a_view_stays_as_it_was_made(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS, gate=Gate([Rule(requires_scope("w"), tools="delete_*")]))

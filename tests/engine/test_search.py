@@ -239,7 +239,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("name", ["turbo", "", "Hybrid"])
     def test_an_unknown_tier_lists_the_tiers(self, engine: Engine, name: str) -> None:
-        with pytest.raises(RequestError, match="there are: lexical, fast, embed, hybrid, rerank"):
+        with pytest.raises(RequestError, match="use one of: lexical, fast, embed, hybrid, rerank"):
             engine.search("issue", tier=name)
 
     @pytest.mark.parametrize("tier", [5, object(), ["hybrid"]])

@@ -213,9 +213,9 @@ class TestOfOnesOwn:
         assert set(answer.timings) == {"lexical", "rerank"}
 
     def test_a_pipeline_that_names_no_stage_here(self, engine: Engine) -> None:
-        with pytest.raises(ConfigError, match="there are: lexical, static, dense"):
+        with pytest.raises(ConfigError, match="use one of: lexical, static, dense"):
             engine.search(QUERY, tier=Pipeline(("graph",)))
-        with pytest.raises(ConfigError, match="there are: overlap"):
+        with pytest.raises(ConfigError, match="use one of: overlap"):
             engine.search(QUERY, tier=Pipeline(("lexical",), reranker="other"))
 
     def test_a_tier_composed_in_config(self, make_engine: MakeEngine, models: Models) -> None:
@@ -249,7 +249,7 @@ class TestOfOnesOwn:
         assert engine.encoded == 0
         assert models.loaded == []
         assert engine.search(QUERY).tier == "lexical"
-        with pytest.raises(RequestError, match=r"there are: lexical, auto$"):
+        with pytest.raises(RequestError, match=r"use one of: lexical, auto$"):
             engine.search(QUERY, tier="hybrid")
 
 

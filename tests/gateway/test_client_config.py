@@ -219,14 +219,14 @@ def test_one_bad_server_never_takes_the_others_down(write):
         "mcpServers.ftp: url: an address starts with http:// or https:// and names a host",
         "mcpServers.host: url: an address starts with http:// or https:// and names a host",
         "mcpServers.port: url: not an address; write http://HOST:PORT/PATH",
-        "mcpServers.kind.type: no such transport; there are: stdio, local, http, https, "
+        "mcpServers.kind.type: no such transport; use one of: stdio, local, http, https, "
         "streamable-http, streamablehttp, streamable_http, sse, remote",
         "mcpServers.line.headers: A: a header's value is one line",
         "mcpServers.slow.timeout: a number above 0",
         "mcpServers.off.disabled: true or false, not text",
         "mcpServers.gone.env.A: the variable GONE is not set; set it, or write ${GONE:-default}",
         "mcpServers.nested.args.0: a reference inside a reference; use one variable for it",
-        "mcpServers.other.args.0: no reference of the kind 'vault:'; there are: ${NAME}, "
+        "mcpServers.other.args.0: no reference of the kind 'vault:'; use one of: ${NAME}, "
         "${NAME:-default}, ${env:NAME}, ${keyring:NAME}, ${file:PATH}",
     )
     assert len(config.skipped) == len(config.problems)

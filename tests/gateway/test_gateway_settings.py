@@ -44,19 +44,19 @@ def test_everything():
     assert len(made.profile("reader").gate().rules) == 1
     assert made.catalog == {"jira": "Issues"}
     assert made.engine_config().default_tier == "lexical"
-    with pytest.raises(ConfigError, match=r"no profile 'default'; there are: reader"):
+    with pytest.raises(ConfigError, match=r"no profile 'default'; use one of: reader"):
         made.profile()
-    with pytest.raises(ConfigError, match=r"no profile 'raeder'; there are: reader"):
+    with pytest.raises(ConfigError, match=r"no profile 'raeder'; use one of: reader"):
         made.profile("raeder")
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"pined": []}, "pined: unknown setting; there are: profiles, pinned, pass_through"),
-        ({"profiles": {"a": {"server": []}}}, "profiles.a.server: unknown setting; there are: "),
+        ({"pined": []}, "pined: unknown setting; use one of: profiles, pinned, pass_through"),
+        ({"profiles": {"a": {"server": []}}}, "profiles.a.server: unknown setting; use one of: "),
         ({"pass_through": 3}, "pass_through: input should be less than or equal to 1, not 3"),
-        ({"engine": {"tier": 1}}, "engine: tier: unknown setting; there are: encoder"),
+        ({"engine": {"tier": 1}}, "engine: tier: unknown setting; use one of: encoder"),
         (
             {"profiles": {"a": {"rules": [{"tools": "*", "needs": {"scop": "x"}}]}}},
             "profiles.a.rules: rules.0",

@@ -90,7 +90,7 @@ def test_another_fact_does_not(source: list[str], fact: str) -> None:
 def test_explain_shows_what_unlocks_a_tool(source: list[str]) -> None:
     ask = ["explain", "merge a pull request", "github/merge_pull_request", *source]
     text = run(*ask, "--scope", "w")
-    assert "not admitted: needs the scope 'w' and a call of 'search_issues' first" in text
+    assert "denied: needs the scope 'w' and a call of 'search_issues' first" in text
     assert "; unlocked by github/search_issues" in text
     assert "unlocked by" not in run(*ask)
 
@@ -106,4 +106,4 @@ def test_rules_that_are_wrong_are_told(source: list[str]) -> None:
     config = Path(source[3])
     config.write_text('[[gate.rules]]\nname = "r"\ntools = "x"\nneeds = { scop = "w" }\n')
     told = run("search", "x", *source, code=1)
-    assert "gate.rules.0 ('r'): no condition 'scop'; there are: scope, after" in told
+    assert "gate.rules.0 ('r'): no condition 'scop'; use one of: scope, after" in told

@@ -238,7 +238,7 @@ def test_a_condition_that_cannot_be(make: Callable[[], Condition], message: str)
         ({}, "is no condition, which is a table of one key, one of: scope, after"),
         ({"scope": "a", "after": "b"}, "is no condition"),
         ("scope", "is no condition"),
-        ({"aftr": "x"}, "no condition 'aftr'; there are: scope, after"),
+        ({"aftr": "x"}, "no condition 'aftr'; use one of: scope, after"),
         ({"scope": []}, "all_of: holds no condition"),
         ({"all_of": {}}, "all_of: a list of conditions"),
         ({"any_of": []}, "any_of: a list of conditions"),

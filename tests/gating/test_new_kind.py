@@ -96,7 +96,7 @@ def test_its_failure_grants_nothing(needs: Any) -> None:
 def test_errors_name_it() -> None:
     with pytest.raises(ConfigError, match=r"gate\.rules\.0 \('late'\): calls: a number of calls"):
         read_gate(declared({"calls": 0}))
-    with pytest.raises(ConfigError, match=r"there are: scope, .*, not, calls"):
+    with pytest.raises(ConfigError, match=r"use one of: scope, .*, not, calls"):
         read_gate(declared({"call": 1}))
 
 

@@ -112,9 +112,9 @@ class TestProblems:
         assert [record.getMessage() for record in caplog.records] == [f"gate: {problem}"]
 
     def test_problems_of_any_catalog_refuse_the_config(self) -> None:
-        with pytest.raises(ConfigError, match="'r': no scope 's'; there are: none"):
+        with pytest.raises(ConfigError, match="'r': no scope 's'; use one of: none"):
             make_engine(Rule(SCOPE, name="r"), scopes=[])
-        with pytest.raises(ConfigError, match="no scope 't'; there are: s"):
+        with pytest.raises(ConfigError, match="no scope 't'; use one of: s"):
             make_engine(Rule(tools="x", provides=Provides(scopes=("t",))), scopes=["s"])
         with pytest.raises(ConfigError, match="can never hold"):
             make_engine(Rule(all_of(SCOPE, not_(SCOPE))))

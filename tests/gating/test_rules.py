@@ -188,7 +188,7 @@ class TestDeclared:
         ("gate", "message"),
         [
             (3, "^gate: a table, not int"),
-            ({"rule": []}, "^gate: rule: unknown setting; there are: scopes, rules"),
+            ({"rule": []}, "^gate: rule: unknown setting; use one of: scopes, rules"),
             ({"scopes": "a"}, "^gate: scopes: "),
             ({"rules": [3]}, r"^gate: rules\.0: "),
             (
@@ -211,7 +211,7 @@ class TestDeclared:
             ),
             (
                 {"scopes": ["a"], "rules": [{"name": "n", "needs": {"scope": "b"}}]},
-                "^gate: rule 'n': no scope 'b'; there are: a",
+                "^gate: rule 'n': no scope 'b'; use one of: a",
             ),
             (
                 {

@@ -76,7 +76,7 @@ def test_a_tool_is_called_once_however_often() -> None:
         ({"facts": {"a": float("nan")}}, r"state\.facts\.a"),
         ({"facts": {1: "a"}}, r"state\.facts: 1 is no name"),
         ({"facts": [1]}, r"state\.facts: a mapping"),
-        ({"scope": []}, "no scope; there are: scopes, called, milestones, facts"),
+        ({"scope": []}, "no scope; use one of: scopes, called, milestones, facts"),
         (["scopes"], "state: a mapping"),
     ],
 )

@@ -114,13 +114,13 @@ def test_a_scorer_is_loaded_once_and_again_only_after_it_failed(
 
 
 def test_an_unknown_reranker_lists_what_there_is() -> None:
-    with pytest.raises(ConfigError, match="no reranker 'other'; there are: model"):
+    with pytest.raises(ConfigError, match="no reranker 'other'; use one of: model"):
         run_with(RowScorer(descending)).rerank("other", ranking(3), 3)
 
 
 def test_an_unknown_retriever_lists_what_there_is() -> None:
     run = Run(Query("q"), 5, {"lexical": FixedRetriever([1])}, {})
-    with pytest.raises(ConfigError, match="no retriever 'dense'; there are: lexical"):
+    with pytest.raises(ConfigError, match="no retriever 'dense'; use one of: lexical"):
         run.retrieve("dense", 10)
 
 

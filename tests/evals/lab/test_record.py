@@ -31,7 +31,7 @@ def test_a_record_reads_back(tmp_path: Path) -> None:
     held = made("one")
     assert write_record(held, tmp_path) == tmp_path / "one.json"
     assert read_record("one", tmp_path) == held
-    with pytest.raises(EvaluationError, match="there are: one"):
+    with pytest.raises(EvaluationError, match="use one of: one"):
         read_record("two", tmp_path)
     (tmp_path / "bad.json").write_text("{}")
     with pytest.raises(EvaluationError, match="damaged"):

@@ -237,7 +237,7 @@ def test_the_command_shows_tables_and_fails_on_a_short_bar(
 ) -> None:
     whole = CliRunner().invoke(app, ["bench"])
     assert whole.exit_code == 0, whole.output
-    for heading in ("Requests", "Stages", "Compared", "Indexes", "Start and memory", "Bars"):
+    for heading in ("Searches", "Stages", "Compared", "Indexes", "Start and memory", "Goals"):
         assert heading in whole.output
     monkeypatch.setattr(report, "IMPORT_LIMIT_S", -1.0)
     failed = CliRunner().invoke(app, ["bench", "--bars"])
