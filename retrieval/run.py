@@ -97,7 +97,7 @@ class Run:
         if retriever is None:
             if stage in self.missing:
                 raise ModelError(str(self.missing[stage]))
-            raise ConfigError(f"no retriever {stage!r}; there are: {', '.join(self.retrievers)}")
+            raise ConfigError(f"no retriever {stage!r}; use one of: {', '.join(self.retrievers)}")
         start = perf_counter()
         prepared = retriever.prepare(self.query)
         if prepared is not self.query:
@@ -141,7 +141,7 @@ class Run:
         """
         stage = self.rerankers.get(reranker)
         if stage is None:
-            raise ConfigError(f"no reranker {reranker!r}; there are: {', '.join(self.rerankers)}")
+            raise ConfigError(f"no reranker {reranker!r}; use one of: {', '.join(self.rerankers)}")
         self.reached = ranking
         rows = ranking.rows[:candidates]
         try:
