@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..errors import CatalogError, MissingExtraError
-from ..sections import AUTO
 from .console import counted, note, progress, trust_notes
 
 if TYPE_CHECKING:
@@ -240,6 +239,8 @@ def _one_of(index: Path | None, tools: list[Path] | None) -> None:
 
 def _offering(config: Config, tier: str) -> Config:
     """The configuration with only this tier and the ones it falls back to."""
+    from ..sections import AUTO
+
     if tier == AUTO and tier not in config.tiers:
         return config.model_copy(update={"default_tier": tier})
     if tier not in config.tiers:
