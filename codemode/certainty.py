@@ -1,22 +1,23 @@
 """Which errors of the type checker are certain enough to stop a script before it runs.
 
-The checker knows less than the run does: a value that is a text or nothing may be a text here, and
-a dict in a variable fits no TypedDict. What is not certain is left to the run, where each call is
-checked against its schema.
+The checker knows less than the run does: a value that is a text or nothing may be a text here, a
+dict in a variable fits no TypedDict, and a result may get further keys. What is not certain is left
+to the run, where each call is checked against its schema.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
+#: An error of the checker's report.
+Row = dict[str, Any]
 #: Errors that show in the script's own words, whatever its values are.
 _ALWAYS = frozenset(
     {
-        "invalid-key",
         "invalid-syntax",
         "missing-argument",
-        "missing-typed-dict-key",
         "too-many-positional-arguments",
         "unknown-argument",
         "unresolved-import",
@@ -35,47 +36,98 @@ _OF_RESULTS = frozenset(
         "unsupported-operator",
     }
 )
-_UNION = re.compile(r" in union |\(subscripted object|\||\bUnknown\b")
+_DOUBT = re.compile(r" in union |\||\bUnknown\b|\bdict\[")
 _TYPES = re.compile(r"^(?:class )?(\w+)(?::$|\(TypedDict\)| = TypedDict)", re.MULTILINE)
-_ARGUMENT = re.compile(
+_OF_TOOL = re.compile(
     r"Argument to bound method `_\w+\.\w+` is incorrect: Expected `(.+)`, found `(.+)`$"
-    r"|Invalid argument to key .* with declared type `(.+)` on .*: value of type `(.+)`$"
 )
-_AWAITED = "CoroutineType["
+_OF_KEY = re.compile(
+    r"Invalid argument to key .* with declared type `(.+)` on .*: value of type `(.+)`$"
+)
+_NOT_AWAITED = "CoroutineType["
 _SCALAR = re.compile(r"(?:str|int|float|bool|bytes|None|Literal\[.*\])\*?$")
 _NEVER_SENT = re.compile(r"(?:set|frozenset)\[|CoroutineType\[")
 _CONTAINER = re.compile(r"(?:list|dict)\[")
 
 
-def is_certain(row: dict[str, Any], source: str, stubs: str) -> bool:
-    """Whether an error is one for sure, so that the script need not run.
+def certain(rows: Sequence[Row], code: str, stubs: str) -> list[Row]:
+    """The errors that are ones for sure, so that the script need not run.
 
     Args:
-        row: of the checker's report.
-        source: what the script has at its place.
-        stubs: that the script was checked against.
+        rows: of the checker's report.
+        code: the script.
+        stubs: that it was checked against.
     """
-    rule, message = row.get("name"), str(row.get("message", ""))
+    types = set(_TYPES.findall(stubs))
+    arguments = [span(one) for one in rows if _OF_TOOL.match(message_of(one))]
+    return [one for one in rows if _is_certain(one, code, types, arguments)]
+
+
+def message_of(row: Row) -> str:
+    """What the checker says."""
+    return str(row.get("message", ""))[:1_000]
+
+
+def span(row: Row) -> tuple[tuple[int, int], tuple[int, int]]:
+    """First place and the place after the last: line and column, from 1; zeros where unknown."""
+    found = []
+    for name in ("location", "end_location"):
+        place = row.get(name)
+        place = place if isinstance(place, dict) else {}
+        line, column = place.get("row"), place.get("column")
+        known = isinstance(line, int) and isinstance(column, int)
+        found.append((int(line), int(column)) if known and line and column else (0, 0))
+    return found[0], found[1]
+
+
+def source(row: Row, code: str) -> str:
+    """What the script has at the place of an error, up to the end of the line."""
+    (line, column), (last, end) = span(row)
+    lines = code.splitlines()
+    if not 0 < line <= len(lines):
+        return ""
+    return lines[line - 1][column - 1 : end - 1 if last == line else None]
+
+
+def _is_certain(row: Row, code: str, types: set[str], arguments: Sequence[Any]) -> bool:
+    rule, message = row.get("name"), message_of(row)
     if rule in _ALWAYS:
-        return "(subscripted object" not in message
+        return True
+    start, end = span(row)
+    inside = any(first <= start and end <= last for first, last in arguments)
+    if rule == "missing-typed-dict-key":
+        return inside
+    if rule == "invalid-key":
+        return "Unknown key" in message and (inside or _only_read(row, code))
     if rule == "invalid-argument-type":
-        found = _ARGUMENT.match(message)
-        if found is None or source.startswith("*"):
-            return f"found `{_AWAITED}" in message
-        return _never_fits(found[1] or found[3], found[2] or found[4])
+        if found := _OF_KEY.match(message):
+            return inside and _never_fits(found[1], found[2])
+        if found := _OF_TOOL.match(message):
+            return not source(row, code).startswith("*") and _never_fits(found[1], found[2])
+        return f"found `{_NOT_AWAITED}" in message
     if rule not in _OF_RESULTS:
         return False
-    if _AWAITED in message or message.startswith("Module `"):
+    if _NOT_AWAITED in message or message.startswith("Module `"):
         return True
-    known = set(_TYPES.findall(stubs))
-    return not _UNION.search(message) and bool(known.intersection(re.findall(r"\w+", message)))
+    return not _DOUBT.search(message) and bool(types.intersection(re.findall(r"\w+", message)))
+
+
+def _only_read(row: Row, code: str) -> bool:
+    """Whether a key is read by its name, and nothing in the script writes it."""
+    if "(subscripted object" in message_of(row):
+        return False
+    found = re.fullmatch(r"""['"](.*)['"]""", source(row, code))
+    if found is None:
+        return False
+    written = rf"""['"]{re.escape(found[1])}['"]\s*(?:\]\s*[^\s\w=]{{0,2}}=(?!=)|[:,])"""
+    return re.search(written, code) is None
 
 
 def _never_fits(expected: str, found: str) -> bool:
     """Whether no value of the found type is one that the tool takes."""
     if _NEVER_SENT.match(found):
         return True
-    if _UNION.search(found):
+    if re.search(r"\||\bUnknown\b", found):
         return False
     if not _SCALAR.match(found):
         return bool(_SCALAR.match(expected) and _CONTAINER.match(found))

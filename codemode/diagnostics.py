@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
-from .certainty import is_certain
+from .certainty import Row, certain, message_of, source, span
 from .hints import lacking_builtin, module_hint, with_hint
 from .names import nearest
 from .sandbox import Script, ScriptError
@@ -34,18 +33,17 @@ def type_error(found: str, script: Script) -> ScriptError | None:
         found: the report, JSON.
         script: that was checked.
     """
-    lines = script.code.splitlines()
-    rows = [one for one in _rows(found) if is_certain(one, _rest(one, lines), script.stubs)]
+    rows = certain(_rows(found), script.code, script.stubs)
     if not rows:
         return None
-    inner = [one for one in rows if not str(one.get("message", "")).startswith(_WHOLE)]
+    inner = [one for one in rows if not message_of(one).startswith(_WHOLE)]
     places = {_line(one) for one in inner}
     # Where a part is named as wrong, that the whole does not fit says nothing more.
     told = [one for one in rows if one in inner or _line(one) not in places]
     told.sort(key=lambda one: (_line(one) or 0, one.get("name") not in _FIRST))
     said: dict[tuple[int | None, str], None] = {}
     for one in told:
-        said[_line(one), _message(one, lines, script)] = None
+        said[_line(one), _message(one, script)] = None
     first, *others = said
     more = [text if line is None else f"line {line}: {text}" for line, text in others[:_MOST]]
     if len(others) > _MOST:
@@ -54,7 +52,7 @@ def type_error(found: str, script: Script) -> ScriptError | None:
     return ScriptError("syntax" if syntax else "type", first[1], first[0], tuple(more))
 
 
-def _rows(found: str) -> list[dict[str, Any]]:
+def _rows(found: str) -> list[Row]:
     try:
         rows = json.loads(found)
     except ValueError:
@@ -62,27 +60,25 @@ def _rows(found: str) -> list[dict[str, Any]]:
     return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
 
 
-def _line(row: dict[str, Any]) -> int | None:
-    place = row.get("location")
-    line = place.get("row") if isinstance(place, dict) else None
-    return line if isinstance(line, int) else None
+def _line(row: Row) -> int | None:
+    return span(row)[0][0] or None
 
 
-def _message(row: dict[str, Any], lines: list[str], script: Script) -> str:
-    message, name = str(row.get("message", ""))[:1_000], row.get("name")
-    source = _source(row, lines)[:80]
+def _message(row: Row, script: Script) -> str:
+    message, name = message_of(row), row.get("name")
+    there = source(row, script.code)[:80]
     if name == "unresolved-attribute":
-        return _no_attribute(message, source, script)
-    if name == "unresolved-reference" and (found := _CALLED.match(_rest(row, lines))):
+        return _no_attribute(message, there, script)
+    if name == "unresolved-reference" and (found := _CALLED.match(_rest(row, script.code))):
         return lacking_builtin(found[1]) or _no_name(found[1], found[2] or "", script)
     if name == "unresolved-import" and (found := _QUOTED.search(message)):
         return f"no module {found[1]!r} here; {module_hint(found[1])}"
     if name == "unused-awaitable":
-        return f"`{source}` is not awaited; write `await` before it"
+        return f"`{there}` is not awaited; write `await` before it"
     if "CoroutineType[" in message:
-        return f"`{source}`: a call was not awaited; write `await` before it"
+        return f"`{there}`: a call was not awaited; write `await` before it"
     if name == "unknown-argument" and (found := _CALLEE.search(message)):
-        return script.unknown(found[1], found[2], source.partition("=")[0].strip())
+        return script.unknown(found[1], found[2], there.partition("=")[0].strip())
     if name == "too-many-positional-arguments":
         return "arguments are given by name: `function(name=value)`"
     if name == "invalid-key" and (found := _KEY.search(message)):
@@ -91,22 +87,27 @@ def _message(row: dict[str, Any], lines: list[str], script: Script) -> str:
         return "`return` outside of a function; end the script with an expression instead"
     if message.startswith(_WHOLE) and (found := _CALLEE.search(message)):
         wanted = message.partition(": ")[2]
-        return f"{found[1]}.{found[2]}: `{source}` is wrong: {wanted}"
+        return f"{found[1]}.{found[2]}: `{there}` is wrong: {wanted}"
     return with_hint(_METHOD.sub(r"`\1\2", message).replace("bound method", "function"))
 
 
-def _no_attribute(message: str, source: str, script: Script) -> str:
+def _rest(row: Row, code: str) -> str:
+    """What the script has from the place of an error to the end of its line."""
+    return source({"location": row.get("location")}, code)
+
+
+def _no_attribute(message: str, there: str, script: Script) -> str:
     """What is said of an attribute that a server, a module or a tool's result does not have."""
-    if _CLASS.search(message) and (found := _CALLED.match(source)):
+    if _CLASS.search(message) and (found := _CALLED.match(there)):
         return script.unknown(found[1], found[2] or "", "")
     if "CoroutineType[" in message:
-        return f"`{source}`: a call was not awaited; write `await` before it"
+        return f"`{there}`: a call was not awaited; write `await` before it"
     if found := _RESULT.search(message):
         keys = _keys(found[1], script.stubs)
         if found[2] in keys:
             return f"a {found[1]} is a dict; write [{found[2]!r}], not .{found[2]}"
         return f"a {found[1]} is a dict without .{found[2]}; it has: {', '.join(keys)}"
-    if message.startswith("Module `") and (found := _CALLED.match(source)):
+    if message.startswith("Module `") and (found := _CALLED.match(there)):
         # A server whose name is that of a module is called otherwise.
         server = script.unknown(found[1], found[2] or "", "")
         if "did you mean" in server:
@@ -128,21 +129,3 @@ def _keys(name: str, stubs: str) -> list[str]:
         return re.findall(r"^    (\w+):", found[1], re.MULTILINE)
     found = re.search(rf"^{name} = TypedDict\((.*)\)$", stubs, re.MULTILINE)
     return re.findall(r"'([^']+)':", found[1]) if found else []
-
-
-def _source(row: dict[str, Any], lines: list[str]) -> str:
-    """What the script has at a place that lies on one line."""
-    start, end = row.get("location"), row.get("end_location")
-    if not isinstance(start, dict) or not isinstance(end, dict) or start["row"] != end["row"]:
-        return ""
-    if not 0 < start["row"] <= len(lines):
-        return ""
-    return str(lines[start["row"] - 1][start["column"] - 1 : end["column"] - 1])
-
-
-def _rest(row: dict[str, Any], lines: list[str]) -> str:
-    """What the script has from a place to the end of its line."""
-    start = row.get("location")
-    if not isinstance(start, dict) or not 0 < start["row"] <= len(lines):
-        return ""
-    return str(lines[start["row"] - 1][start["column"] - 1 :])

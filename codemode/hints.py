@@ -35,6 +35,7 @@ _CALLERS = frozenset(
     "call_tool call_mcp_tool client execute mcp search_tools session tool tools".split()
 )
 _CALLS = "tools are functions of their servers: `await server.tool(name=value)`"
+_KEY = re.compile(r"AttributeError: 'dict' object has no attribute '(\w+)'")
 _METHOD = re.compile(
     r"AttributeError: (?:type object )?'(\w+)' (?:object )?has no attribute '(\w+)'"
 )
@@ -68,6 +69,10 @@ def with_hint(message: str) -> str:
             f"{message}; a method of {found[1]} can only be called here, not passed on: "
             f"write a lambda that calls .{found[2]}(...)"
         )
+    if found := _KEY.match(message):
+        return f"{message}; a result is a dict: write [{found[1]!r}]"
+    if message.startswith("TypeError: string indices"):
+        return f"{message}; the value is a text: print it to see it, or parse it with json.loads"
     return message
 
 

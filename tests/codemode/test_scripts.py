@@ -82,6 +82,17 @@ RIGHT = {
         "rows.sort(key=lambda row: -row['n'])\nrows[0]['s']",
         "b",
     ),
+    "keys added to a result": (
+        "page = await logs.read(limit=2)\npage['count'] = 2\n"
+        "for entry in page['entries']:\n    entry['seen'] = True\n    entry.update({'by': 'me'})\n"
+        "page['entries'].append({'text': 'end'})\n"
+        "[page['count'], page['entries'][0]['seen'], [page[key] for key in page][-1]]",
+        [2, True, 2],
+    ),
+    "a list of a result made longer": (
+        "entries = (await logs.read(limit=1))['entries']\nentries += [{'n': 1}]\nlen(entries)",
+        2,
+    ),
     "a match that may be nothing": ("import re\nre.match('a(b)', 'ab').group(1)", "b"),
     "a choice in a variable": (
         "for state in 'open closed'.split():\n    await issues.create(title='t', state=state)\n"
@@ -129,6 +140,16 @@ WRONG = {
         "page = await logs.read()\npage.entries",
         "type",
         "write ['entries'], not .entries",
+    ),
+    "an attribute of a result without a type": (
+        "from typing import Any\nblocks: Any = {'text': await issues.list_()}\nblocks.text",
+        "runtime",
+        "a result is a dict: write ['text']",
+    ),
+    "a text used as a dict": (
+        "text = await logs.count_lines()\ntext['lines']",
+        "runtime",
+        "the value is a text",
     ),
     "a misspelled variable": ("entries = 1\nentires + 1", "type", "did you mean entries?"),
     "tools called by name": ("await call_tool('logs/read')", "type", "await server.tool(name"),

@@ -20,6 +20,8 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+import shortlist
+
 from .clients import Result, Sdk2, sdk2
 from .gateway_process import Setup, over_http
 from .right_scripts import LOG, ORDERS, RIGHT, Right, write_data
@@ -113,9 +115,12 @@ def cases(table: Iterable[Right | Wrong]) -> list[Any]:
 GATEWAYS = [pytest.param("small"), pytest.param("every", marks=pytest.mark.long)]
 
 
-def test_there_are_thirty_of_each() -> None:
+def test_there_are_thirty_of_each_and_the_page_counts_them() -> None:
     assert len(RIGHT) >= 30
     assert len(WRONG) >= 30
+    page = (Path(shortlist.__file__).parent / "docs" / "code-mode.md").read_text(encoding="utf-8")
+    assert f"| {len(RIGHT)} scripts over six real servers" in page
+    assert f"| {len(WRONG)} wrong or hostile scripts" in page
 
 
 @pytest.mark.parametrize(("script", "gateway"), cases(RIGHT))
