@@ -1,7 +1,8 @@
 """Labelled queries: reads JSONL rows and resolves their tools in a catalog. Reports bad rows.
 
 One object a line: `query` (text) or `messages` (a conversation that ends with the user),
-`relevant` (ids, or names that only one tool bears; empty when no tool serves the query), optionally
+`relevant` (ids, or names that only one tool bears; empty when no tool serves the query) or `tool`
+(one of these), optionally
 `pool` (the ids offered to this query). Every other scalar field is kept, for breaking results down.
 """
 
@@ -21,7 +22,7 @@ _CONTEXT = 600
 """Maximum characters of earlier messages that are added to the last user message; about 150
 tokens."""
 
-_RESERVED = frozenset({"query", "messages", "relevant", "pool"})
+_RESERVED = frozenset({"query", "messages", "relevant", "tool", "pool"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,8 @@ def _read_row(
 ) -> tuple[LabelledQuery, list[str]]:
     row = parse_object(line)
     repairs: list[str] = []
-    relevant = _resolve("relevant", row.get("relevant"), catalog, repairs)
+    named = [row["tool"]] if "tool" in row else row.get("relevant")
+    relevant = _resolve("relevant", named, catalog, repairs)
     pool = None
     if pooled:
         if "pool" not in row:
