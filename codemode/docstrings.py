@@ -23,7 +23,11 @@ _DEFAULT = re.compile(
     r"[\s,;]*\(?\b(?:the )?defaults?(?: value)?(?: is| to|:|=)?\s*", re.IGNORECASE
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_EMPTY = frozenset("the a an of to for in on with this that be is which used optional".split())
+#: Words that add nothing to those of a name.
+_EMPTY = frozenset(
+    """the a an of to for in on with by from this that be is which whose used optional you your want
+    whether use using specify specified provide provided given retrieve""".split()
+)
 
 
 def docstring(lines: Iterable[str], indent: int) -> str:

@@ -26,6 +26,8 @@ _SCALARS = {
 TYPE_NAMES = frozenset({"Any", "Literal", "NotRequired", "TypedDict", "dict", "list"}) | frozenset(
     _SCALARS.values()
 )
+#: Behind the TypedDict of an argument that may have further fields.
+_OR_DICT = " | dict[str, Any]"
 _PARTS = re.compile(r"[^\W_]+")
 _NAME_LETTERS = 48
 
@@ -85,6 +87,9 @@ class TypeWriter:
         schema: of the arguments or the result, as parsed JSON; a stranger's.
         definitions: receives the TypedDicts.
         prefix: begins their names.
+        given: whether the value is an argument. One with fields beside those that are known is
+            then their TypedDict or any dict; of a result, where a key that is not known would
+            count as wrong, it is a dict.
     """
 
     def __init__(
@@ -92,10 +97,13 @@ class TypeWriter:
         schema: dict[str, Any],
         definitions: TypeDefinitions,
         prefix: str,
+        *,
+        given: bool = False,
     ) -> None:
         self._references = References(schema)
         self._definitions = definitions
         self._prefix = prefix
+        self._given = given
         self._left = _MOST
         self._named: dict[str, str] = {}
         self._used: set[str] = set()
@@ -187,8 +195,11 @@ class TypeWriter:
             items = schema.get("items")
             return f"list[{self.write(items, f'{name} item', depth + 1)}]"
         if kind == "object" or (kind is None and "properties" in schema):
-            if _is_record(schema):
-                return self._record(schema, self._definitions.name(f"{self._prefix} {name}"), depth)
+            closed = _is_record(schema)
+            if closed or (self._given and _has_fields(schema)):
+                made = self._definitions.name(f"{self._prefix} {name}")
+                record = self._record(schema, made, depth)
+                return record if closed else f"{record}{_OR_DICT}"
             extra = schema.get("additionalProperties")
             if not isinstance(extra, dict) or schema.get("properties"):
                 return "dict[str, Any]"
@@ -237,12 +248,15 @@ def _is_choice(schema: dict[str, Any], value: object) -> bool:
 
 def _is_record(schema: dict[str, Any]) -> bool:
     """Whether an object has fields that are all known."""
+    return _has_fields(schema) and schema.get("additionalProperties") in (None, False)
+
+
+def _has_fields(schema: dict[str, Any]) -> bool:
     properties = schema.get("properties")
     return (
         isinstance(properties, dict)
         and 0 < len(properties) <= _FIELDS
         and schema.get("type", "object") in ("object", ["object", "null"], ["null", "object"])
-        and schema.get("additionalProperties") in (None, False)
         and all(len(key) <= 200 for key in properties)
     )
 
@@ -285,6 +299,8 @@ def _base_of(values: list[Any]) -> str:
 
 
 def _joined(kinds: list[str]) -> str:
+    if any(kind.endswith(_OR_DICT) for kind in kinds):
+        kinds = [*(kind.removesuffix(_OR_DICT) for kind in kinds), "dict[str, Any]"]
     distinct = list(dict.fromkeys(part for kind in kinds for part in _alternatives(kind)))
     if LOOSE in distinct or not distinct:
         return LOOSE

@@ -90,7 +90,7 @@ def _function(
     properties = properties if isinstance(properties, dict) else {}
     required = _required(schema)
     known = argument_names(tool)
-    writer = TypeWriter(schema, definitions, function)
+    writer = TypeWriter(schema, definitions, function, given=True)
     written = []
     for name in sorted(properties, key=lambda one: one not in required):
         made = known.get(name)

@@ -88,27 +88,21 @@ def details(
     Args:
         client: who asks.
         arguments: of the call.
-        stubs: writes a tool as scripts call it, in place of its signature.
+        stubs: writes tools as scripts call them, in place of their signatures.
     """
     view, detail = client.view(), arguments.get("detail", "full")
     names = client.views.names(view.catalog)
+    asked_for = [
+        (asked, view.details([names.meant(asked, view)])[0]) for asked in arguments["names"]
+    ]
+    if stubs is not None and detail == "signature":
+        return _stubs(client, asked_for, stubs)
     left, tools = DETAIL_TOKENS, []
-    for asked in arguments["names"]:
-        found = view.details([names.meant(asked, view)])[0]
-        if isinstance(found, Refusal):
-            one: dict[str, Any] = {
-                "name": asked,
-                "error": "denied",
-                "code": found.detail.get("code", found.kind),
-                "reason": found.reason,
-                "unlocked_by": list(found.unlocked_by),
-            }
-        elif isinstance(found, UnknownToolError):
-            one = {"name": asked, "error": "unknown", "nearest": list(found.nearest)}
+    for asked, found in asked_for:
+        if isinstance(found, Refusal | UnknownToolError):
+            one = _missing(asked, found)
         else:
             one = {"name": found.id, **definition(found, detail)}
-            if stubs is not None and detail == "signature":
-                one = {"name": found.id, "stub": stubs(client, [found])}
             if client.profile.split:
                 one["call_with"] = CALLS[kind_of(found.annotations)]
             cost = bundled_counter().count(json.dumps(one, ensure_ascii=False))
@@ -120,6 +114,39 @@ def details(
         tools.append(one)
     held = {"tools": tools}
     return _answer(json.dumps(held, ensure_ascii=False, indent=1), held)
+
+
+def _missing(asked: str, found: Refusal | UnknownToolError) -> dict[str, Any]:
+    """What is said in place of a definition."""
+    if isinstance(found, UnknownToolError):
+        return {"name": asked, "error": "unknown", "nearest": list(found.nearest)}
+    return {
+        "name": asked,
+        "error": "denied",
+        "code": found.detail.get("code", found.kind),
+        "reason": found.reason,
+        "unlocked_by": list(found.unlocked_by),
+    }
+
+
+def _stubs(
+    client: ClientSession,
+    asked_for: list[tuple[str, Tool | Refusal | UnknownToolError]],
+    stubs: Callable[[ClientSession, Iterable[Tool]], str],
+) -> types.CallToolResult:
+    """The stubs of all tools in one text, in which they share types; then what is missing."""
+    tools = [found for _, found in asked_for if isinstance(found, Tool)]
+    missing = [_missing(asked, one) for asked, one in asked_for if not isinstance(one, Tool)]
+    text, shown = stubs(client, tools), len(tools)
+    while shown > 1 and bundled_counter().count(text) > DETAIL_TOKENS:
+        shown -= 1
+        text = stubs(client, tools[:shown])
+    missing += [
+        {"name": tool.id, "error": "left out", "reason": "too long together; ask for it alone"}
+        for tool in tools[shown:]
+    ]
+    parts = [text, json.dumps(missing, ensure_ascii=False) if missing else ""]
+    return _answer("\n\n".join(filter(None, parts)), {"stubs": text, "missing": missing})
 
 
 def servers(fleet: Fleet, client: ClientSession) -> types.CallToolResult:

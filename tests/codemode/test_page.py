@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import shortlist
+from shortlist.gateway.gateway_settings import GatewaySettings
+from shortlist.gateway.profile import Profile
+
+DOCS = Path(shortlist.__file__).parent / "docs"
+
+
+def names_of(name: str) -> dict:
+    """What the one example of a page leaves behind."""
+    [block] = re.findall(r"```python\n(.*?)```", (DOCS / name).read_text("utf-8"), re.DOTALL)
+    held: dict = {"__name__": "page"}
+    exec(compile(block, name, "exec"), held)
+    return held
 
 
 def test_the_example_of_the_page(capsys):
-    page = (Path(shortlist.__file__).parent / "docs" / "code-mode.md").read_text(encoding="utf-8")
-    [block] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    held: dict = {"__name__": "page"}
-    exec(compile(block, "code-mode.md", "exec"), held)
-    ran = held["ran"]
+    ran = names_of("code-mode.md")["ran"]
     assert ran.error is None
     assert ran.value == ["created failure 0", "created failure 2"]
     assert len(ran.calls) == 12
     printed = capsys.readouterr().out
     assert "async def read_log(self, *, offset: int) -> ReadLogResult:" in printed
     assert "'result': ['created failure 0', 'created failure 2']" in printed
+
+
+def test_the_example_of_the_rules():
+    held = names_of("code-mode-rules.md")
+    days, [asked, flow] = held["ran"].value
+    assert days == ["2026-03-01"]
+    assert asked == "tickets.close: the call was not approved"
+    assert "what was read from 'tickets' may not be sent to 'web'" in flow
+    assert held["seen"].schema(held["tools"][0])["items"]["required"] == ["id", "said"]
+
+
+def test_the_settings_of_the_rules_are_settings():
+    text = (DOCS / "code-mode-rules.md").read_text("utf-8")
+    [block] = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    made = GatewaySettings.make(json.loads(block)["shortlist"])
+    intern = Profile.of(made, "intern", made.profile("intern"))
+    assert intern.code
+    assert intern.extract == "my-model --json"
+    assert [one.tools for one in intern.grants if one.decision == "deny"] == ["*/delete*", "mail/*"]
+    assert not Profile.of(made, "guest", made.profile("guest")).code

@@ -94,6 +94,18 @@ def test_objects_become_typed_dicts_and_equal_ones_are_shared():
     assert "    age: NotRequired[int]\n    name: str\n" in text
 
 
+def test_objects_with_further_fields_show_those_that_are_known():
+    open_one = {
+        "type": "object",
+        "properties": {"page_id": {"type": "string"}},
+        "required": ["page_id"],
+        "additionalProperties": True,
+    }
+    text = stubs_of(tool({"parent": open_one}, output=open_one))
+    assert "parent: DoParent | dict[str, Any] = ...) -> dict[str, Any]:" in text
+    assert "class DoParent(TypedDict):\n    page_id: str\n" in text
+
+
 def test_a_schema_that_contains_itself():
     node = {
         "type": "object",

@@ -116,9 +116,31 @@ async def test_signatures_are_stubs(tmp_path):
     async with gateway_of(tmp_path, shop()) as (client, _):
         asked = {"names": ["shop/get-one"], "detail": "signature"}
         result = await client.call_tool("get_tool_details", asked)
-    [row] = result.structured_content["tools"]
-    assert "class _shop:\n    async def get_one(self, *, number: int) -> Any:" in row["stub"]
-    assert row["stub"].endswith("shop: _shop")
+        several = {"names": ["shop/rows", "shop/drop", "shop/nothing"], "detail": "signature"}
+        more = await client.call_tool("get_tool_details", several)
+    text = text_of(result)
+    assert "class _shop:\n    async def get_one(self, *, number: int) -> Any:" in text
+    assert text.endswith("shop: _shop")
+    assert result.structured_content == {"stubs": text, "missing": []}
+    assert text_of(more).count("class _shop:") == 1
+    assert "async def rows(self" in text_of(more)
+    [missing] = more.structured_content["missing"]
+    assert (missing["name"], missing["error"]) == ("shop/nothing", "unknown")
+    assert '"error": "unknown"' in text_of(more)
+
+
+@pytest.mark.anyio
+async def test_stubs_that_are_too_long_together_are_left_out(tmp_path):
+    fields = {f"a_long_name_of_an_argument_{at}": {"type": "string"} for at in range(140)}
+    wide = {"type": "object", "properties": fields}
+    server = FakeServer("shop", [tool(f"t{at}", "Wide.", input_schema=wide) for at in range(9)])
+    async with gateway_of(tmp_path, server) as (client, _):
+        asked = {"names": [f"shop/t{at}" for at in range(9)], "detail": "signature"}
+        result = await client.call_tool("get_tool_details", asked)
+    missing = result.structured_content["missing"]
+    assert 0 < len(missing) < 9
+    assert f"async def t{8 - len(missing)}(" in text_of(result)
+    assert {one["error"] for one in missing} == {"left out"}
 
 
 @pytest.mark.anyio

@@ -1,0 +1,64 @@
+"""What docstrings of stubs say, and what they leave out because the signature says it."""
+
+from __future__ import annotations
+
+import pytest
+
+from shortlist import Catalog, Tool
+from shortlist.codemode.names import ToolNames
+from shortlist.codemode.stubs import Stubs
+
+
+def shown(*tools: Tool) -> str:
+    return Stubs(tools, ToolNames(Catalog(tools))).shown()
+
+
+def made(name: str = "get_issue", **arguments: str | dict) -> Tool:
+    fields = {
+        key: {"type": "string"} | (one if isinstance(one, dict) else {"description": one})
+        for key, one in arguments.items()
+    }
+    return Tool(name, "srv", "Does it.", {"type": "object", "properties": fields})
+
+
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [
+        ({"title": "The title of the issue"}, None),
+        ({"issueTitle": "Title of the issues to get"}, None),
+        ({"title": "Title in Markdown"}, "title: Title in Markdown"),
+        ({"title": "(Optional) Text in Markdown. Not more."}, "title: Text in Markdown"),
+        ({"title": "A word, e.g. 'bug'. Nothing else"}, "title: A word, e.g. 'bug'"),
+        (
+            {"page": {"description": "Page number (default: 1)", "default": "1"}},
+            "page: Page number",
+        ),
+        ({"page": {"description": "Pages; defaults to all", "default": "1"}}, "page: Pages; def"),
+        ({"title": "Words " * 40 + "(more"}, "title: Words Words"),
+        ({"issue-title": "A heading"}, "issue-title: A heading"),
+        ({"from": "A day"}, "from: A day"),
+        ({"issue-title": ""}, "issue_title: sent as 'issue-title'."),
+    ],
+)
+def test_an_argument_is_described_where_its_name_does_not_say_enough(argument, line):
+    lines = [one.strip(' "') for one in shown(made(**argument)).splitlines()[2:-2]]
+    assert [one for one in lines if ": " in one and "async def" not in one] == (
+        [] if line is None else [one for one in lines if one.startswith(line)]
+    )
+    assert line is None or any(one.startswith(line) for one in lines)
+
+
+def test_what_three_functions_say_is_said_once_and_exceptions_stay():
+    owner = {"owner": "User or organization"}
+    tools = [made(f"do{at}", **owner) for at in range(3)]
+    text = shown(*tools, made("other", owner="An address of mail"), made("more", owner=""))
+    assert text.count("User or organization") == 1
+    assert '"""Arguments, unless a function says otherwise:\n    owner: User or' in text
+    assert text.count("owner: An address of mail") == 1
+    assert "Arguments, unless" not in shown(*tools[:2])
+
+
+def test_what_few_of_many_functions_say_is_not_said_for_all():
+    named = [made(f"do{at}", key="A bucket") for at in range(3)]
+    others = [made(f"other{at}", key="") for at in range(4)]
+    assert shown(*named, *others).count("A bucket") == 3
