@@ -42,9 +42,9 @@ _FIND = (
 _RUN = (
     "Run a Python script over the functions that find_functions gave: loop, filter, join, and "
     "return only what matters. Call `await server.function(name=value)`; failures raise "
-    "RuntimeError, refusals PermissionError. The last expression is the result; print() adds to "
-    "the output. The script is type-checked before it runs. Missing: files, network, class "
-    "inheritance, generators, `del`, `async with`."
+    "RuntimeError, refusals PermissionError. The result is the last expression, or what return "
+    "gives; print() adds to the output. The script is type-checked before it runs. Missing: "
+    "files, network, class inheritance, generators, `del`, `async with`."
 )
 
 
