@@ -12,6 +12,7 @@ from typing import Any
 
 from ..catalog import Tool
 from ..codemode import Flow, Grant, Limits, ToolCallError, run_code
+from ..codemode.description import description
 from ..codemode.extract import ExtractModel
 from ..codemode.grants import Approve
 from ..codemode.names import ToolNames
@@ -39,13 +40,16 @@ _FIND = (
     "Find functions for a task in plain words. Gives Python signatures, best first; call them in a "
     "script with run_code."
 )
+<<<<<<< HEAD
 _RUN = (
     "Run a Python script over the functions that find_functions gave: loop, filter, join, and "
     "return only what matters. Call `await server.function(name=value)`; failures raise "
-    "RuntimeError, refusals PermissionError. The last expression is the result; print() adds to "
-    "the output. The script is type-checked before it runs. Missing: files, network, class "
-    "inheritance, generators, `del`, `async with`."
+    "RuntimeError, refusals PermissionError. The result is the last expression, or what return "
+    "gives; print() adds to the output. The script is type-checked before it runs. Missing: "
+    "files, network, class inheritance, generators, `del`, `async with`."
 )
+=======
+>>>>>>> main
 
 
 def code_tools(
@@ -123,7 +127,7 @@ def code_tools(
             run_script,
             arun_code,
             name="run_code",
-            description=_RUN,
+            description=description("functions", "find_functions", extract=extract is not None),
             handle_tool_error=True,
         ),
     ]
