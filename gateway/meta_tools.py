@@ -45,25 +45,6 @@ _SPLIT: Mapping[Kind, str] = {
     Kind.WRITE: "Call a tool that writes and destroys nothing.",
     Kind.DESTRUCTIVE: "Call any other tool: it may destroy.",
 }
-<<<<<<< HEAD
-_RUN = (
-    "Run a Python script over the tools, all servers in one: loop, filter, join, and return only "
-    "what matters. Get signatures first: get_tool_details with detail=signature. Call "
-    "`await server.tool(name=value)`; results are Python values; failures raise RuntimeError, "
-    "refusals PermissionError. The result is the last expression, or what return gives; "
-    "print() adds to the output. "
-    "The script is type-checked before it runs. Modules: asyncio (gather, run, sleep), json, re, "
-    "math, datetime, collections, itertools, random, csv. Missing: files, network, class "
-    "inheritance, generators, `del`, `async with`, gather(return_exceptions=), io, ast, "
-    "statistics, string, uuid, heapq, urllib. Methods of built-in types are called, not passed on: "
-    "key=lambda s: s.lower(), not key=str.lower."
-)
-_EXTRACT = (
-    " `await extract(value, kind)` reads a value out of a text with a small model; kind is int, "
-    "list[str], {'name': str} or the like, checked."
-)
-=======
->>>>>>> main
 _NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
 

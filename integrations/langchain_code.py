@@ -40,16 +40,6 @@ _FIND = (
     "Find functions for a task in plain words. Gives Python signatures, best first; call them in a "
     "script with run_code."
 )
-<<<<<<< HEAD
-_RUN = (
-    "Run a Python script over the functions that find_functions gave: loop, filter, join, and "
-    "return only what matters. Call `await server.function(name=value)`; failures raise "
-    "RuntimeError, refusals PermissionError. The result is the last expression, or what return "
-    "gives; print() adds to the output. The script is type-checked before it runs. Missing: "
-    "files, network, class inheritance, generators, `del`, `async with`."
-)
-=======
->>>>>>> main
 
 
 def code_tools(
