@@ -447,3 +447,19 @@ def test_tiers_without_vectors_start_no_thread() -> None:
     engine = Engine.from_tools(make_tools(), tiers=["lexical", "fast"], wait=False)
     assert encoding_threads() == before
     assert engine.ready.done
+
+
+def test_the_first_answer_of_a_saved_index_imports_little(tmp_path: Path) -> None:
+    Engine.from_tools(demo.load_catalog(), wait=False).save(tmp_path)
+    program = """
+import sys
+from shortlist import Engine
+engine = Engine.open(sys.argv[1], wait=False)
+assert engine.search("open an issue about the login bug").tier == "fast"
+slow = {"asyncio", "filelock", "numpy.ma", "onnxruntime", "ssl"} & sys.modules.keys()
+assert not slow, slow
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

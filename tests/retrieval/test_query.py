@@ -28,3 +28,8 @@ def test_head_and_empty() -> None:
     assert ranking.head(1).rows.tolist() == [3]
     assert len(ranking.head(9)) == 2
     assert len(Ranking.empty()) == 0
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_distinct_values(values: list[int]) -> None:
+    assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
