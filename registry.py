@@ -42,15 +42,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
 from .errors import ConfigError
 from .settings import NoSettings, joined, read_settings
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 
 class Part(NamedTuple):
@@ -114,8 +112,6 @@ _ANY_MODEL = "onnx"
 
 @cache
 def _registered(kind: str) -> Mapping[str, EntryPoint]:
-    from importlib.metadata import entry_points  # 15 ms of a start
-
     return {point.name: point for point in entry_points(group=f"shortlist.{kind}")}
 
 
