@@ -335,8 +335,8 @@ class Engine:
         held-out events. Searches that are already running use the old version.
 
         Args:
-            events: all recorded events, also those of earlier calls; see
-                `retrieval.usage.read_events`.
+            events: all recorded events, also those of earlier calls;
+                `evals.dataset.read_queries` reads them from files.
 
         Raises:
             ModelError: tools wait for the encoder, and it fails.

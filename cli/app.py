@@ -54,8 +54,10 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise typer.Exit(_INTERRUPTED) from None
         except typer.BadParameter as error:
-            prefix = f"Error: {error.format_message()}".partition(error.message)[0]
-            error.message = fitted(error.message, used=len(prefix))
+            # A missing argument has no message of its own.
+            if error.message:
+                prefix = f"Error: {error.format_message()}".partition(error.message)[0]
+                error.message = fitted(error.message, used=len(prefix))
             raise
         except (ShortlistError, OSError) as error:
             label = typer.style("error:", fg="red", bold=True)

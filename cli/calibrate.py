@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .console import counted, note, plain_table, progress, show, write_json
+from .console import counted, note, plain_table, show, steps, write_json
 from .options import ConfigOption, IndexOption, JsonOption, SourcesOption
-from .source import open_engine
+from .source import open_engine, read_requests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.table import Table
 
-    from ..decision.calibration import Asked, Calibration
+    from ..decision.calibration import Calibration
     from ..decision.report import Report
     from ..engine import Engine
     from ..models import Encoder
@@ -93,7 +90,7 @@ def calibrate(
     engine = open_engine(index, tools, config, None)
     names = tiers_of(engine, tier)
     requests = read_requests(engine, [queries] if no_tool is None else [queries, no_tool])
-    with searches(len(names) * len(requests)) as advance:
+    with steps("asking", len(names) * len(requests)) as advance:
         found = calibration.calibrate(
             *(engine, requests, names),
             encoder=encoder_of(engine),
@@ -127,17 +124,6 @@ def tiers_of(engine: Engine, asked: Sequence[str] | None) -> list[str]:
     return names
 
 
-def read_requests(engine: Engine, files: Sequence[Path]) -> list[Asked]:
-    """Labelled queries of files. Rows that cannot be used are reported on stderr."""
-    from ..decision.calibration import Asked
-    from ..evals.dataset import read_queries
-
-    read = read_queries(files, engine.catalog)
-    for row in read.malformed:
-        note(f"note: {row}")
-    return [Asked(query.text, query.relevant) for query in read.queries]
-
-
 def encoder_of(engine: Engine) -> Encoder | None:
     """The engine's encoder, where a tier uses one."""
     from ..models import load_encoder
@@ -147,20 +133,6 @@ def encoder_of(engine: Engine) -> Encoder | None:
         return None
     spec, arguments = settings.encoder_arguments()
     return load_encoder(spec, **arguments)
-
-
-@contextmanager
-def searches(total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar; yields what to call with the number of searches done since."""
-    done = 0
-    with progress("asking") as bar:
-
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
-            bar(done, total)
-
-        yield advance
 
 
 def _held(found: Calibration) -> dict[str, object]:

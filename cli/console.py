@@ -169,3 +169,17 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+@contextmanager
+def steps(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar; yields what to call with the number of steps done since."""
+    done = 0
+    with progress(what) as bar:
+
+        def advance(steps: int) -> None:
+            nonlocal done
+            done += steps
+            bar(done, max(done, total))
+
+        yield advance

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import RequestError
-from ..sections import AUTO
-from .console import note, progress, write_json
+from .console import note, progress, steps, write_json
 from .evaluated import (
     show_table,
-    steps,
     tell,
     tell_difference,
     tell_malformed,
@@ -233,6 +231,8 @@ def _indexed(catalog: Catalog, config: Path | None, decision: Path | None = None
 
 
 def _tiers(engine: Engine, asked: Sequence[str] | None) -> Sequence[str]:
+    from ..sections import AUTO
+
     names = list(dict.fromkeys(asked or engine.tiers))
     for name in names:
         if name not in (*engine.tiers, AUTO):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .console import fitted, note, plain_table, progress, show
+from .console import fitted, note, plain_table, show
 
 if TYPE_CHECKING:
     from ..evals.dataset import Malformed
@@ -19,20 +18,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 """Malformed rows named in text; the JSON names all."""
-
-
-@contextmanager
-def steps(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar; yields what to call with the number of steps done since."""
-    done = 0
-    with progress(what) as bar:
-
-        def advance(steps: int) -> None:
-            nonlocal done
-            done += steps
-            bar(done, max(done, total))
-
-        yield advance
 
 
 def tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> None:

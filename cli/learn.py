@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .console import counted, note, plain_table, show, write_json
+from .console import counted, plain_table, show, write_json
 from .options import ConfigOption, JsonOption
-from .source import open_engine
+from .source import open_engine, read_requests
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,16 +43,13 @@ def learn(
     The index changes only if held-out events are answered better; otherwise the exit code is 3.
     What was learned before is replaced, so give all events.
     """
-    from ..retrieval.usage import read_events
-
     if (events is None) != forget:
         raise typer.BadParameter("give either EVENTS or --forget")
-    held = () if events is None else read_events(events)
     engine = open_engine(index, None, config, None)
-    if forget:
+    if events is None:
         _forget(engine, index, as_json)
         return
-    report = engine.learn(held)
+    report = engine.learn(read_requests(engine, [events]))
     if report.accepted:
         engine.save(index)
     if as_json:
@@ -77,8 +74,6 @@ def _forget(engine: Engine, index: Path, as_json: bool) -> None:
 
 
 def _tell(report: LearningReport, index: Path) -> None:
-    if report.skipped:
-        note(f"note: {counted(report.skipped, 'event')} left out: no tool of the catalog named")
     show(_table(report))
     learned = f"{counted(report.events, 'event')} of {counted(report.tools, 'tool')}"
     if report.accepted:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..errors import CatalogError, MissingExtraError
-from ..sections import AUTO
 from .console import counted, note, progress, trust_notes
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..engine import Engine
     from ..gating import State
+    from ..retrieval.usage import Event
     from ..stages import Progress
     from ..view import View
 
@@ -142,6 +142,21 @@ def _configured(path: Path) -> tuple[Tool, ...]:
     return found.tools
 
 
+def read_requests(engine: Engine, files: Sequence[Path]) -> list[Event]:
+    """Labelled queries of files. Rows that cannot be used are reported on stderr.
+
+    Raises:
+        EvaluationError: a file cannot be read, or no row is usable.
+    """
+    from ..evals.dataset import read_queries
+    from ..retrieval.usage import Event
+
+    read = read_queries(files, engine.catalog)
+    for row in read.malformed:
+        note(f"note: {row}")
+    return [Event(query.text, query.relevant) for query in read.queries]
+
+
 def check_format(form: str) -> None:
     """Refuse a format that there is not.
 
@@ -224,6 +239,8 @@ def _one_of(index: Path | None, tools: list[Path] | None) -> None:
 
 def _offering(config: Config, tier: str) -> Config:
     """The configuration with only this tier and the ones it falls back to."""
+    from ..sections import AUTO
+
     if tier == AUTO and tier not in config.tiers:
         return config.model_copy(update={"default_tier": tier})
     if tier not in config.tiers:

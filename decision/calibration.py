@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ..retrieval.usage import Event
 from .decider import Decider
 from .examples import Example
 from .measurements import DEPTH
@@ -34,14 +35,6 @@ class SearchingView(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A labelled query: its text and the ids of the right tools; empty if no tool fits."""
-
-    text: str
-    relevant: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Calibration:
     """Fitted models with their measured figures.
 
@@ -61,7 +54,7 @@ class Calibration:
 
 def calibrate(
     engine: Searching,
-    requests: Sequence[Asked],
+    requests: Sequence[Event],
     tiers: Sequence[str],
     *,
     encoder: Encoder | None,
@@ -121,7 +114,7 @@ def calibrate(
 
 def ranked_examples(
     engine: Searching,
-    requests: Sequence[Asked],
+    requests: Sequence[Event],
     tier: str,
     wording: Sequence[float | None],
     progress: Callable[[int], None] | None,
@@ -136,7 +129,7 @@ def ranked_examples(
         progress: called with 1 after each search.
     """
     for at, one in enumerate(requests):
-        found = engine.view().search(one.text, tier=tier, k=DEPTH)
+        found = engine.view().search(one.query, tier=tier, k=DEPTH)
         yield Example.of(found, one.relevant, wording=wording[at], group=at)
         if progress:
             progress(1)
@@ -144,7 +137,7 @@ def ranked_examples(
 
 def _unserved(
     engine: Searching,
-    requests: Sequence[Asked],
+    requests: Sequence[Event],
     tier: str,
     wording: Sequence[float | None],
     rest: Sequence[tuple[str, ...]],
@@ -152,17 +145,17 @@ def _unserved(
     """The queries, searched in the catalog without the servers of their tools."""
     for at, (one, others) in enumerate(zip(requests, rest, strict=True)):
         if others:
-            found = engine.view(allowed=others).search(one.text, tier=tier, k=DEPTH)
+            found = engine.view(allowed=others).search(one.query, tier=tier, k=DEPTH)
             yield Example.of(found, (), wording=wording[at], group=at)
 
 
 def wording_odds(
-    encoder: Encoder | None, known: Decider, requests: Sequence[Asked]
+    encoder: Encoder | None, known: Decider, requests: Sequence[Event]
 ) -> list[float | None]:
     """Log-odds of each query, from its vector, that it asks for a tool; None if unknown."""
     if encoder is None or known.wording is None:
         return [None] * len(requests)
-    vectors = encoder.encode([one.text for one in requests], query=True)
+    vectors = encoder.encode([one.query for one in requests], query=True)
     return [float(odds) for odds in known.wording(vectors)]
 
 

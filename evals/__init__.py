@@ -1,5 +1,5 @@
 """Measuring selection: data sets, metrics, protocols, floors.
 
-Everything here works through the public face of the package (an `Engine` and its `search`), so that
-what is measured is what a user gets. README.md beside this file says how each figure is defined.
+Everything here uses only the public API (an `Engine` and its `search`), so the figures are those of
+a user. README.md in this folder defines each figure.
 """

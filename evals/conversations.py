@@ -1,4 +1,4 @@
-"""The whole decision measured: every query put to a session of its own."""
+"""Measures sessions: every query gets a new session, which may abstain."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def session_method(
     cut: bool = False,
     pooled: bool = False,
 ) -> Method:
-    """A session of a tier as a method: conversation, parts of a request, gate and decision.
+    """Sessions as a method to measure: with context, intents, rules and the decision.
 
-    Each query meets a session that holds nothing; one with messages is the conversation so far. The
-    time is the turn's, search included.
+    Each query gets a new session. A query with messages is the conversation so far. The time is
+    that of the turn, search included.
 
     Args:
-        engine: searched; its configured rules apply, in an empty state.
+        engine: the engine; its rules apply, with an empty state.
         tier: name of the tier.
-        k: tools at most.
-        abstain: whether the engine's decision may abstain; if not, only turns that ask for nothing
-            are abstained on.
-        cut: whether the decision also says how many tools are offered.
-        pooled: restrict each query to its own pool.
+        k: maximum number of tools.
+        abstain: whether the decision may abstain; if not, only messages such as "thanks" are
+            abstained on.
+        cut: whether the decision also limits the number of tools.
+        pooled: whether each query is limited to its own pool.
     """
 
     def answer(query: LabelledQuery) -> Answer:

@@ -1,7 +1,8 @@
-"""Labelled queries: the JSONL form, read against a catalog, with nothing lost silently.
+"""Labelled queries: reads JSONL rows and resolves their tools in a catalog. Reports bad rows.
 
 One object a line: `query` (text) or `messages` (a conversation that ends with the user),
-`relevant` (ids, or names that only one tool bears; empty when no tool serves the query), optionally
+`relevant` (ids, or names that only one tool bears; empty when no tool serves the query) or `tool`
+(one of these), optionally
 `pool` (the ids offered to this query). Every other scalar field is kept, for breaking results down.
 """
 
@@ -18,9 +19,10 @@ from ..catalog.text_file import FILE_BYTES, open_file
 from ..errors import EvaluationError
 
 _CONTEXT = 600
-"""Characters of earlier turns that join the last user turn: some 150 tokens."""
+"""Maximum characters of earlier messages that are added to the last user message; about 150
+tokens."""
 
-_RESERVED = frozenset({"query", "messages", "relevant", "pool"})
+_RESERVED = frozenset({"query", "messages", "relevant", "tool", "pool"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +30,13 @@ class LabelledQuery:
     """One labelled query.
 
     Args:
-        text: what is searched for.
-        relevant: ids of the tools that serve it, without repeats; empty when none does.
-        pool: ids it is restricted to, or None for the whole catalog.
+        text: the text to search for.
+        relevant: ids of the right tools, without repetitions; empty if no tool fits.
+        pool: ids that it is limited to; None for the whole catalog.
         fields: the row's other scalar fields as text, such as its style.
-        source: file the row came from.
-        row: its line there, counted from 1.
-        messages: the conversation the text was made of, as given; empty for a query of one turn.
+        source: file of the row.
+        row: line number in the file, from 1.
+        messages: the conversation from which the text was made; empty for a single query.
     """
 
     text: str
@@ -48,11 +50,11 @@ class LabelledQuery:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A row that is not what the form asks for.
+    """A row that cannot be read, or was repaired.
 
     Args:
-        source: file the row came from.
-        row: where it is in the file, counted from 1; None where rows cannot be told apart.
+        source: file of the row.
+        row: line number in the file, from 1; None if the file has no rows.
         reason: what is wrong with it.
         dropped: whether the row was left out; a repaired one is reported too.
     """
@@ -77,14 +79,14 @@ class QuerySet:
 
 
 class RowError(Exception):
-    """What is wrong with one row; becomes a `Malformed`."""
+    """The problem of one row. It becomes a `Malformed`."""
 
 
 def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
     """The text searched for at the end of a conversation.
 
-    The last user turn comes first, because encoders cut at the end; the turns before it follow,
-    newest first, within a bound.
+    The last user message comes first, because encoders cut long texts at the end. Earlier messages
+    follow, newest first, up to a limit.
 
     Raises:
         RowError: a message has no role or content, or the user never speaks.
@@ -108,13 +110,13 @@ def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
 def read_queries(
     paths: Iterable[str | Path], catalog: Catalog, *, pooled: bool = False
 ) -> QuerySet:
-    """Read labelled queries and resolve what they name.
+    """Read labelled queries and resolve the tools that they name.
 
     Args:
         paths: JSONL files, read one after the other.
         catalog: the tools their ids and names refer to.
-        pooled: each query will be restricted to its own pool, so it must have one that holds its
-            relevant tools; without this, pools are ignored.
+        pooled: whether each query is limited to its own pool. It must then have a pool with its
+            relevant tools. Otherwise pools are ignored.
 
     Raises:
         EvaluationError: a file cannot be read, or no row of any is usable.
@@ -146,7 +148,7 @@ def parse_object(line: bytes | str) -> dict[str, Any]:
     """One JSON object.
 
     Raises:
-        RowError: it is not UTF-8, not JSON, nested beyond what the parser takes, or no object.
+        RowError: it is not UTF-8, not JSON, nested too deep, or not an object.
     """
     try:
         row = json.loads(line)
@@ -162,7 +164,7 @@ def parse_object(line: bytes | str) -> dict[str, Any]:
 
 
 def file_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Lines of a file with their numbers, from 1; blank ones are passed over.
+    """Lines of a file with their numbers, from 1. Blank lines are skipped.
 
     Raises:
         EvaluationError: it cannot be read.
@@ -181,7 +183,8 @@ def _read_row(
 ) -> tuple[LabelledQuery, list[str]]:
     row = parse_object(line)
     repairs: list[str] = []
-    relevant = _resolve("relevant", row.get("relevant"), catalog, repairs)
+    named = [row["tool"]] if "tool" in row else row.get("relevant")
+    relevant = _resolve("relevant", named, catalog, repairs)
     pool = None
     if pooled:
         if "pool" not in row:

@@ -1,8 +1,8 @@
 """Ranking metrics over many queries at once, their bootstrap intervals, and abstention.
 
-All metrics are computed from a `Judgement`: which ranks held a relevant tool, and how many relevant
-tools there were. Queries that no tool serves have no place in ranking metrics; they are judged by
-`abstention` alone.
+All metrics are computed from a `Judgement`: which ranks have a relevant tool, and how many relevant
+tools there are. Queries that no tool fits are not part of ranking metrics; only `abstention` uses
+them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _BLOCK = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Where the relevant tools of each query were placed.
+    """The ranks of the relevant tools of each query.
 
     Args:
         found: bool, (queries, depth); found[i, r] is whether query i had a relevant tool at
             rank r + 1.
-        relevant: int, (queries,); how many relevant tools query i has, at least one.
+        relevant: int, (queries,); number of relevant tools of each query, at least one.
     """
 
     found: NDArray[np.bool_]
@@ -37,12 +37,12 @@ class Judgement:
 def judge(
     rankings: Sequence[Sequence[str]], relevant: Sequence[Collection[str]], *, depth: int
 ) -> Judgement:
-    """Compare rankings with what was relevant.
+    """Compare rankings with the relevant tools.
 
     Args:
-        rankings: per query, the ids returned, best first, each id at most once.
-        relevant: per query, the ids that serve it; at least one.
-        depth: ranks looked at; what lies deeper counts as not returned.
+        rankings: for each query, the returned ids, best first, each at most once.
+        relevant: for each query, the relevant ids, at least one.
+        depth: number of ranks used; deeper hits count as not returned.
 
     Raises:
         ValueError: the two differ in length, or a query has nothing relevant.
@@ -150,11 +150,11 @@ def bootstrap_interval(
 def abstention(
     abstained: NDArray[np.bool_], unserved: NDArray[np.bool_]
 ) -> tuple[float | None, float | None]:
-    """Precision and recall of answering with nothing.
+    """Precision and recall of abstentions.
 
     Args:
         abstained: bool, (queries,); the answer was empty.
-        unserved: bool, (queries,); no tool serves the query.
+        unserved: bool, (queries,); no tool fits the query.
 
     Returns:
         The share of abstentions that were right (None without an abstention) and the share of

@@ -1,4 +1,4 @@
-"""The queries a tier failed on: what came back, and where each stage placed what should have."""
+"""The failed queries of a tier, with the answer and the ranks of the missing tools."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Missing:
 
     Args:
         id: the tool.
-        rank: its place in the tier's full ranking, or None where no stage proposed it.
-        stages: stage -> its rank there, or None where the stage does not match it at all.
-        reason: in a sentence.
+        rank: rank in the full ranking of the tier; None if no stage found it.
+        stages: stage to its rank; None if the stage does not match it.
+        reason: why it was not returned, in one sentence.
     """
 
     id: str
@@ -34,9 +34,9 @@ class Miss:
     """A failed query.
 
     Args:
-        outcome: the query and what came back.
-        missing: each relevant tool that was not returned; empty when no tool serves the query,
-            which then failed by being answered.
+        outcome: the query and its answer.
+        missing: each relevant tool that was not returned; empty if no tool fits the query, which
+            then should have had no answer.
     """
 
     outcome: Outcome
@@ -79,11 +79,11 @@ def misses(
     """Explain every failed outcome of a tier, in the order of the queries.
 
     Args:
-        engine: the one that answered.
-        tier: the one asked.
-        outcomes: of that tier.
-        k: tools that were asked for.
-        pooled: whether each query was restricted to its own pool.
+        engine: the engine that answered.
+        tier: the requested tier.
+        outcomes: outcomes of that tier.
+        k: number of requested tools.
+        pooled: whether each query was limited to its own pool.
     """
     found = []
     for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""Whether a change may pass, by its figures: floors, and the difference from a recorded run."""
+"""Checks for CI: minimum values of metrics, and differences from a recorded run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import EvaluationError, RequestError
 from .metrics import QUALITY
 
 COMPARED = (*QUALITY, "abstain_precision", "abstain_recall")
-"""Metrics that floors and baselines may name: identical inputs reproduce them, so no times."""
+"""Metrics for minimum values and baselines. Times are excluded, because they vary."""
 
 Figures = Mapping[str, Mapping[str, float | None]]
 """tier -> metric -> value."""
@@ -20,7 +20,7 @@ Figures = Mapping[str, Mapping[str, float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The least value a metric may have, in every tier that ran."""
+    """The minimum value of a metric, for every measured tier."""
 
     metric: str
     least: float
@@ -28,7 +28,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A metric of a tier, before and now; None where that side has no value."""
+    """A metric of a tier, before and now; None without a value."""
 
     tier: str
     metric: str
@@ -62,7 +62,10 @@ def parse_floor(text: str) -> Floor:
 
 
 def below_floors(figures: Figures, floors: Sequence[Floor]) -> list[str]:
-    """What falls short, one sentence each; a metric without a value falls short too."""
+    """The metrics below their minimum, one sentence each.
+
+    A metric without a value counts as below.
+    """
     failures = []
     for tier, values in figures.items():
         for floor in floors:
@@ -116,11 +119,12 @@ def compare(before: Figures, now: Figures) -> list[Change]:
 
 
 def regressions(changes: Sequence[Change], *, tolerance: float = 0.0) -> list[str]:
-    """What got worse by more than the tolerance, or lost its value, in tiers that ran now.
+    """The metrics that fell by more than the tolerance, or have no value now.
 
     Args:
         changes: from `compare`.
-        tolerance: fraction a metric may fall by; runs are deterministic, so 0 is no noise.
+        tolerance: how far a metric may fall, as a fraction. Runs are deterministic, so 0 is
+            possible.
     """
     ran = {change.tier for change in changes if change.now is not None}
     failures = []

@@ -28,8 +28,8 @@ class Evaluation:
 
     Args:
         tools: size of the catalog.
-        outcomes: by tier.
-        summaries: by tier.
+        outcomes: tier to outcomes.
+        summaries: tier to summary.
         malformed: rows that were left out or repaired.
         by: field the results are broken down by, or None.
     """
@@ -42,7 +42,7 @@ class Evaluation:
 
     @property
     def queries(self) -> int:
-        """How many queries were asked of each tier."""
+        """Number of queries per tier."""
         return max((len(ran) for ran in self.outcomes.values()), default=0)
 
 
@@ -62,8 +62,8 @@ def evaluation(
 def to_json(found: Evaluation, *, seed: int = 0) -> dict[str, Any]:
     """The JSON form: fractions from 0 to 1, milliseconds, None where a metric is undefined.
 
-    Keys beyond `tools`, `queries` and `tiers`: `intervals` always; `by`, `malformed` and `ran_as`
-    (queries that another tier answered than the one asked) where there is something to say.
+    Keys besides `tools`, `queries` and `tiers`: always `intervals`; `by`, `malformed` and `ran_as`
+        (queries that another tier answered) only if they are not empty.
     """
     held: dict[str, Any] = {
         "tools": found.tools,
@@ -108,7 +108,10 @@ def rounded(summary: Summary) -> dict[str, float | None]:
 
 
 def ran_as(outcomes: Outcomes) -> dict[str, dict[str, int]]:
-    """Tier asked for -> what ran instead and why -> how many queries; empty when all is well."""
+    """Requested tier -> the tier that ran instead and why -> number of queries.
+
+    Empty if there are none.
+    """
     found = {}
     for tier, ran in outcomes.items():
         instead = Counter(
@@ -126,7 +129,7 @@ def ran_as(outcomes: Outcomes) -> dict[str, dict[str, int]]:
 def quality_table(summaries: Mapping[str, Summary], *, intervals: bool = True) -> Table:
     """Metrics in per cent and milliseconds, one row a tier.
 
-    Abstention is shown where there is a query that no tool serves.
+    Abstention is shown only if there is a query that no tool fits.
     """
     abstention = {"abstain_precision": "abst. P", "abstain_recall": "abst. R"}
     if all(summary.values["abstain_recall"] is None for summary in summaries.values()):
@@ -150,7 +153,7 @@ _BROKEN_DOWN = ("hit@1", "hit@3", "recall@10", "complete@10", "ndcg@10")
 def breakdown_table(outcomes: Outcomes, by: str, *, seed: int = 0) -> Table:
     """Some metrics in per cent for each value of a field; the JSON form has all.
 
-    For queries that no tool serves, the share that was abstained on.
+    For queries that no tool fits, the share with an abstention.
     """
     rows: list[tuple[Cell, ...]] = []
     for tier, ran in outcomes.items():

@@ -1,4 +1,4 @@
-"""Running labelled queries through a method of selection, one by one, with the clock on each."""
+"""Runs labelled queries through a method, one by one, and measures the time of each."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a method returned for one query.
+    """The answer of a method to one query.
 
     Args:
         ids: best first; empty when it abstained.
-        ran: the tier that really ran, where the method has tiers.
-        reason: why that is not the one asked for, or None.
+        ran: the tier that ran, if the method has tiers.
+        reason: why another tier ran than the requested one, or None.
     """
 
     ids: tuple[str, ...]
@@ -34,18 +34,18 @@ class Answer:
 
 
 Method = Callable[[LabelledQuery], Answer]
-"""What is measured: a tier of an engine, or any other way of choosing tools for a query."""
+"""A method to measure: a tier of an engine, or any other function from a query to an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One query, what came back, and after how many milliseconds.
+    """One query with its answer and time.
 
     Args:
         query: the labelled query.
-        answer: what came back; empty when the query was refused.
+        answer: the answer; empty if the query was refused.
         milliseconds: wall-clock time of the whole call.
-        refused: the refusal's message, when the query could not be searched for at all.
+        refused: the error message, if the query could not be searched.
     """
 
     query: LabelledQuery
@@ -55,12 +55,12 @@ class Outcome:
 
     @property
     def abstained(self) -> bool:
-        """Whether the method answered that nothing fits; a refusal is no such answer."""
+        """Whether the method abstained. A refused query does not count."""
         return not self.answer.ids and self.refused is None
 
     @property
     def failed(self) -> bool:
-        """Whether a relevant tool is missing, or a query no tool serves was not abstained on."""
+        """Whether a relevant tool is missing, or a query that no tool fits got an answer."""
         if not self.query.relevant:
             return not self.abstained
         return not set(self.query.relevant) <= set(self.answer.ids)
@@ -73,7 +73,7 @@ class Summary:
     Args:
         values: metric name -> fraction from 0 to 1, or milliseconds; None where undefined.
         intervals: ranking metric -> ends of its 95 % bootstrap interval.
-        queries: how many queries it is over, those that no tool serves included.
+        queries: number of queries, those that no tool fits included.
     """
 
     values: Mapping[str, float | None]
@@ -100,12 +100,12 @@ def measure(
     *,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[Outcome, ...]:
-    """Put every query to a method, after one untimed call that loads what it loads late.
+    """Run every query through a method, after one call without measurement that loads models.
 
     Args:
-        method: what is measured.
-        queries: in the order they are asked.
-        progress: called with 1 after each.
+        method: the method.
+        queries: the queries, in this order.
+        progress: called with 1 after each query.
     """
     if queries:
         _ask(method, queries[0])
@@ -127,11 +127,11 @@ def _ask(method: Method, query: LabelledQuery) -> Outcome:
 
 
 def summarise(outcomes: Sequence[Outcome], *, seed: int = 0) -> Summary:
-    """Ranking metrics over the queries some tool serves, abstention and time over all of them.
+    """Ranking metrics over the queries that a tool fits; abstention and time over all queries.
 
     Args:
-        outcomes: of one method.
-        seed: of the bootstrap.
+        outcomes: outcomes of one method.
+        seed: seed of the bootstrap.
     """
     served = [outcome for outcome in outcomes if outcome.query.relevant]
     values: dict[str, float | None] = dict.fromkeys(metrics.QUALITY)

@@ -1,4 +1,4 @@
-"""A table of figures: headings and rows of cells that are ready to show."""
+"""A table of figures, with formatted cells."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Figures as they are shown.
+    """A table of formatted figures.
 
     Args:
-        columns: headings; the first column holds text, the others are set right.
-        rows: cells as they are shown, so that rounding is the writer's; None is shown as a dash.
+        columns: headings. The first column is text, the others are aligned right.
+        rows: formatted cells; None is shown as a dash.
     """
 
     columns: tuple[str, ...]

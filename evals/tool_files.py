@@ -1,4 +1,4 @@
-"""Tools to evaluate on, read so that a bad definition is left out and reported, not fatal."""
+"""Reads tools for an evaluation. Bad definitions are left out and reported."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ _PLACE = re.compile(r"line (\d+)|\[(\d+)\]")
 
 
 def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malformed, ...]]:
-    """The tools of files, and the definitions that are bad or claim a taken id.
+    """The tools of files, and the definitions that are bad or repeat an id.
 
-    Of two definitions under one id the later is renamed, or left out where it repeats the earlier
-    word for word.
+    Of two definitions with one id, the later one is renamed, or left out if both are equal.
 
     Args:
-        paths: files or folders in any form `read_tools` knows.
+        paths: files or folders in any format that `read_tools` reads.
 
     Raises:
         CatalogError: a source cannot be read at all.
@@ -56,7 +55,7 @@ def _row(where: str) -> int | None:
 
 
 def _repeats(paths: Sequence[str | Path]) -> dict[str, list[tuple[str, int]]]:
-    """Where files of lines declare an id again, by id; other forms have no rows to name."""
+    """Places of repeated ids in JSONL files, by id. Other formats have no rows."""
     seen: set[str] = set()
     repeats: dict[str, list[tuple[str, int]]] = {}
     for path in map(Path, paths):

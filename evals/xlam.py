@@ -1,4 +1,4 @@
-"""The published xlam protocol: rising pool sizes, and who finds a called function in them.
+"""The xlam protocol: hit@1 and hit@3 in pools of increasing size.
 
 Figures were published for a hybrid selector on Salesforce/xlam-function-calling-60k in buckets of
 pool size. Their sample and padding are not, so both are decided and stated here; README.md beside
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..engine import Engine
 
 SAMPLE = 400
-"""Queries a pool size is measured with, unless said otherwise."""
+"""Default number of queries per pool size."""
 
 PADDED = (50, 100, 200, 300, 1000)
 WHOLE = "all"
@@ -46,7 +46,7 @@ PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = {
     "hybrid": {"200+": (80.0, 90.0)},
     "reranked": {"200+": (87.5, 97.5)},
 }
-"""Published hit@1 and hit@3 in per cent; no other cell is at hand."""
+"""Published hit@1 and hit@3 in per cent. No other figures were published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class XlamSet:
     Args:
         catalog: every distinct function of the file.
         pools: by rising size; sizes above the catalog's are left out.
-        rows: rows read, malformed ones included.
+        rows: number of rows read, malformed ones included.
         malformed: rows left out, with the reason.
-        sample: queries drawn per pool size, fewer where the file has fewer.
-        seed: of the draw and the padding.
+        sample: queries per pool size; fewer if the file has fewer.
+        seed: seed of the sample and of the padding.
     """
 
     catalog: Catalog
@@ -130,7 +130,7 @@ def prepare(rows: Iterable[XlamRow | Malformed], *, sample: int = SAMPLE, seed: 
     Args:
         rows: as `stream_rows` yields them.
         sample: queries per pool size, at least one.
-        seed: of the draw and the padding.
+        seed: seed of the sample and of the padding.
 
     Raises:
         EvaluationError: no row is usable.
@@ -219,10 +219,10 @@ def run(
     """Outcomes by tier and pool.
 
     Args:
-        data: from `prepare`; the engine holds its catalog.
-        engine: what is measured.
-        tiers: by name.
-        k: tools asked for.
+        data: result of `prepare`; the engine has its catalog.
+        engine: the engine.
+        tiers: names of the tiers.
+        k: number of requested tools.
         progress: called with 1 after each query.
     """
     return {
@@ -250,7 +250,7 @@ def to_json(data: XlamSet, methods: Mapping[str, Mapping[str, Summary]]) -> dict
     """The JSON form: how the pools were made, and every metric by pool or bucket and method.
 
     Args:
-        data: what was run on.
+        data: the data of the run.
         methods: name of a method -> its `summaries`.
     """
     pools = dict.fromkeys(pool for found in methods.values() for pool in found)

@@ -1,4 +1,4 @@
-"""What an encoder is."""
+"""The protocol of encoders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """What the encoder was loaded as, for reports."""
+        """Name of the encoder, for reports."""
         ...
 
     @property
@@ -38,8 +38,8 @@ class Encoder(Protocol):
         """Embed texts.
 
         Args:
-            texts: the texts, in any number and of any length; what exceeds the model's window is
-                cut.
+            texts: the texts, in any number and of any length. Longer texts than the model's window
+                are cut.
             query: whether the texts are queries; some models read queries and documents
                 differently.
             progress: called with the number of texts done since the last call.

@@ -1,4 +1,4 @@
-"""From a model's name to the files it consists of: bundled, in a local folder, or on the hub."""
+"""Finds the files of a model: bundled, in a local folder, or on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _ANY_CPU_FILES = ("model_quantized.onnx", "model_int8.onnx", "model.onnx")
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """Where a model's files lie.
+    """The files of a model.
 
     Attributes:
-        name: what the model was asked for as.
-        folder: holds tokenizer.json and the settings.
+        name: the requested name.
+        folder: folder with tokenizer.json and the settings.
         onnx: the ONNX file to run.
     """
 
@@ -60,10 +60,10 @@ def locate(spec: str, registered: Iterable[str] = ()) -> ModelFiles:
 
     Args:
         spec: a bundled name, a local folder, or ``org/name`` on the hub.
-        registered: names that are looked up before, for the message.
+        registered: further permitted names, for the message.
 
     Raises:
-        ModelError: nothing answers to that name, or its files cannot be had.
+        ModelError: there is no model of that name, or its files cannot be downloaded.
         MissingExtraError: it is a hub name and huggingface-hub is not installed.
     """
     if spec in bundled_names():

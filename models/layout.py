@@ -1,4 +1,4 @@
-"""How a model folder says what its model expects.
+"""Reads the settings of a model folder.
 
 Two layouts are read: ``shortlist.json``, beside the weights this project exports, and the files
 that sentence-transformers and transformers write.
@@ -20,11 +20,11 @@ _DEFAULT_MAX_TOKENS = 512
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What a model expects of its input and does to its output.
+    """Settings for the input and output of a model.
 
     Attributes:
         max_tokens: window in tokens, special tokens included.
-        pooling: how token vectors become one vector where the graph does not do it itself.
+        pooling: how token vectors become one vector, if the graph does not do it.
         query_prompt: text put before a query.
         document_prompt: text put before a document.
     """
@@ -42,7 +42,7 @@ def read_settings(folder: Path) -> ModelSettings:
         folder: a model folder in either layout.
 
     Raises:
-        ModelError: a settings file is not JSON, or asks for a pooling that is not implemented.
+        ModelError: a settings file is not JSON, or names a pooling that is not implemented.
     """
     own = _read_json(folder / "shortlist.json")
     if own:

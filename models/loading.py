@@ -1,4 +1,4 @@
-"""How a name becomes an encoder or a reranker."""
+"""Loads encoders and rerankers by name."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def load_encoder(spec: str = "bundled", *, threads: int | None = None, **setting
             a bundled model; a local folder; ``org/name`` on the Hugging Face hub;
             ``sentence-transformers:NAME`` for any model that library loads; or the name of an entry
             point in the group ``shortlist.encoder``.
-        threads: CPU threads for one call, where the encoder has that setting; by default two, or
-            one on a single-core machine.
+        threads: CPU threads for one call, if the encoder has that setting; by default two, or one
+            on a single-core machine.
         settings: further settings of the encoder.
 
     Raises:
@@ -52,8 +52,8 @@ def load_reranker(spec: str, *, threads: int | None = None, **settings: Any) -> 
         spec: the name of a bundled cross-encoder; a local folder; ``org/name`` on the Hugging Face
             hub; ``sentence-transformers:NAME`` for any cross-encoder that library loads; or the
             name of an entry point in the group ``shortlist.reranker``.
-        threads: CPU threads for one call, where the reranker has that setting; by default two, or
-            one on a single-core machine.
+        threads: CPU threads for one call, if the reranker has that setting; by default two, or one
+            on a single-core machine.
         settings: further settings of the reranker.
 
     Raises:
@@ -75,12 +75,11 @@ def check_model(kind: str, spec: str, **settings: Any) -> bool:
 
     Args:
         kind: `encoder` or `reranker`.
-        spec: as for `load_encoder`. The files of a hub model are downloaded unless they are here:
-            whoever names it asks for that.
-        settings: of the model.
+        spec: as for `load_encoder`. Files of a hub model are downloaded if they are not cached.
+        settings: settings of the model.
 
     Returns:
-        Whether the files are there; False for a model of which only loading it can tell.
+        Whether the files exist; False if only loading the model can tell.
 
     Raises:
         ModelError: there is no such model, or it cannot be downloaded.

@@ -1,4 +1,4 @@
-"""Running an ONNX text model on the CPU, one text at a time."""
+"""Runs an ONNX text model on the CPU, one text at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ALIVE: WeakSet[ort.InferenceSession] = WeakSet()
 
 
 def default_threads() -> int:
-    """Threads for one call: a short query gains from a second thread and little from a third."""
+    """Default threads for one call: two, because a third gains little for a short query."""
     return min(2, os.cpu_count() or 1)
 
 
@@ -37,7 +37,7 @@ class TextSession:
 
     Args:
         path: the ONNX file.
-        max_tokens: the most tokens a text will have.
+        max_tokens: maximum number of tokens of a text.
         threads: CPU threads for one call, or None for the default.
 
     Raises:
@@ -204,8 +204,8 @@ def fingerprint(files: Sequence[Path], settings: str) -> str:
     """Hash the bytes of a model's files together with its settings.
 
     Args:
-        files: the files that decide what the model computes.
-        settings: what else decides it.
+        files: files that determine the results of the model.
+        settings: settings that determine them too.
     """
     digest = hashlib.sha256(settings.encode())
     for path in files:

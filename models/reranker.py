@@ -1,4 +1,4 @@
-"""What a reranker is."""
+"""The protocol of rerankers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Reranker(Protocol):
 
     @property
     def name(self) -> str:
-        """What the reranker was loaded as, for reports."""
+        """Name of the reranker, for reports."""
         ...
 
     @property
@@ -28,7 +28,7 @@ class Reranker(Protocol):
 
         Args:
             query: the query.
-            texts: the texts; of a pair that exceeds the model's window the longer is cut.
+            texts: the texts. If a pair is longer than the model's window, the longer text is cut.
 
         Returns:
             One raw score (a logit, unbounded) per text, float32 of shape (len(texts),).

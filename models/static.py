@@ -1,4 +1,4 @@
-"""An encoder without a network: a text's vector is the sum of its tokens' vectors, from a table."""
+"""An encoder without a neural network: it adds token vectors from a table."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _GRAM_CHARACTERS = 1_024
 def character_grams(text: str, buckets: int) -> NDArray[np.int64]:
     """Hash buckets of a text's character 4-grams, shape (n,).
 
-    They tell words of other languages, which the vocabulary splits into single characters.
+    They distinguish words of other languages, which the vocabulary splits into single characters.
 
     Args:
-        text: any string; letter case and white space do not matter.
+        text: any string. Letter case and white space are ignored.
         buckets: number of buckets, a power of two.
     """
     spaced = f" {' '.join(text[:_GRAM_CHARACTERS].lower().split())} "
@@ -59,7 +59,7 @@ class StaticEncoder:
     this encoder makes of definitions from a second table. Thread-safe.
 
     Args:
-        folder: holds the tables, see `models/training/static_vectors.py`.
+        folder: folder with the tables, see `models/training/static_vectors.py`.
         tokenizer: folder of the teacher's tokenizer.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Vectors of the tokens of texts, for comparing texts token by token."""
+"""Vectors of the tokens of texts, to compare texts token by token."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def _starts(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
 
 @runtime_checkable
 class TokenEncoder(Encoder, Protocol):
-    """An encoder that also gives the vectors of a text's tokens."""
+    """An encoder that also returns the vectors of a text's tokens."""
 
     @property
     def token_dim(self) -> int:
@@ -207,7 +207,7 @@ class TokenEncoder(Encoder, Protocol):
         query: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> tuple[NDArray[np.float32], TokenVectors]:
-        """What `encode` gives, and the texts' tokens, out of one pass.
+        """The result of `encode` and the texts' tokens, from one pass.
 
         Args:
             texts: as for `encode`.
@@ -218,7 +218,7 @@ class TokenEncoder(Encoder, Protocol):
 
 
 def gives_tokens(encoder: Encoder) -> TypeGuard[TokenEncoder]:
-    """Whether an encoder gives the vectors of tokens."""
+    """Whether an encoder returns the vectors of tokens."""
     return isinstance(encoder, TokenEncoder) and encoder.token_dim > 0
 
 
@@ -230,14 +230,14 @@ def encoded(
     tokens: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[NDArray[np.float32], TokenVectors | None]:
-    """The vectors of texts, and of their tokens where the encoder gives them.
+    """The vectors of texts, and of their tokens if the encoder returns them.
 
     Args:
-        encoder: any.
-        texts: as for its `encode`.
-        query: as for its `encode`.
-        tokens: whether those of the tokens are wanted.
-        progress: as for its `encode`.
+        encoder: the encoder.
+        texts: as for `encode`.
+        query: as for `encode`.
+        tokens: whether the vectors of tokens are wanted.
+        progress: as for `encode`.
     """
     if tokens and gives_tokens(encoder):
         return encoder.encode_with_tokens(texts, query=query, progress=progress)

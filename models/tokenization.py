@@ -1,4 +1,4 @@
-"""Turning text into token ids."""
+"""Turns text into token ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting tokens as the model that reads the prompt will count them."""
+"""Counts tokens with tiktoken encodings."""
 
 from __future__ import annotations
 

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from ..catalog.text_file import read_text_file
-from ..errors import EvaluationError, RequestError
-from .query import MAX_QUERY_CHARS
+from ..errors import RequestError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,30 +19,11 @@ class Event:
 
     Args:
         query: the query.
-        relevant: ids of the right tools, at least one, without repetitions.
+        relevant: ids of the right tools, without repetitions; empty if no tool fits.
     """
 
     query: str
     relevant: tuple[str, ...]
-
-
-def read_events(path: str | Path) -> tuple[Event, ...]:
-    """Events of a JSONL file: rows with `query`, and `tool` (an id) or `relevant` (a list of ids).
-
-    Raises:
-        EvaluationError: the file cannot be read, or a row is not an event; names the row.
-    """
-    text = read_text_file(path, error=EvaluationError)
-    events = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                events.append(_event(json.loads(line)))
-            except (ValueError, RecursionError) as error:
-                raise EvaluationError(f"{path}, row {number}: no event: {error}") from error
-    if not events:
-        raise EvaluationError(f"{path}: no event in it")
-    return tuple(events)
 
 
 def checked_events(events: Iterable[Event]) -> list[Event]:
@@ -62,7 +38,7 @@ def checked_events(events: Iterable[Event]) -> list[Event]:
     for place, event in enumerate(given):
         if not isinstance(event, Event):
             kind = type(event).__name__
-            raise RequestError(f"events[{place}]: an Event, not {kind}; see read_events")
+            raise RequestError(f"events[{place}]: an Event, not {kind}")
         if not isinstance(event.query, str) or not _are_ids(event.relevant):
             raise RequestError(f"events[{place}]: an Event of a text and a list of tool ids")
     return given
@@ -84,18 +60,6 @@ def numbered(texts: Sequence[str]) -> NDArray[np.int64]:
     """A number for each text, from 0; equal texts have the same."""
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     return np.array([numbers[text] for text in texts], np.int64)
-
-
-def _event(row: Any) -> Event:
-    if not isinstance(row, dict):
-        raise ValueError(f"an object is due, not {type(row).__name__}")  # noqa: TRY004
-    query = row.get("query")
-    if not isinstance(query, str) or not query.strip():
-        raise ValueError("query: missing or empty")
-    tools = [row["tool"]] if "tool" in row else row.get("relevant")
-    if not tools or not _are_ids(tools):
-        raise ValueError("tool: an id, or in `relevant` a list of at least one id")
-    return Event(query[:MAX_QUERY_CHARS], tuple(dict.fromkeys(tools)))
 
 
 def _are_ids(value: object) -> bool:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..calibrate import encoder_of, percent, read_requests, report_table, searches, tiers_of
-from ..console import plain_table, show, write_json
+from ..calibrate import encoder_of, percent, report_table, tiers_of
+from ..console import plain_table, show, steps, write_json
 from ..options import ConfigOption, IndexOption, JsonOption, ToolsOption
-from ..source import open_engine
+from ..source import open_engine, read_requests
 
 if TYPE_CHECKING:
     from ...evals.lab.decision_check import Checked
@@ -46,7 +46,7 @@ def check(
     engine = open_engine(index, tools, config, None)
     names = tiers_of(engine, tier)
     requests = read_requests(engine, [queries] if no_tool is None else [queries, no_tool])
-    with searches(len(names) * len(requests)) as advance:
+    with steps("asking", len(names) * len(requests)) as advance:
         found = check_decision(
             *(engine, requests, names),
             encoder=encoder_of(engine),

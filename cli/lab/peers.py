@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ..console import write_json
+from ..console import steps, write_json
 from ..eval import TierOption
-from ..evaluated import show_table, steps
+from ..evaluated import show_table
 from ..options import JsonOption
 
 

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...decision import Decider
-from ...decision.calibration import Asked, Searching, ranked_examples, wording_odds
+from ...decision.calibration import Searching, ranked_examples, wording_odds
 from ...decision.report import Report, measure_fitted
+from ...retrieval.usage import Event
 from .cut_splits import CutRow, cut_rates
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Checked:
 
 def check_decision(
     engine: Searching,
-    requests: Sequence[Asked],
+    requests: Sequence[Event],
     tiers: Sequence[str],
     *,
     encoder: Encoder | None,

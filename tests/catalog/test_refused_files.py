@@ -15,7 +15,6 @@ from shortlist.decision.decider import Decider
 from shortlist.errors import CatalogError, ShortlistError
 from shortlist.evals.dataset import read_queries
 from shortlist.loaders.summaries import Summaries
-from shortlist.retrieval.usage import read_events as read_usage
 from shortlist.session.event_log import read_events
 
 MCP = {"name": "forecast", "title": "Forecast", "description": "Weather", "inputSchema": {}}
@@ -32,7 +31,6 @@ def _readers_of_files() -> dict[str, Callable[[Path], object]]:
     return {
         "tools": read_tools,
         "config": Config.read,
-        "events to learn from": read_usage,
         "summaries": Summaries.read,
         "calibration": Decider.load,
         "event log": lambda path: list(read_events(path)),
@@ -70,7 +68,7 @@ def test_a_file_is_refused_by_its_size_before_it_is_read(tmp_path: Path) -> None
     path = tmp_path / "huge.json"
     with path.open("wb") as file:
         file.truncate(1 << 40)
-    for read in (read_tools, Config.read, Summaries.read, read_usage):
+    for read in (read_tools, Config.read, Summaries.read):
         with pytest.raises(ShortlistError, match=r"1,099,511,627,776 bytes, more than [\d,]+"):
             read(path)
 

@@ -92,7 +92,7 @@ def test_a_refusal_writes_nothing(run, run_json, shop, tmp_path):
     result = run("learn", events, "--index", shop, code=3)
     assert "not changed" in result.stdout
     assert "too few events" in result.stdout
-    assert "1 event left out" in result.stderr
+    assert "row 2: relevant: no tool has the id or name 'gone' (left out)" in result.stderr
     assert run_json("learn", events, "--index", shop, code=3)["accepted"] is False
     assert [(shop / "CURRENT").read_text(), *sorted(shop.glob("v-*"))] == before
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shortlist.catalog import Catalog
+from shortlist.catalog import Catalog, Tool
 from shortlist.errors import EvaluationError
 from shortlist.evals.dataset import conversation_text, read_queries
 
@@ -137,3 +137,14 @@ def test_every_row_is_kept_or_reported(tmp_path: Path, catalog: Catalog, lines: 
     filled = [n for n, line in enumerate(path.read_bytes().split(b"\n"), 1) if line.strip()]
     dropped = [problem.row for problem in found.malformed if problem.dropped]
     assert sorted([*dropped, *(query.row for query in found.queries)]) == filled
+
+
+def test_a_row_may_name_one_tool_instead_of_a_list(tmp_path: Path) -> None:
+    catalog = Catalog([Tool("list_invoices", "billing")])
+    path = tmp_path / "events.jsonl"
+    path.write_text(
+        '{"query": "what is due?", "tool": "list_invoices"}\n{"query": "x", "tool": 3}\n'
+    )
+    read = read_queries([path], catalog)
+    assert [one.relevant for one in read.queries] == [("billing/list_invoices",)]
+    assert [one.row for one in read.malformed] == [2]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Tool
-from shortlist.errors import EvaluationError
 from shortlist.retrieval.held_out import PARTS, folds
-from shortlist.retrieval.usage import Event, families, read_events
+from shortlist.retrieval.usage import families
 
 
 @settings(deadline=None, max_examples=50)
@@ -49,42 +45,3 @@ def test_there_are_as_many_folds_as_parts_and_twins_share_a_family() -> None:
         [Tool("a_b", "s", "Do it!"), Tool("a-b", "r", "do IT"), Tool("c", "s", "Do it!")]
     )
     assert one == two != three
-
-
-class TestEvents:
-    def test_both_forms(self, tmp_path: Path) -> None:
-        path = tmp_path / "events.jsonl"
-        path.write_text(
-            '{"query": "a\u2028b", "tool": "x", "more": 1}\n\n'
-            '{"query": "c", "relevant": ["y", "z", "y"]}\n',
-            encoding="utf-8",
-        )
-        assert read_events(path) == (Event("a\u2028b", ("x",)), Event("c", ("y", "z")))
-
-    @pytest.mark.parametrize(
-        "row",
-        [
-            "{",
-            "[]",
-            "[" * 100_000,
-            '{"tool": "x"}',
-            '{"query": " ", "tool": "x"}',
-            '{"query": "a"}',
-            '{"query": "a", "tool": 1}',
-            '{"query": "a", "tool": ""}',
-            '{"query": "a", "relevant": []}',
-            '{"query": "a", "relevant": [null]}',
-        ],
-    )
-    def test_a_row_that_is_no_event_is_named(self, tmp_path: Path, row: str) -> None:
-        path = tmp_path / "events.jsonl"
-        path.write_text('{"query": "a", "tool": "x"}\n' + row, encoding="utf-8")
-        with pytest.raises(EvaluationError, match=r"events\.jsonl, row 2: no event"):
-            read_events(path)
-
-    def test_nothing_to_read(self, tmp_path: Path) -> None:
-        with pytest.raises(EvaluationError, match="cannot be read"):
-            read_events(tmp_path / "none.jsonl")
-        (tmp_path / "empty.jsonl").write_text("\n", encoding="utf-8")
-        with pytest.raises(EvaluationError, match="no event in it"):
-            read_events(tmp_path / "empty.jsonl")
