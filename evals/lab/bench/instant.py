@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from ....catalog import Catalog
 from ....engine import Engine
 from ..peers.registry import load_peer
 from .material import Material, read_material, write_tools
@@ -59,7 +58,7 @@ def _process(program: str, *arguments: str) -> tuple[list[str], float, float]:
     """Lines that a new process prints, and its seconds by the clock and of CPU time."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True, check=True
     )
     seconds, after = perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -118,22 +117,32 @@ def catching_up(engine: Engine, material: Material, queries: Sequence[str]) -> d
 
 
 def measure(
-    material: Material, folder: Path, *, peers: Sequence[str], threads: int, many: int
+    material: Material, folder: Path, index: Path, *, peers: Sequence[str], threads: int, many: int
 ) -> dict[str, Any]:
-    """All figures, see the module."""
+    """All figures, see the module.
+
+    Args:
+        material: tools and queries.
+        folder: for files of this run.
+        index: of the compared tools; made where there is none.
+        peers: names.
+        threads: of the encoder, for one query.
+        many: tools of the largest catalog; 0 leaves it out.
+    """
     queries = material.queries
     load = [os.getloadavg()[0]]
-    engine = Engine.from_tools(material.catalog(COMPARED), threads=threads)
-    engine.save(folder / "index")
+    if index.exists():
+        engine = Engine.open(index, material.catalog(COMPARED), threads=threads)
+    else:
+        engine = Engine.from_tools(material.catalog(COMPARED), threads=threads)
+    engine.save(index)
     found: dict[str, Any] = {"threads": threads, "tools": COMPARED, "queries": len(queries)}
     found["search"] = compared(engine, queries, peers)
     load.append(os.getloadavg()[0])
     found["catching_up"] = catching_up(engine, material, queries)
     engine.close()
     load.append(os.getloadavg()[0])
-    opened = [
-        _process(_OPEN_AND_ANSWER, str(folder / "index"), queries[0]) for _ in range(_REPEATS)
-    ]
+    opened = [_process(_OPEN_AND_ANSWER, str(index), queries[0]) for _ in range(_REPEATS)]
     found["open"] = {
         "s": sorted(round(seconds, 3) for _, seconds, _ in opened),
         "cpu_s": sorted(round(cpu, 3) for _, _, cpu in opened),
@@ -142,8 +151,9 @@ def measure(
     load.append(os.getloadavg()[0])
     for name, count in (("new", NEW), ("many", many)):
         if count:
-            write_tools(Catalog(material.catalog(count)), folder / name)
-            lines, _, _ = _process(_READ_AND_ANSWER, str(folder / name), queries[0])
+            file = folder / f"{name}.jsonl"
+            write_tools(material.catalog(count), file)
+            lines, _, _ = _process(_READ_AND_ANSWER, str(file), queries[0])
             found[name] = {"tools": count, **json.loads(lines[0]), "peak_mb": float(lines[1])}
             load.append(os.getloadavg()[0])
     return {**found, "peak_mb": round(peak_mb()), "load": [round(one, 1) for one in load]}
@@ -157,13 +167,16 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=200, help="queries at most")
     parser.add_argument("--threads", type=int, default=1, help="of the encoder, one query")
     parser.add_argument("--many", type=int, default=MANY, help="tools of the largest catalog")
+    parser.add_argument("--index", type=Path, help="of the compared tools; made if absent")
     parser.add_argument("--peer", action="append", help="peers; Ratel's BM25 and bm25s when absent")
     asked = parser.parse_args()
     material = read_material(asked.tools, asked.queries, sample=asked.n)
     with TemporaryDirectory() as folder:
         peers = PEERS if asked.peer is None else asked.peer
+        place = Path(folder)
+        index = asked.index or place / "index"
         figures = measure(
-            material, Path(folder), peers=peers, threads=asked.threads, many=asked.many
+            material, place, index, peers=peers, threads=asked.threads, many=asked.many
         )
     sys.stdout.write(json.dumps(figures, indent=1) + "\n")
 
