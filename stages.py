@@ -153,7 +153,9 @@ class Stages:
 
     def fits(self, vectors: Vectors) -> bool:
         """Whether vectors were made by the configured encoder."""
-        return vectors.fits(self._models.encoder(), tokens=self._reads_tokens)
+        # Where the encoder has read nothing, it need not be loaded to learn what it gives.
+        read = len(vectors.pending()) < len(vectors.keys)
+        return vectors.fits(self._models.encoder(), tokens=self._reads_tokens and read)
 
     def dense(
         self,
