@@ -307,10 +307,8 @@ class CheckedClient:
         self.world.excluded = {f"alpha/{one}" for one in VOTES.get("alpha", [])} if asked else set()
         answer = await self.asks("search_tools", arguments)
         if not answer.is_error:
-            assert set(answer.structured_content) == {
-                *("tools", "abstained", "reason", "tier", "tier_reason", "pending"),
-                *("starting", "quarantined"),
-            }
+            told = "tools abstained reason tier tier_reason pending starting quarantined"
+            assert set(answer.structured_content) == set(told.split())
 
     async def call(self, name: str, through: str) -> None:
         before = replace(self.world, called=set(self.world.called))
@@ -340,24 +338,20 @@ class CheckedClient:
                 assert calls == [one], (name, answer)
 
     async def script(self, tools: list[Known]) -> None:
-        """One script that tries the tools in order, by names that no check of types sees."""
+        """One script that tries the tools in order, by names that no check of types sees.
+
+        Nobody can be asked here, and so nothing that destroys is called.
+        """
         names = ToolNames(self.gateway.fleet.engine.catalog)
-        tried = [".".join(names.of(one.id)) for one in tools]
-        code = "".join(
-            f"try:\n    await eval('{name}()')\nexcept Exception as error:\n    print(error)\n"
-            for name in tried
-        )
-        reached: dict[str, list[str]] = {name: [] for name in self.servers}
+        lines = "try:\n    await eval('{}.{}()')\nexcept Exception as error:\n    print(error)\n"
+        code = "".join(lines.format(*names.of(one.id)) for one in tools)
         expected: dict[str, list[str]] = {name: [] for name in self.servers}
-        # Nobody can be asked here, and so nothing that destroys is called.
         for one in tools:
             if self.profile.code and one.hints is not DESTROY and self.world.permits(one):
                 expected[one.server].append(one.name)
                 self.world.called.add(one.id)
         await self.asks("run_code", {"code": code}, " ".join(one.id for one in tools))
-        for server in self.servers.values():
-            reached[server.name] += [name for name, _ in server.calls]
-        assert reached == expected, code
+        assert expected == {s.name: [n for n, _ in s.calls] for s in self.servers.values()}
 
     async def read(self, name: str, one: Known, profile: Profile) -> None:
         answer = await self.asks("read_result", {"id": name, "range": [0, 100]}, one.result)
