@@ -6,14 +6,13 @@ import asyncio
 import math
 import re
 from collections.abc import Awaitable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
 from .diagnostics import type_error
 from .hints import with_hint
 from .limits import Limits
-from .sandbox import HostCall, HostFunction, NotPlainError, Outcome, Script, ScriptError, as_json
+from .sandbox import HostFunction, NotPlainError, Outcome, Script, ScriptError, as_json
 
 if TYPE_CHECKING:
     from pydantic_monty import (
@@ -208,41 +207,56 @@ class _WrongError(Exception):
 
 def _lookup(script: Script, calls: _Calls) -> dict[str, Any]:
     """What a script finds by name: its servers, and functions, also those of servers as values."""
-    found = {name: _function(name, one, calls) for name, one in script.functions.items()}
+    found = {name: _function(name, name, one, calls) for name, one in script.functions.items()}
     for server, names in script.servers.items():
         passed = {
-            name: _function(f"{server}__{name}", partial(script.call, server, name), calls)
+            name: _function(
+                f"{server}__{name}", f"{server}.{name}", _tool(script, server, name), calls
+            )
             for name in names
         }
-        found[server] = _namespace(server, passed, script.call, calls)
+        found[server] = _namespace(script, server, passed, calls)
         found |= {one.__name__: one for one in passed.values()}
     return found
 
 
-def _function(name: str, function: HostFunction, calls: _Calls) -> Any:
+def _tool(script: Script, server: str, name: str) -> HostFunction:
+    """A tool as a function of plain arguments."""
+
+    def called(args: tuple[Any, ...], given: dict[str, Any]) -> Awaitable[Any]:
+        try:
+            plain = {key: _plain(one) for key, one in given.items()}
+        except NotPlainError as error:
+            raise ValueError(f"{server}.{name}: an argument cannot be sent: {error}") from None
+        return script.call(server, name, args, plain)
+
+    return called
+
+
+def _function(name: str, label: str, function: HostFunction, calls: _Calls) -> Any:
     """A function of the host; the sandbox finds one that is a value by its name."""
 
     async def called(*args: Any, **given: Any) -> Any:
-        return await calls.make(name, function(args, given))
+        return await calls.make(label, function(args, given))
 
     called.__name__ = called.__qualname__ = name
     return called
 
 
-def _namespace(server: str, functions: Mapping[str, Any], call: HostCall, calls: _Calls) -> Any:
+def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls: _Calls) -> Any:
     """A server as an object of the sandbox: it has functions, and nothing else of the host."""
     from pydantic_monty import ClassInstance
 
     class Namespace(ClassInstance):
         def call_method(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return calls.make(f"{server}.{name}", call(server, name, args, kwargs))
+            return calls.make(f"{server}.{name}", _tool(script, server, name)(args, kwargs))
 
         def lookup_lazy_attrs(self, name: str) -> Any:
             if name not in functions:
                 raise AttributeError(name)
             return functions[name]
 
-    return Namespace(type(server, (), {"__module__": "servers"})(), lazy_attrs="all")
+    return Namespace(type(server, (), {"__module__": "servers"})())
 
 
 def _plain(value: Any) -> Any:

@@ -126,6 +126,9 @@ def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
         raise NotPlainError(f"nested deeper than {_DEPTH} levels")
     if isinstance(value, int) and value.bit_length() > _BITS:
         raise NotPlainError(f"an integer of more than {_BITS:,} bits")
+    if isinstance(value, str) and not strict and not value.isascii():
+        # Half of a pair of surrogates, as servers leave it that cut texts; UTF-8 has none.
+        return value.encode("utf-8", "replace").decode("utf-8")
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -107,6 +107,16 @@ def test_effects_before_a_failure_are_reported():
     assert held["error"]["note"].startswith("calls that may have changed something")
 
 
+def test_half_a_character_in_a_result_does_not_end_the_script():
+    session = Engine.from_tools([Tool("cut", "srv")], tiers=["lexical"]).session()
+
+    async def call(tool, arguments):
+        return {"text": "caf\u00e9 \ud83d"}
+
+    result = asyncio.run(run_code(session, "(await srv.cut())['text']", call))
+    assert result.value == "caf\u00e9 ?"
+
+
 def test_many_calls_are_summed_up():
     code = "for i in range(30):\n    await logs.count_lines()"
     [row] = ran(code).to_dict()["calls"]
@@ -189,6 +199,13 @@ def test_the_whole_time_is_limited_too():
     assert "longer than 4 seconds" in result.error.message
     assert servers.stopped == 1
     assert [(one.tool, one.status) for one in result.calls] == [("issues/wait", "cancelled")]
+
+
+def test_a_sleep_is_not_cut_short_and_counts_as_time():
+    limits = Limits(total_seconds=20)
+    result = ran(ASYNCIO + "await asyncio.sleep(60)\n'done'", limits=limits)
+    assert result.error.message == "the script slept longer than 20 seconds"
+    assert result.error.line == 2
 
 
 def test_a_result_inside_is_whole_and_what_leaves_is_cut():

@@ -115,6 +115,12 @@ RIGHT = {
         "class Point:\n    def __init__(self, x):\n        self.x = x\n[Point(1), Point(2)]",
         [{"x": 1}, {"x": 2}],
     ),
+    "an object as an argument": (
+        "class Person:\n    def __init__(self, name):\n        self.name = name\n"
+        "from typing import Any\nwho: Any = Person('Ann')\n"
+        "(await issues.create(title='t', reporter=who))['number']",
+        1,
+    ),
     "values with a text": (
         "from datetime import timedelta\nfrom decimal import Decimal\n"
         "[Decimal('1.10'), timedelta(hours=1), ValueError('bad')]",
@@ -232,6 +238,11 @@ WRONG = {
     "a list too deep": ("x = []\nfor _ in range(500):\n    x = [x]\nx", "runtime", "deeper"),
     "a syntax error": ("x = (1", "syntax", ""),
     "return": ("return 1", "syntax", "end the script with an expression"),
+    "a call as an argument": (
+        "await web.post(text=str(logs.count_lines()))",
+        "runtime",
+        "web.post: an argument cannot be sent: it has a call that was not awaited",
+    ),
     "a fence": ("```python\n1\n```", "syntax", "without ```"),
     "a generator": ("def f():\n    yield 1\nf()", "syntax", "collect the values in a list"),
     "a statement that is missing": ("x = {1: 2}\ndel x[1]", "syntax", "write values.pop(key)"),
