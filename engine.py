@@ -27,7 +27,7 @@ from .retrieval.index import Index
 from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
-from .retrieval.usage import Event, checked_events
+from .retrieval.usage import UsageEvent, checked_events
 from .stages import Progress
 from .view import View
 
@@ -328,7 +328,7 @@ class Engine:
         learned = self._index.learned
         return None if learned is None else learned.to_dict()
 
-    def learn(self, events: Iterable[Event]) -> LearningReport:
+    def learn(self, events: Iterable[UsageEvent]) -> LearningReport:
         """Improve the search from recorded queries and the tools that were right for them.
 
         The result replaces that of an earlier call, but only if it makes the default tier better on
@@ -346,9 +346,9 @@ class Engine:
         Example:
             >>> from shortlist import Engine
             >>> from shortlist.demo import load_catalog
-            >>> from shortlist.retrieval.usage import Event
+            >>> from shortlist.retrieval.usage import UsageEvent
             >>> engine = Engine.from_tools(load_catalog())
-            >>> report = engine.learn([Event("tell the team", ("slack/post_message",))])
+            >>> report = engine.learn([UsageEvent("tell the team", ("slack/post_message",))])
             >>> report.accepted, report.events
             (False, 1)
         """

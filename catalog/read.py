@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import CatalogError, ToolError
 from .readers import READERS, Reader
-from .source import Loaded, Source, load
+from .source import LoadedFile, Source, load
 from .tool import Tool
 
 
@@ -100,7 +100,7 @@ def read_tools(
     return ReadResult(tuple(tools), tuple(rejected), "+".join(formats), tuple(notes))
 
 
-def _reader(name: str, loaded: Loaded) -> Reader:
+def _reader(name: str, loaded: LoadedFile) -> Reader:
     if loaded.problem is not None:
         raise CatalogError(f"{loaded.label}: {loaded.problem}")
     known = {reader.name: reader for reader in READERS}
@@ -121,7 +121,7 @@ def _reader(name: str, loaded: Loaded) -> Reader:
     raise CatalogError(f"{place}not a known form of tools: give format= one of {', '.join(known)}")
 
 
-def _outcomes(reader: Reader, loaded: Loaded) -> Iterator[Tool | ToolError]:
+def _outcomes(reader: Reader, loaded: LoadedFile) -> Iterator[Tool | ToolError]:
     """Each definition as a tool or as the error that names its place."""
     prefix = f"{loaded.label}: " if loaded.label else ""
     for number, reason in loaded.bad_lines:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import ConfigError
-from .document import Document, read_document
+from .document import ConfigDocument, read_document
 from .references import ReferenceProblem, References
 from .server_entry import EntryContext, EntryProblem, read_entry, spec_problem
 from .server_spec import ServerSpec
@@ -86,7 +86,7 @@ def read_client_config(
     return config_of(read_document(path), home, references if expand else None)
 
 
-def config_of(document: Document, home: Path, references: References | None) -> ClientConfig:
+def config_of(document: ConfigDocument, home: Path, references: References | None) -> ClientConfig:
     """The servers of a document; references are expanded if there are any to expand them with.
 
     Raises:

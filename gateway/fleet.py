@@ -26,7 +26,7 @@ from .saved_index import SavedIndex
 from .server_requests import Front
 from .server_spec import ServerSpec
 from .transport import Transport, transport_over
-from .upstream import State, Upstream
+from .upstream import ServerState, Upstream
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds between a change of the tools and the saving of their index.
@@ -161,7 +161,7 @@ class Fleet:
         return tuple(
             name
             for name, one in self.upstreams.items()
-            if one.state is State.CONFIGURED and name not in self._described
+            if one.state is ServerState.CONFIGURED and name not in self._described
         )
 
     def problems(self) -> dict[str, list[str]]:
@@ -244,7 +244,7 @@ class Fleet:
         self.upstreams = {**self.upstreams, name: upstream}
         listing = self._manifests.read(spec)
         if listing is not None:
-            upstream.state = State.KNOWN
+            upstream.state = ServerState.KNOWN
             return self.listed.read(spec, listing)
         if name in self._described:
             return [start_tool(name, self._described[name])]

@@ -33,7 +33,7 @@ from .resources import Resources
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
 from .subscriptions import Subscriptions
-from .upstream import State as UpstreamState
+from .upstream import ServerState as UpstreamState
 from .upstream import Upstream, UpstreamError
 from .voting import collect_votes
 

@@ -96,7 +96,7 @@ async def _read(
     process: Process, out: MemoryObjectSendStream[SessionMessage | Exception], noise: _Noise
 ) -> None:
     assert process.stdout is not None
-    lines = Lines()
+    lines = LineReader()
     async with out:
         with suppress(*_CLOSED, anyio.EndOfStream):
             while True:
@@ -162,7 +162,7 @@ class TooLong:
         self.size = size
 
 
-class Lines:
+class LineReader:
     """Lines out of chunks of bytes; one longer than `most` costs no memory.
 
     Args:

@@ -19,7 +19,7 @@ _DEFAULT_MAX_TOKENS = 512
 
 
 @dataclass(frozen=True, slots=True)
-class ModelSettings:
+class ModelLayout:
     """Settings for the input and output of a model.
 
     Attributes:
@@ -35,7 +35,7 @@ class ModelSettings:
     document_prompt: str = ""
 
 
-def read_settings(folder: Path) -> ModelSettings:
+def read_settings(folder: Path) -> ModelLayout:
     """Read the settings of the model in a folder.
 
     Args:
@@ -46,9 +46,9 @@ def read_settings(folder: Path) -> ModelSettings:
     """
     own = _read_json(folder / "shortlist.json")
     if own:
-        return ModelSettings(max_tokens=int(own["max_tokens"]))
+        return ModelLayout(max_tokens=int(own["max_tokens"]))
     prompts = _read_json(folder / "config_sentence_transformers.json").get("prompts") or {}
-    return ModelSettings(
+    return ModelLayout(
         max_tokens=_max_tokens(folder),
         pooling=_pooling(folder / "1_Pooling" / "config.json"),
         query_prompt=prompts.get("query") or "",

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from threading import Event, active_count
+from threading import UsageEvent, active_count
 from threading import enumerate as threads
 from time import monotonic, sleep
 from typing import Any
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from shortlist import Engine, Tool, demo, stage_models
 from shortlist.errors import ModelError
 from shortlist.models import load_encoder
-from shortlist.retrieval.usage import Event as Used
+from shortlist.retrieval.usage import UsageEvent as Used
 
 from .conftest import TIERS, Models
 from .fakes import TokenBagEncoder, make_tools
@@ -44,7 +44,7 @@ class HeldEncoder:
         self._encoder = encoder
         self.name, self.fingerprint = encoder.name, encoder.fingerprint
         self.dim: int = encoder.dim
-        self.let, self.waiting, self.left = Event(), Event(), 10**6
+        self.let, self.waiting, self.left = UsageEvent(), UsageEvent(), 10**6
         self.read: list[str] = []
         self.broken: Exception | None = None
 
