@@ -33,7 +33,7 @@ from .resources import Resources
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
 from .subscriptions import Subscriptions
-from .upstream import ServerState as UpstreamState
+from .upstream import ServerState
 from .upstream import Upstream, UpstreamError
 from .voting import collect_votes
 
@@ -227,7 +227,7 @@ class Gateway:
         self.observer.server(
             name,
             state.value,
-            ms=upstream.started_ms if state is UpstreamState.STARTED else None,
+            ms=upstream.started_ms if state is ServerState.STARTED else None,
             tools=sum(tool.server == name for tool in self.fleet.engine.catalog),
             problem=upstream.problem,
         )

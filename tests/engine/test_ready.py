@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from threading import UsageEvent, active_count
+from threading import Event, active_count
 from threading import enumerate as threads
 from time import monotonic, sleep
 from typing import Any
@@ -44,7 +44,7 @@ class HeldEncoder:
         self._encoder = encoder
         self.name, self.fingerprint = encoder.name, encoder.fingerprint
         self.dim: int = encoder.dim
-        self.let, self.waiting, self.left = UsageEvent(), UsageEvent(), 10**6
+        self.let, self.waiting, self.left = Event(), Event(), 10**6
         self.read: list[str] = []
         self.broken: Exception | None = None
 
