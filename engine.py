@@ -101,7 +101,7 @@ class Engine:
         Args:
             tools: a Catalog, or anything that `Catalog` accepts: Tool objects, definitions, objects
                 of the MCP SDK.
-            config: what the engine is made of; the defaults when absent.
+            config: all settings; the defaults when absent.
             progress: called with (tools encoded, tools to encode).
             wait: whether to return only when all tools are encoded. False returns at once, see
                 `docs/instant.md`.
@@ -161,8 +161,8 @@ class Engine:
                 settings are built again, from the saved tools, and from the saved vectors if the
                 encoder is the same.
             progress: called with (tools encoded, tools to encode).
-            wait: as for `from_tools`. False loads the encoder a moment later, too, and saves beside
-                the index what it reads.
+            wait: as for `from_tools`. With False, the encoder is also loaded later, and new vectors
+                are saved next to the index.
             settings: single settings of a Config, in place of `config`.
 
         Raises:

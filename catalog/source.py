@@ -1,4 +1,4 @@
-"""Sources: files, folders and values that tools are read from, turned into JSON documents."""
+"""Sources: reads files, folders and values as JSON documents."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class TextFile(Protocol):
 
 
 Source: TypeAlias = str | Path | TextFile | Mapping[str, Any] | Sequence[Any] | Model
-"""A path, paths, an open text file, a value of parsed JSON, or an object of the MCP SDK such as
+"""A path, several paths, an open text file, parsed JSON, or an object of the MCP SDK such as
 `ListToolsResult`."""
 
 SUFFIXES = (".json", ".jsonl", ".yaml", ".yml")
-"""The files of a folder that are read."""
+"""Endings of the files in a folder that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,11 @@ class LoadedFile:
     """One document of a source.
 
     Attributes:
-        label: the file it came from, or "" for a value given in memory.
+        label: path of the file; "" for a value in memory.
         document: its parsed content.
         bad_lines: line number and reason for each line of a file of lines that is not JSON.
         one_of_many: whether the source has other files, which are read even if this one is bad.
-        problem: why the file could not be read; None for a file that was.
+        problem: why the file could not be read; None if it was read.
     """
 
     label: str
@@ -55,8 +55,8 @@ class LoadedFile:
 def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Iterator[LoadedFile]:
     """The documents of a source: one for a value or a file, one per file of a folder or a list.
 
-    In a folder or a list, the name of a file stands in for a server that nothing else names. A file
-    that claims the server another file is named after belongs to the server of its own name.
+    In a folder or a list, the file name is the server if nothing else names one. If a file names a
+    server that is the name of another file, its tools belong to the server of its own file name.
 
     Raises:
         CatalogError: a path that cannot be read, or a single file that is not JSON or YAML. A bad
@@ -127,7 +127,7 @@ def _load_file(path: Path, server: str | None, fallback: str | None, keep_ids: b
 
 
 def _load_text(file: TextFile, server: str | None, keep_ids: bool) -> LoadedFile:
-    """The document of an open file, which has no ending that says its form."""
+    """The document of an open file, whose format is not known from its name."""
     label = str(getattr(file, "name", "file"))
     try:
         text = file.read(FILE_BYTES + 1)

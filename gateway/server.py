@@ -33,8 +33,7 @@ from .resources import Resources
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
 from .subscriptions import Subscriptions
-from .upstream import ServerState
-from .upstream import Upstream, UpstreamError
+from .upstream import ServerState, Upstream, UpstreamError
 from .voting import collect_votes
 
 _LOG = logging.getLogger("shortlist.gateway")
