@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .catalog import Catalog, Tool
 from .config import Config, TrustConfig
-from .enrichment import Enrichments, read_enrichments
+from .enrichment import Enrichments
 from .errors import ConfigError, StoreError
 from .gating import Gate
 from .gating.gatekeeper import Gatekeeper
@@ -68,7 +68,7 @@ class Builder:
         self.config = config
         self._wait = wait
         self.trust = _trust(config.trust)
-        self.enrichments = Enrichments(read_enrichments(config.index.enrichments))
+        self.enrichments = Enrichments.read(config.index.enrichments)
         self._stages = Stages(
             config, StageModels(config, lazy=not wait) if models is None else models
         )

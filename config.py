@@ -82,11 +82,12 @@ class IndexConfig(Section):
     """What is indexed besides the definitions.
 
     Args:
-        enrichments: JSON lines files of example queries for tools; see `docs/enrichment.md`. An
-            empty list turns enrichment off.
+        enrichments: JSON lines files of example queries for tools, and `library` for those that
+            are shipped for well-known servers; see `docs/enrichment.md`. An empty list turns
+            enrichment off.
     """
 
-    enrichments: tuple[Path, ...] = ()
+    enrichments: tuple[Literal["library"] | Path, ...] = ("library",)
 
 
 class TrustConfig(Section):

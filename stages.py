@@ -326,7 +326,11 @@ class Stages:
         """Static vectors of rows: from the encoder's vectors if possible, else from definitions."""
         static = self._models.static()
         if dense is not None and dense.vectors.model == static.teacher:
-            return static.project(dense.values[rows])
+            values = static.project(dense.values[rows])
+            if dense.requests is not None:
+                # Projecting makes unit vectors; those of tools with requests are shorter.
+                values *= np.linalg.norm(dense.values[rows], axis=1, keepdims=True)
+            return values
         if dense is not None and dense.vectors.model == static.fingerprint:
             return dense.values[rows]
         return static.encode([embedding_text(tools[row]) for row in rows.tolist()])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..catalog import Catalog, ReadResult
 from ..catalog.near_twins import LIKENESS, near_twins
+from ..enrichment.library import Library
 from ..loaders.token_tax import token_tax
 from ..retrieval.learned import Learned
 from ..trust import Flag
@@ -38,6 +39,7 @@ def check_catalog(
     yield _cleaned(catalog)
     yield _quarantined(flags)
     yield _warned(flags)
+    yield _known(catalog)
 
 
 def check_learned(learned: Learned | None, index: Path) -> Check:
@@ -153,6 +155,18 @@ def _warned(flags: Mapping[str, Flag]) -> Check:
         "note",
         ", and offered",
     )
+
+
+def _known(catalog: Catalog) -> Check:
+    found = Library().servers(catalog)
+    details = tuple(
+        f"{server or 'no server'}: {counted(count, 'tool')} of {known}"
+        for server, counts in found.items()
+        for known, count in counts.items()
+    )
+    tools = sum(sum(counts.values()) for counts in found.values())
+    line = f"{tools:,} of {counted(len(catalog), 'tool')} have example queries from the library"
+    return Check("known tools", "note" if tools else "ok", line, details)
 
 
 def _reasons(flags: Mapping[str, Flag], level: str) -> tuple[str, ...]:

@@ -8,20 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, plain_table, show, write_json
-from .options import (
-    AllowOption,
-    ConfigOption,
-    IndexOption,
-    JsonOption,
-    KOption,
-    QueryArgument,
-    SourcesOption,
-    TierOption,
-)
+from .options import JsonOption, QueryArgument
 from .recorded import explain_recorded
-from .search import score_text
-from .source import caller_view, open_engine
-from .state import CalledOption, FactOption, MilestoneOption, ScopeOption, read_state, unlocking
+from .search import score_text, unlocking
+from .search_options import SearchOptions, with_search_options
 
 if TYPE_CHECKING:
     from ..retrieval.explain import Explanation
@@ -32,22 +22,15 @@ def register(app: typer.Typer) -> None:
     app.command("explain")(explain)
 
 
+@with_search_options
 def explain(
+    *,
     query: Annotated[str | None, QueryArgument] = None,
     tool: Annotated[
         str | None,
         typer.Argument(metavar="TOOL", help="Id of the tool, server/name, or its name alone."),
     ] = None,
-    index: IndexOption = None,
-    tools: SourcesOption = None,
-    config: ConfigOption = None,
-    tier: TierOption = None,
-    k: KOption = None,
-    allow: AllowOption = None,
-    scope: ScopeOption = None,
-    called: CalledOption = None,
-    milestone: MilestoneOption = None,
-    fact: FactOption = None,
+    options: SearchOptions,
     event: Annotated[
         Path | None,
         typer.Option(
@@ -77,9 +60,8 @@ def explain(
         raise typer.BadParameter("give QUERY and TOOL, or --event FILE")
     if turn is not None:
         raise typer.BadParameter("--turn needs --event FILE")
-    engine = open_engine(index, tools, config, tier)
-    view = caller_view(engine, allow, read_state(scope, called, milestone, fact))
-    explanation = view.explain(query, tool, tier=tier, k=k)
+    engine, view = options.open()
+    explanation = view.explain(query, tool, tier=options.tier, k=options.k)
     if as_json:
         write_json(explanation.to_dict())
     else:

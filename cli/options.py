@@ -50,24 +50,6 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="File of settings, TOML or JSON."),
 ]
-TierOption = Annotated[
-    str | None,
-    typer.Option(
-        "--tier",
-        metavar="TIER",
-        help="lexical, fast, embed, hybrid, rerank, or a tier of the settings.",
-    ),
-]
-KOption = Annotated[
-    int | None,
-    typer.Option("-k", "--k", metavar="NUMBER", min=1, help="Number of tools to return at most."),
-]
-AllowOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow", metavar="ID|GLOB", help="Search only these tools, as 'github/*'; repeatable."
-    ),
-]
 ServerOption = Annotated[
     str | None, typer.Option("--server", metavar="NAME", help="Server that the tools belong to.")
 ]

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .console import counted, plain_table, show, write_json
-from .options import (
-    AllowOption,
-    ConfigOption,
-    IndexOption,
-    JsonOption,
-    KOption,
-    QueryArgument,
-    SourcesOption,
-    TierOption,
-)
-from .source import caller_view, open_engine
-from .state import (
-    CalledOption,
-    FactOption,
-    MilestoneOption,
-    ScopeOption,
-    read_state,
-    refusal_lines,
-)
+from .options import JsonOption, QueryArgument
+from .search_options import SearchOptions, with_search_options
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from ..gating import Refusal
     from ..retrieval import Selection
-
 
 _DENIED = 3
 """Denied tools that are named, those that fit the request best."""
@@ -43,18 +27,10 @@ def register(app: typer.Typer) -> None:
     app.command("search")(search)
 
 
+@with_search_options
 def search(
     query: Annotated[str, QueryArgument],
-    index: IndexOption = None,
-    tools: SourcesOption = None,
-    config: ConfigOption = None,
-    tier: TierOption = None,
-    k: KOption = None,
-    allow: AllowOption = None,
-    scope: ScopeOption = None,
-    called: CalledOption = None,
-    milestone: MilestoneOption = None,
-    fact: FactOption = None,
+    options: SearchOptions,
     budget_ms: Annotated[
         float | None,
         typer.Option(
@@ -71,9 +47,8 @@ def search(
     """
     if budget_ms is not None and not budget_ms > 0:
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
-    engine = open_engine(index, tools, config, tier)
-    view = caller_view(engine, allow, read_state(scope, called, milestone, fact))
-    selection = view.search(query, tier=tier, k=k, budget_ms=budget_ms)
+    engine, view = options.open()
+    selection = view.search(query, tier=options.tier, k=options.k, budget_ms=budget_ms)
     if as_json:
         write_json(selection.to_dict())
         return
@@ -88,6 +63,19 @@ def search(
 def score_text(score: float) -> str:
     """A score in four significant digits, whatever its units."""
     return f"{score:.4g}"
+
+
+def refusal_lines(refusals: Iterable[Refusal]) -> list[str]:
+    """A line for each reason: the tools, the reason, what unlocks them."""
+    tools: dict[str, list[str]] = {}
+    for refusal in refusals:
+        tools.setdefault(f"{refusal.reason}{unlocking(refusal)}", []).append(refusal.tool_id)
+    return [f"  {', '.join(ids)}: {reason}" for reason, ids in tools.items()]
+
+
+def unlocking(refusal: Refusal) -> str:
+    """What unlocks a tool, as an ending of its line."""
+    return f"; unlocked by {', '.join(refusal.unlocked_by)}" if refusal.unlocked_by else ""
 
 
 def _table(selection: Selection) -> Table:

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult, Tool
     from ..config import Config
     from ..engine import Engine
-    from ..gating import State
     from ..retrieval.usage import UsageEvent
     from ..stages import Progress
-    from ..view import View
 
 
 def read_config(path: Path | None) -> Config:
@@ -222,14 +220,6 @@ def _told(report: Progress, index: Path, command: str) -> Progress:
         report(done, total)
 
     return advance
-
-
-def caller_view(engine: Engine, allow: list[str] | None, state: State) -> View:
-    """What a caller may use; names on stderr the entries of `--allow` that match no tool."""
-    view = engine.view(state, allowed=allow)
-    if view.unmatched:
-        note(f"note: --allow: not in the catalog: {', '.join(view.unmatched)}")
-    return view
 
 
 def _one_of(index: Path | None, tools: list[Path] | None) -> None:

@@ -83,8 +83,6 @@ def _message(row: Row, script: Script) -> str:
         return "arguments are given by name: `function(name=value)`"
     if name == "invalid-key" and (found := _KEY.search(message)):
         return f"{message}; it has: {', '.join(_keys(found[1], script.stubs))}"
-    if "`return` statement outside" in message:
-        return "`return` outside of a function; end the script with an expression instead"
     if message.startswith(_WHOLE) and (found := _CALLEE.search(message)):
         wanted = message.partition(": ")[2]
         return f"{found[1]}.{found[2]}: `{there}` is wrong: {wanted}"

@@ -131,17 +131,17 @@ class MontySandbox:
                 crash = ScriptError("limit", f"the script worked longer than {limits.seconds:g} s")
             return Outcome(None, printed.output, crash)
         except NotPlainError as error:
-            text = f"the last expression cannot be returned: {error}"
+            text = f"the result cannot be returned: {error}"
             return Outcome(None, printed.output, ScriptError("runtime", text))
         except (ValueError, RecursionError) as error:
             # Numbers too long to be written, and values nested too deep to leave the sandbox.
-            text = f"the last expression cannot be returned: {str(error)[:200]}"
+            text = f"the result cannot be returned: {str(error)[:200]}"
             return Outcome(None, printed.output, ScriptError("runtime", text))
 
     async def _value(
         self, session: AsyncMontySession, script: Script, calls: _Calls, printed: CollectString
     ) -> Any:
-        """The value of the last expression; raises _WrongError where the script is wrong."""
+        """The value of the script; raises _WrongError where the script is wrong."""
         from pydantic_monty import MontyTypingError
 
         for checked in (True, False):

@@ -6,6 +6,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from ..catalog import Tool
@@ -32,6 +33,8 @@ class ObservedTypes:
 
     def __init__(self) -> None:
         self._seen: OrderedDict[Tool, _Shape] = OrderedDict()
+        # Scripts add on an event loop, and stubs may be written in a thread.
+        self._lock = Lock()
 
     def add(self, tool: Tool, value: object) -> None:
         """Remember the type of a result; nothing where the tool declares one.
@@ -42,11 +45,12 @@ class ObservedTypes:
         """
         if tool.output_schema:
             return
-        shape = self._seen.setdefault(tool, _Shape())
-        self._seen.move_to_end(tool)
-        _Reader().read(shape, value, 0)
-        if len(self._seen) > _TOOLS:
-            self._seen.popitem(last=False)
+        with self._lock:
+            shape = self._seen.setdefault(tool, _Shape())
+            self._seen.move_to_end(tool)
+            _Reader().read(shape, value, 0)
+            if len(self._seen) > _TOOLS:
+                self._seen.popitem(last=False)
 
     def schema(self, tool: Tool) -> dict[str, Any] | None:
         """The results so far as a JSON Schema; None where there was none.
@@ -54,8 +58,9 @@ class ObservedTypes:
         Args:
             tool: with this very definition.
         """
-        shape = self._seen.get(tool)
-        return None if shape is None else shape.schema()
+        with self._lock:
+            shape = self._seen.get(tool)
+            return None if shape is None else shape.schema()
 
     def count(self, tool: Tool) -> int:
         """How many results the schema comes from."""

@@ -21,7 +21,7 @@ class CodeResult:
     """What a script came to.
 
     Args:
-        value: of the last expression, whole.
+        value: of the last expression, or of `return`; whole.
         output: what was printed, whole.
         calls: every call, in the order they ended.
         error: None if the script ended by itself.

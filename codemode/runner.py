@@ -89,7 +89,7 @@ class CodeRunner:
 
         Args:
             checks: a `Session`, or what checks and records calls like one.
-            code: the script; its last expression is the result.
+            code: the script; the result is its last expression, or what `return` gives.
             call: calls a tool with checked arguments. It gives the result as JSON, or raises
                 `ToolCallError` where the tool says that it failed.
             grants: what the script may do by itself; the first that fits a tool counts. Without

@@ -82,7 +82,7 @@ class Outcome:
     """What a script came to.
 
     Args:
-        value: of its last expression, as JSON; None without one, and after an error.
+        value: of its last expression or of `return`, as JSON; None without one, and after an error.
         output: what it printed.
         error: None if it ended by itself.
     """

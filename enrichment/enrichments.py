@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Self
 
 from ..catalog import Tool
 from ..retrieval.known_requests import KnownRequests
-from .row import MOST_REQUESTS, Enrichment
+from .library import Library
+from .row import MOST_REQUESTS, Enrichment, read_enrichments
+
+#: Names the package's own rows in a configuration.
+LIBRARY = "library"
 
 
 class Enrichments:
-    """The example queries of many tools.
+    """The example queries of many tools: those of rows, and those of known servers.
 
     A row with a fingerprint belongs to the tool with that definition, on any server. When the
     definition of its id changes, the row stays, marked as stale, while the names of the parameters
@@ -19,6 +25,8 @@ class Enrichments:
 
     Args:
         rows: in order of weight: of the requests of one tool the first 16 are used.
+        library: rows for the tools of known servers. A fresh row goes before one of the library
+            for a definition that differs.
 
     Example:
         >>> from shortlist import Tool
@@ -28,7 +36,8 @@ class Enrichments:
         ('who owes us money?',)
     """
 
-    def __init__(self, rows: Iterable[Enrichment] = ()) -> None:
+    def __init__(self, rows: Iterable[Enrichment] = (), library: Library | None = None) -> None:
+        self._library = library
         self._by_id: dict[str, list[Enrichment]] = defaultdict(list)
         self._by_fingerprint: dict[str, list[Enrichment]] = defaultdict(list)
         for row in rows:
@@ -36,8 +45,21 @@ class Enrichments:
             if row.fingerprint is not None:
                 self._by_fingerprint[row.fingerprint].append(row)
 
+    @classmethod
+    def read(cls, names: Collection[str | Path]) -> Self:
+        """The enrichments that a configuration names.
+
+        Args:
+            names: files, and `library` for that of the package.
+
+        Raises:
+            ConfigError: see `read_enrichments`.
+        """
+        files = [name for name in names if name != LIBRARY]
+        return cls(read_enrichments(files), Library() if LIBRARY in names else None)
+
     def __bool__(self) -> bool:
-        return bool(self._by_id)
+        return bool(self._by_id) or self._library is not None
 
     def of(self, tool: Tool) -> KnownRequests | None:
         """The enrichment of a tool; None if it has none."""
@@ -50,13 +72,17 @@ class Enrichments:
                 fresh.append(row)
             elif row.fingerprint != tool.fingerprint and _same_parameters(row, tool):
                 old.append(row)
+        known = None if self._library is None else self._library.find(tool)
+        if known is not None:
+            (fresh if known.exact else old).append(known.row)
         rows = fresh or old
         if not rows:
             return None
         requests = tuple(dict.fromkeys(one for row in rows for one in row.requests))
         when = tuple(dict.fromkeys(row.when for row in rows if row.when))
         sources = tuple(dict.fromkeys(row.source for row in rows))
-        return KnownRequests(requests[:MOST_REQUESTS], when, sources, stale=not fresh)
+        mean = known.mean if known is not None and rows == [known.row] else None
+        return KnownRequests(requests[:MOST_REQUESTS], when, sources, not fresh, mean)
 
     def matched(self, tools: Iterable[Tool]) -> dict[str, KnownRequests]:
         """Tool id to enrichment, for each tool of the catalog that has one."""

@@ -15,12 +15,16 @@ from .row import Enrichment
 #: tool. Chosen on mcp_dev: 8 % of honest requests are dropped among 222 tools, 26 % among 3,926
 #: (many have equals there), and 1 to 5 % of the requests of other tools pass (ADR 20).
 MARGIN = 0.15
+#: Least cosine of a request and the definition of its own tool: where no tool serves a request, all
+#: are equally far. Of honest requests on mcp_dev 2 % are farther, of those that hostile definitions
+#: bring through the margin in the demo's catalog one half (ADR 20).
+LEAST = 0.1
 
 
 def round_trip(
     rows: Iterable[Enrichment], tools: Sequence[Tool], encoder: Encoder
 ) -> tuple[list[Enrichment], int]:
-    """Rows without the requests that the definition of another tool is much nearer to.
+    """Rows without the requests that are far from their tool, or much nearer to another tool.
 
     Args:
         rows: of tools in `tools`; others are kept as they are.
@@ -43,7 +47,8 @@ def round_trip(
         # The sentence passes the same way: it is searched as well.
         texts = [*row.requests, *([row.when] if row.when else [])]
         cosines = encoder.encode(texts, query=True) @ values.T
-        passes = cosines.max(axis=1) - cosines[:, place] <= MARGIN
+        own = cosines[:, place]
+        passes = (own >= LEAST) & (cosines.max(axis=1) - own <= MARGIN)
         requests = tuple(np.array(row.requests, object)[passes[: len(row.requests)]])
         when = row.when if row.when and passes[-1] else ""
         dropped += len(texts) - len(requests) - bool(when)

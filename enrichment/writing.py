@@ -92,7 +92,7 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[Enrichment]:
             )
         except ValidationError:
             continue
-        if not _is_hostile(row):
+        if not is_hostile(row):
             rows[tool.id] = row
     if not rows:
         raise UnusableAnswer("the answer has no usable JSON array of requests")
@@ -163,7 +163,7 @@ def _objects(answer: str) -> list[dict[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _is_hostile(row: Enrichment) -> bool:
+def is_hostile(row: Enrichment) -> bool:
     """Whether the scan would quarantine a definition that says the same."""
     said = Tool("enrichment", None, "\n".join((row.when, row.not_, *row.requests)))
     flags = Trust().flags(Catalog([said]))

@@ -10,6 +10,7 @@ from typing import Any
 
 import mcp.types as types
 
+from ..codemode.description import description
 from ..loaders.counting import bundled_counter
 
 
@@ -44,21 +45,6 @@ _SPLIT: Mapping[Kind, str] = {
     Kind.WRITE: "Call a tool that writes and destroys nothing.",
     Kind.DESTRUCTIVE: "Call any other tool: it may destroy.",
 }
-_RUN = (
-    "Run a Python script over the tools, all servers in one: loop, filter, join, and return only "
-    "what matters. Get signatures first: get_tool_details with detail=signature. Call "
-    "`await server.tool(name=value)`; results are Python values; failures raise RuntimeError, "
-    "refusals PermissionError. The last expression is the result; print() adds to the output. "
-    "The script is type-checked before it runs. Modules: asyncio (gather, run, sleep), json, re, "
-    "math, datetime, collections, itertools, random, csv. Missing: files, network, class "
-    "inheritance, generators, `del`, `async with`, gather(return_exceptions=), io, ast, "
-    "statistics, string, uuid, heapq, urllib. Methods of built-in types are called, not passed on: "
-    "key=lambda s: s.lower(), not key=str.lower."
-)
-_EXTRACT = (
-    " `await extract(value, kind)` reads a value out of a text with a small model; kind is int, "
-    "list[str], {'name': str} or the like, checked."
-)
 _NAMES = {"type": "array", "items": {"type": "string"}, "maxItems": 20}
 
 
@@ -126,12 +112,14 @@ def meta_tools(
             ["id"],
             reads,
         ),
-        *([_run_code(_RUN + _EXTRACT if extract else _RUN)] if code else []),
+        *([_run_code(extract)] if code else []),
     ]
 
 
-def _run_code(text: str) -> types.Tool:
+def _run_code(extract: bool) -> types.Tool:
     """`run_code`; a script may do whatever any tool does."""
+    signatures = f"{DETAILS} with detail=signature"
+    text = description("the tools, all servers in one", signatures, extract=extract)
     script = {"type": "string", "description": "The script."}
     return _tool(RUN, "Run code", text, {"code": script}, ["code"], least_permissive([]))
 

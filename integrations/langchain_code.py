@@ -12,6 +12,7 @@ from typing import Any
 
 from ..catalog import Tool
 from ..codemode import Flow, Grant, Limits, ToolCallError, run_code
+from ..codemode.description import description
 from ..codemode.extract import ExtractModel
 from ..codemode.grants import Approve
 from ..codemode.names import ToolNames
@@ -38,13 +39,6 @@ from .langchain_tools import AgentTools
 _FIND = (
     "Find functions for a task in plain words. Gives Python signatures, best first; call them in a "
     "script with run_code."
-)
-_RUN = (
-    "Run a Python script over the functions that find_functions gave: loop, filter, join, and "
-    "return only what matters. Call `await server.function(name=value)`; failures raise "
-    "RuntimeError, refusals PermissionError. The last expression is the result; print() adds to "
-    "the output. The script is type-checked before it runs. Missing: files, network, class "
-    "inheritance, generators, `del`, `async with`."
 )
 
 
@@ -123,7 +117,7 @@ def code_tools(
             run_script,
             arun_code,
             name="run_code",
-            description=_RUN,
+            description=description("functions", "find_functions", extract=extract is not None),
             handle_tool_error=True,
         ),
     ]

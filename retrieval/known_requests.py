@@ -5,8 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class RequestMean(NamedTuple):
+    """The mean of the vectors of some requests, made beforehand.
+
+    Args:
+        model: fingerprint of the encoder.
+        values: shape (dim,).
+    """
+
+    model: str
+    values: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +33,14 @@ class KnownRequests:
         when: sentences on when to use the tool.
         sources: who wrote them, each once.
         stale: whether they were written for another definition of the tool.
+        mean: of the vectors of the requests, where it is known.
     """
 
     requests: tuple[str, ...]
     when: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     stale: bool = False
+    mean: RequestMean | None = field(default=None, compare=False, repr=False)
 
     @property
     def text(self) -> str:

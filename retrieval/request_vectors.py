@@ -60,12 +60,20 @@ class RequestVectors:
         values = np.empty((len(ids), encoder.dim), np.float32)
         fits = known is not None and known.model == encoder.fingerprint
         places = {key: place for place, key in enumerate(known.keys)} if known and fits else {}
-        if stand_in is not None:
-            keys = tuple(key if key in places else static_key(key) for key in keys)
-        fresh = [place for place, key in enumerate(keys) if key not in places]
-        for place, key in enumerate(keys):
+        fresh: list[int] = []
+        for place, (tool_id, key) in enumerate(zip(ids, keys, strict=True)):
+            mean = requests[tool_id].mean
             if known is not None and key in places:
                 values[place] = known.values[places[key]]
+            elif mean is not None and mean.model == encoder.fingerprint:
+                values[place] = mean.values
+            else:
+                fresh.append(place)
+        if stand_in is not None:
+            waiting = set(fresh)
+            keys = tuple(
+                static_key(key) if place in waiting else key for place, key in enumerate(keys)
+            )
         if fresh:
             texts = [text for place in fresh for text in requests[ids[place]].encoded]
             if stand_in is None:

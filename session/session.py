@@ -407,7 +407,7 @@ class Session:
         """Run a model's script over the tools; see `codemode.run_code`, also for the options.
 
         Args:
-            code: the script; its last expression is the result.
+            code: the script; the result is its last expression, or what `return` gives.
             call: calls a tool with checked arguments and gives its result.
             **options: grants, flows, approval, limits and `extract`.
 

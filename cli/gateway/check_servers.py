@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,6 +38,7 @@ class ServerCheck:
         tokens: of their definitions.
         ms: milliseconds of its start, None where it did not start.
         problems: one line each.
+        known: how many tools have example queries from the library, by its servers.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ServerCheck:
     tokens: int = 0
     ms: float | None = None
     problems: tuple[str, ...] = ()
+    known: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -56,6 +58,7 @@ class ServerCheck:
             "tokens": self.tokens,
             "ms": None if self.ms is None else round(self.ms, 1),
             "problems": list(self.problems),
+            "known": dict(self.known),
         }
 
 
@@ -121,12 +124,15 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     found, chosen = read_configured(config, settings)
     import anyio
 
+    from ...enrichment.enrichments import LIBRARY
+    from ...enrichment.library import Library
     from ...gateway.inspection import inspect_servers
     from ...gateway.log_tail import LogTail
     from ...gateway.script_grants import script_grants
 
     # Nothing is searched here: no vectors are needed.
-    trust = chosen.engine_config().trust
+    settings_of_engine = chosen.engine_config()
+    trust = settings_of_engine.trust
     engine = {"tiers": ["lexical"], "default_tier": "lexical", "trust": trust.model_dump()}
     with logs_silenced():
         fleet = fleet_of(found, engine)
@@ -139,8 +145,10 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
     flags = fleet.engine.flags
+    named = LIBRARY in settings_of_engine.index.enrichments
+    known = Library().servers(fleet.engine.catalog) if named else {}
     others = [one for one in found.problems if not any(_about(one, name) for name in found.skipped)]
-    servers = tuple(_checks(found, reports, flags, tails))
+    servers = tuple(_checks(found, reports, flags, tails, known))
     scripts = tuple(script_grants(chosen, fleet.engine.catalog))
     return ServersReport(config, trust.pins, servers, tuple(others), flags, scripts)
 
@@ -150,6 +158,7 @@ def _checks(
     reports: list[ServerReport],
     flags: Mapping[str, Flag],
     tails: Mapping[str, LogTail],
+    known: Mapping[str, Mapping[str, int]],
 ) -> Iterator[ServerCheck]:
     by_name = {report.name: report for report in reports}
     for spec in found.servers:
@@ -169,6 +178,7 @@ def _checks(
             sum(report.tokens.values()),
             report.ms,
             problems,
+            known.get(spec.name, {}),
         )
     for name in found.skipped:
         own = tuple(what for one in found.problems if (what := _about(one, name)))
@@ -231,13 +241,15 @@ def _table(report: ServersReport) -> Table:
 
 
 def _counts(one: ServerCheck, report: ServersReport) -> Iterator[str]:
-    """How many of a server's tools are flagged, and what a disabled one is."""
+    """How many of a server's tools are flagged or known, and what a disabled one is."""
     if one.status == "off":
         yield "disabled"
     own = [flag for tool_id, flag in report.flags.items() if tool_id.startswith(f"{one.name}/")]
     for level, words in (("quarantine", "quarantined"), ("warn", "worded strongly")):
         if count := sum(flag.level == level for flag in own):
             yield f"{counted(count, 'tool')} {words}"
+    for server, count in one.known.items():
+        yield f"{counted(count, 'tool')} known as {server}"
 
 
 def _flagged(report: ServersReport, level: str, title: str) -> Iterator[Any]:

@@ -99,7 +99,7 @@ def serve(
         clients.profiles,
         Observer(*sinks, content=chosen.event_content),
     )
-    if chosen.code.on:
+    if any(one.code for one in (clients.default, *clients.profiles.values())):
         # A missing extra is an error at the start, not in the first script.
         _ = gateway.code
     if http is None:

@@ -19,6 +19,8 @@ PROGRAMS = {
     "bundle": ("models.training.bundle", "Export an encoder into models/weights."),
     "export-stock": ("models.training.stock", "Export the stock encoder to a cache folder."),
     "export-reranker": ("models.training.export_reranker", "Export a cross-encoder."),
+    "library": ("evals.lab.library", "Write the example queries for well-known servers."),
+    "enrichment-gain": ("evals.lab.enrichment_gain", "Measure a catalog with example queries."),
     "fit-decision": ("evals.lab.fit_decision", "Fit the bundled decision."),
 }
 """Name of a command -> module below the package, and what it does."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ... import models
 from ...builder import Builder
 from ...catalog import Catalog
-from ...config import Config, TrustConfig
+from ...config import Config, IndexConfig, TrustConfig
 from ...decision.decider import BUNDLED, Decider
 from ...decision.examples import Example
 from ...decision.measurements import DEPTH
@@ -164,7 +164,7 @@ def bundle(
         seed: of everything drawn.
     """
     encoder = load_encoder()
-    builder = Builder(Config(trust=TrustConfig(scan=False)))
+    builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=())))
     tiers = {
         name: tier for name, tier in builder.strategies().items() if only is None or name in only
     }

@@ -27,6 +27,7 @@ CATALOG = [
     "cleaned text",
     "hidden instructions",
     "strong wording",
+    "known tools",
 ]
 
 

@@ -6,9 +6,13 @@ import asyncio
 import json
 import shlex
 import sys
+from contextlib import suppress
 from time import perf_counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from shortlist.codemode import Flow, Limits, run_code
 from shortlist.codemode.extract import kind_schema
@@ -156,3 +160,20 @@ def test_kinds_are_schemas():
         "items": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
     }
     assert kind_schema("Any") == {}
+
+
+_KINDS = st.recursive(
+    st.text(max_size=20)
+    | st.sampled_from(["int", "list[", "-" * 3_000 + "x", "(" * 3_000, "int | " * 600 + "str"])
+    | st.none()
+    | st.integers()
+    | st.sampled_from([int, str, list, bytes]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=10,
+)
+
+
+@given(_KINDS)
+def test_any_kind_is_a_schema_or_a_value_error(kind):
+    with suppress(ValueError):
+        Draft202012Validator.check_schema(kind_schema(kind))

@@ -99,6 +99,7 @@ RIGHT = {
         "len(await issues.list_())",
         2,
     ),
+    "return": ("n = int(await logs.count_lines())\nif n > 1:\n    return [n]\nn", [500]),
     "an annotation": ("page: dict = await logs.read(limit=1)\nlen(page['entries'])", 1),
     "builtins that the checker does not know": (
         "try:\n    raise PermissionError('no')\nexcept PermissionError as error:\n"
@@ -237,7 +238,6 @@ WRONG = {
     "a number too long": ("10 ** 100000", "runtime", "cannot be returned"),
     "a list too deep": ("x = []\nfor _ in range(500):\n    x = [x]\nx", "runtime", "deeper"),
     "a syntax error": ("x = (1", "syntax", ""),
-    "return": ("return 1", "syntax", "end the script with an expression"),
     "a call as an argument": (
         "await web.post(text=str(logs.count_lines()))",
         "runtime",

@@ -70,3 +70,16 @@ def test_a_script_over_two_real_servers_and_a_clean_end(tmp_path):
     # Two servers and the processes of the sandbox, all of which end with the gateway.
     assert len(processes) >= 3
     assert not [one for one in processes if one.is_running() and one.status() != "zombie"]
+
+
+def test_a_profile_with_scripts_needs_the_extra_at_the_start(tmp_path):
+    (tmp_path / "lib" / "pydantic_monty").mkdir(parents=True)
+    (tmp_path / "lib" / "pydantic_monty" / "__init__.py").write_text("raise ImportError")
+    profiles = {"default": {}, "office": {"code": {"deny": ["x/*"]}}}
+    command, environment = serving(tmp_path, own={"profiles": profiles})
+    path = f"{tmp_path / 'lib'}:{environment.get('PYTHONPATH', '')}"
+    done = subprocess.run(
+        command, env={**environment, "PYTHONPATH": path}, input=b"", capture_output=True, timeout=60
+    )
+    assert done.returncode != 0
+    assert b"shortlist[code]" in done.stderr

@@ -104,6 +104,15 @@ def test_successful_calls_of_a_conversation_unlock_others(tools, calls):
     assert found == ["error", "success", "success"]
 
 
+def test_scripts_may_have_a_small_model(tools):
+    status, held = ran("await extract('seven', int)", tools, extract=lambda prompt: "7")
+    assert (status, held["result"]) == ("success", 7)
+    [_, run] = code_tools(tools, extract="my-model")
+    [_, plain] = code_tools(tools)
+    assert "await extract(value, kind)" in run.description
+    assert "extract" not in plain.description
+
+
 @pytest.mark.parametrize("error", [ValueError("the disk is full"), KeyError("x")])
 def test_a_tool_that_raises_raises_in_the_script(error):
     def fails() -> str:

@@ -135,7 +135,8 @@ class RememberingEngine(Engine):
         Raises:
             ConfigError: a setting is wrong.
         """
-        config = Config.make(**settings)
+        # Some of its tools are those of the library: its figures are without it.
+        config = Config.make(**{"index": {"enrichments": ()}, **settings})
         builder = Builder(config, _SharedModels(config, encoders))
         return cls(builder, builder.build(Catalog(tools)))
 

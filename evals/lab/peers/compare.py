@@ -122,7 +122,7 @@ def compare(
 
 
 def _trusting(tools: Sequence[Tool]) -> Engine:
-    return Engine.from_tools(tools, trust=TrustConfig(scan=False))
+    return Engine.from_tools(tools, trust=TrustConfig(scan=False), index={"enrichments": ()})
 
 
 def _tier_rows(

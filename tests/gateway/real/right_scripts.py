@@ -393,6 +393,18 @@ asyncio.run(main())
         {"Europe/Oslo": "Europe/Oslo", "Asia/Tokyo": "Asia/Tokyo"},
     ),
     Right(
+        "return in place of a last expression",
+        "filesystem",
+        """
+page = await filesystem.read_text_file(path="{work}/data/app.log")
+for number, line in enumerate(page["content"].splitlines(), start=1):
+    if "ERROR" in line and "worker-1" in line:
+        return {"line": number, "text": line}
+return None
+""",
+        {"line": 101, "text": LOG[100]},
+    ),
+    Right(
         "a long result, whole inside",
         "filesystem",
         """

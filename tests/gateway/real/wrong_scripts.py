@@ -205,7 +205,7 @@ WRONG = (
     Wrong("a syntax error", "", "x = (1,\ny = 2", "syntax", ("Expected `,`",), 2),
     Wrong("another language", "", "const x = 1;\nx", "syntax", ("const",)),
     Wrong("a fence", "", "```python\n1\n```", "syntax", ("without ```",)),
-    Wrong("return", "", "x = 1\nreturn x", "syntax", ("end the script with an expression",), 2),
+    Wrong("an unclosed text", "", "x = 1\ny = 'abc\nx", "syntax", ("string",), 2),
     Wrong(
         "a generator",
         "",

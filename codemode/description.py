@@ -1,0 +1,35 @@
+"""What a model is told of `run_code` before it writes a script."""
+
+from __future__ import annotations
+
+_EXTRACT = (
+    " `await extract(value, kind)` reads a value out of a text with a small model; kind is int, "
+    "list[str], {'name': str} or the like, checked."
+)
+
+
+def description(tools: str, signatures: str, *, extract: bool) -> str:
+    """The description of a tool that runs scripts.
+
+    Args:
+        tools: what scripts are over.
+        signatures: how the model gets the stubs.
+        extract: whether scripts have `extract`.
+
+    Example:
+        >>> description("the tools", "call find_functions", extract=False)[:60]
+        'Run a Python script over the tools: loop, filter, join, and '
+    """
+    text = (
+        f"Run a Python script over {tools}: loop, filter, join, and return only "
+        f"what matters. Get signatures first: {signatures}. Call "
+        "`await server.tool(name=value)`; results are Python values; failures raise RuntimeError, "
+        "refusals PermissionError. The result is the last expression, or what return gives; "
+        "print() adds to the output. The script is type-checked before it runs. Modules: asyncio "
+        "(gather, run, sleep), json, re, math, datetime, collections, itertools, random, csv. "
+        "Missing: files, network, class "
+        "inheritance, generators, `del`, `async with`, gather(return_exceptions=), io, ast, "
+        "statistics, string, uuid, heapq, urllib. Methods of built-in types are called, not passed "
+        "on: key=lambda s: s.lower(), not key=str.lower."
+    )
+    return text + _EXTRACT if extract else text

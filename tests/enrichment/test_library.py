@@ -1,0 +1,279 @@
+"""The library of example queries: which tools it recognises, and what it does for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shortlist import Engine, Tool
+from shortlist.catalog import Catalog
+from shortlist.enrichment import Enrichment, Enrichments
+from shortlist.enrichment import enrichments as module
+from shortlist.enrichment.library import (
+    FOLDER,
+    LEAST,
+    NUMBERS,
+    ROWS,
+    WORDS,
+    Library,
+    first_words,
+    likeness,
+    parameter_names,
+)
+from shortlist.evals.lab.library import HeldOut, Written, build, chosen, read_products
+from shortlist.evals.tool_files import read_tool_files
+from shortlist.models import load_encoder
+from shortlist.retrieval.request_vectors import RequestVectors
+from shortlist.trust import Trust
+
+
+def tool(name: str, server: str, description: str, *parameters: str) -> Tool:
+    schema = {"type": "object", "properties": {one: {"type": "string"} for one in parameters}}
+    return Tool(name, server, description, schema)
+
+
+ISSUE = tool(
+    "create_issue",
+    "github",
+    "Create a new issue in a GitHub repository",
+    "owner",
+    "repo",
+    "title",
+    "body",
+)
+PAGE = tool(
+    "read_page", "wiki", "Read the text of one page of the wiki in markdown", "page", "section"
+)
+REQUESTS = {
+    "github/create_issue": ("file a bug: the login page is blank", "report defect octocat/hello"),
+    "wiki/read_page": ("what does our handbook say about holidays?",),
+}
+OTHERS = [
+    tool("forecast", "weather", "The weather of a city in the coming days", "city"),
+    tool("list_files", "disk", "List the files of a folder, newest first", "folder"),
+]
+
+
+def _of(one: Tool, server: str | None) -> Tool:
+    return Tool(one.name, server, one.description, one.input_schema)
+
+
+def written(one: Tool, *, known: bool = True) -> Written:
+    row = Enrichment(tool=one.id, requests=REQUESTS.get(one.id, ("ask this",)), source="library")
+    return Written(row, one, parameter_names(one) if known else None)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    folder = tmp_path_factory.mktemp("library")
+    return build([written(ISSUE), written(PAGE, known=False)], load_encoder(), folder)
+
+
+@pytest.fixture
+def engines(small: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines have the small library."""
+    monkeypatch.setattr(module, "Library", lambda: small)
+
+
+class TestRecognition:
+    def test_the_server_may_have_any_name(self, small: Library) -> None:
+        for server in ("github", "my-code", None):
+            found = small.find(_of(ISSUE, server))
+            assert found is not None
+            assert (found.row.tool, found.exact) == ("github/create_issue", True)
+            assert found.row.requests == REQUESTS["github/create_issue"]
+
+    @pytest.mark.parametrize(
+        ("description", "parameters"),
+        [
+            ("Creates a new issue in a GitHub repository.", ("owner", "repo", "title", "body")),
+            (ISSUE.description, ("owner", "repo", "title", "body", "labels")),
+            ("Create a new issue in a GitHub repository", ("owner", "repo", "title")),
+        ],
+    )
+    def test_another_version_is_recognised_and_told_apart(
+        self, small: Library, description: str, parameters: tuple[str, ...]
+    ) -> None:
+        found = small.find(tool("create_issue", "gh", description, *parameters))
+        assert found is not None
+        assert not found.exact or parameters == ("owner", "repo", "title", "body")
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            tool(
+                "create_issue",
+                "jira",
+                "Create a new issue in a Jira project",
+                "project",
+                "summary",
+                "kind",
+            ),
+            tool("create_issue", "linear", "File an issue for a team", "team", "title", "body"),
+            tool("new_issue", "github", ISSUE.description, "owner", "repo", "title", "body"),
+            tool("create_issue", "github", "", "owner", "repo", "title"),
+            tool("create_issue", "github", ""),
+        ],
+    )
+    def test_a_tool_of_another_product_is_not(self, small: Library, other: Tool) -> None:
+        assert small.find(other) is None
+
+    def test_without_known_parameters_the_description_has_to_be_closer(
+        self, small: Library
+    ) -> None:
+        assert small.find(tool("read_page", "x", PAGE.description, "anything")) is not None
+        near = "Read the text of one page of a wiki in markdown or plain form"
+        words, other = first_words(PAGE.description), first_words(near)
+        assert likeness(words, frozenset(), other, frozenset(), named=True) >= LEAST
+        assert small.find(tool("read_page", "x", near)) is None
+
+    def test_a_tool_that_names_no_product_has_to_agree_in_more_words(self, tmp_path: Path) -> None:
+        short = tool("step_over", "tracer", "Go to the next line of the program", "thread")
+        words = "stop when a variable changes its value and show frames of all threads with locals"
+        long = tool("watch_value", "tracer", words, "thread", "variable", "condition")
+        made = build([written(short), written(long)], load_encoder(), tmp_path)
+        for server, found in (("tracer", [short, long]), ("my-tracer", [short, long])):
+            assert [one for one in found if made.find(_of(one, server))] == found
+        assert [one for one in (short, long) if made.find(_of(one, "other"))] == [long]
+
+    def test_tools_are_counted_by_server(self, small: Library) -> None:
+        renamed = Tool(ISSUE.name, "code", ISSUE.description, ISSUE.input_schema)
+        assert small.servers([renamed, *OTHERS]) == {"code": {"github": 1}}
+
+    @given(st.text(max_size=200))
+    def test_any_description_has_words(self, text: str) -> None:
+        words = first_words(text)
+        assert len(words) <= WORDS
+        assert all(0 < word < 2**16 for word in words)
+
+
+@pytest.mark.usefixtures("engines")
+class TestSearch:
+    def test_it_is_on_by_default_and_an_empty_list_switches_it_off(self) -> None:
+        asked = "the login page is blank"
+        on = Engine.from_tools([ISSUE, PAGE, *OTHERS])
+        for tier in on.tiers:
+            hit = on.search(asked, tier=tier).hits[0]
+            assert (hit.id, hit.requests) == ("github/create_issue", ("library",))
+        off = Engine.from_tools([ISSUE, PAGE, *OTHERS], index={"enrichments": []})
+        assert all(hit.requests == () for hit in off.search(asked).hits)
+        assert on.view().explain(asked, "wiki/read_page").requests is not None
+
+    def test_a_catalog_that_it_does_not_know_is_indexed_as_without_it(self) -> None:
+        on, off = Engine.from_tools(OTHERS), Engine.from_tools(OTHERS, index={"enrichments": []})
+        asked = "weather in the coming days"
+        for tier in on.tiers:
+            assert on.search(asked, tier=tier).hits == off.search(asked, tier=tier).hits
+
+    def test_requests_are_not_encoded_again(self, small: Library) -> None:
+        known = Enrichments(library=small).matched([ISSUE, PAGE])
+
+        class Silent:
+            dim, fingerprint = 384, load_encoder().fingerprint
+
+        made = RequestVectors.of(Silent(), known)  # type: ignore[arg-type]
+        texts = list(known["github/create_issue"].encoded)
+        mean = load_encoder().encode(texts, query=True).mean(axis=0)
+        np.testing.assert_allclose(made.values[0], mean, atol=0.005)
+
+    def test_another_encoder_encodes_them(self, small: Library) -> None:
+        known = Enrichments(library=small).matched([ISSUE])
+        static = load_encoder("static")
+        made = RequestVectors.of(static, known)
+        texts = list(known["github/create_issue"].encoded)
+        np.testing.assert_allclose(made.values[0], static.encode(texts, query=True).mean(axis=0))
+
+    def test_own_rows_come_first_and_are_joined(self, small: Library) -> None:
+        own = Enrichment(tool="github/create_issue", requests=("own words",))
+        found = Enrichments([own], small).of(ISSUE)
+        assert found is not None
+        assert found.requests == ("own words", *REQUESTS["github/create_issue"])
+        assert (found.sources, found.stale, found.mean) == (("hand", "library"), False, None)
+
+    def test_a_row_of_another_version_is_stale_and_gives_way_to_a_fresh_one(
+        self, small: Library
+    ) -> None:
+        changed = tool(
+            "create_issue", "github", ISSUE.description, "owner", "repo", "title", "kind"
+        )
+        found = Enrichments(library=small).of(changed)
+        assert found is not None
+        assert found.stale
+        own = Enrichment(tool="github/create_issue", requests=("own words",))
+        assert Enrichments([own], small).of(changed).requests == ("own words",)  # type: ignore[union-attr]
+
+
+class TestBuilding:
+    def test_the_same_rows_give_the_same_bytes(self, tmp_path: Path) -> None:
+        rows = [written(ISSUE), written(PAGE, known=False)]
+        for name in "ab":
+            build(chosen(reversed(rows), HeldOut([], [])), load_encoder(), tmp_path / name)
+        for name in (ROWS, NUMBERS):
+            assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+    def test_tools_of_evaluation_sets_and_repeated_definitions_are_left_out(self) -> None:
+        again = Tool(ISSUE.name, "fork", ISSUE.description, ISSUE.input_schema)
+        short = tool("ping", "x", "Ping")
+        rows = [written(one) for one in (ISSUE, again, PAGE, short)]
+        assert [one.row.tool for one in chosen(rows, HeldOut([], []))] == [ISSUE.id, PAGE.id]
+        assert [one.row.tool for one in chosen(rows, HeldOut([], ["read_page"]))] == [ISSUE.id]
+        other = tool("create_issue", "set", "Something else", "owner", "repo", "title", "body")
+        assert [one.row.tool for one in chosen(rows, HeldOut([other], []))] == [PAGE.id]
+        same = tool("create_issue", "set", ISSUE.description, "owner", "repo", "title")
+        assert [one.row.tool for one in chosen(rows, HeldOut([same], []))] == [PAGE.id]
+
+    def test_a_server_of_the_training_sets_has_one_product(self) -> None:
+        assert read_products()["stripe-remote"] == "stripe"
+
+
+class TestShipped:
+    def test_every_row_is_one_of_the_library(self) -> None:
+        lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
+        rows = [Enrichment.model_validate_json(line) for line in lines]
+        ids = [row.tool for row in rows]
+        assert ids == sorted(set(ids))
+        assert {row.source for row in rows} == {"library"}
+        assert all(line.startswith('{"tool": "') for line in lines)
+        assert all(2 <= len(row.requests) <= 4 for row in rows)
+        with np.load(FOLDER / NUMBERS) as numbers:
+            assert len(numbers["vectors"]) == len(numbers["words"]) == len(rows)
+            assert str(numbers["model"]) == load_encoder().fingerprint
+
+    def test_its_vectors_are_those_of_its_requests(self) -> None:
+        with np.load(FOLDER / NUMBERS) as numbers:
+            vectors = numbers["vectors"] * numbers["scales"][:, None]
+        lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
+        for place in range(0, len(lines), max(1, len(lines) // 20)):
+            row = Enrichment.model_validate_json(lines[place])
+            mean = load_encoder().encode(list(row.requests), query=True).mean(axis=0)
+            assert vectors[place] @ mean / np.linalg.norm(mean) ** 2 == pytest.approx(1, abs=0.02)
+
+    def test_a_server_of_it_is_recognised(self) -> None:
+        issue = tool(
+            "create_issue",
+            "anything",
+            "Create a new issue in a GitHub repository",
+            *("owner", "repo", "title", "body", "assignees", "milestone", "labels"),
+        )
+        found = Library().find(issue)
+        assert found is not None
+        assert found.row.tool == "github/create_issue"
+
+    def test_nothing_in_it_would_be_quarantined(self) -> None:
+        lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
+        rows = [Enrichment.model_validate_json(line) for line in lines]
+        said = [
+            Tool(str(place), "library", "\n".join((row.when, row.not_, *row.requests)))
+            for place, row in enumerate(rows)
+        ]
+        flags = Trust().flags(Catalog(said))
+        assert [rows[int(one[8:])].tool for one in flags if flags[one].level == "quarantine"] == []
+
+    @pytest.mark.parametrize("path", ["mcp_dev/judged_tools.jsonl", "livemcpbench/tools.jsonl"])
+    def test_no_tool_of_an_evaluation_set_is_known(self, shared_data: Path, path: str) -> None:
+        catalog, _ = read_tool_files([shared_data / "eval" / path])
+        assert [one.id for one in catalog if Library().find(one)] == []
