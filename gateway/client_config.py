@@ -1,4 +1,4 @@
-"""Servers from the configuration files that MCP clients use, told apart by shape."""
+"""Reads servers from the configuration files of MCP clients, and recognises their format."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class ClientConfig:
         kind: its format: `mcpServers`, `vscode`, `zed`, `opencode`, `codex`, or `empty` for a
             file that names no servers.
         servers: servers that can be used, in the order of the file; disabled ones included.
-        shortlist: the table under the key `shortlist`, as it is written.
-        problems: what is wrong, one line each; never a value of `env` or `headers`.
+        shortlist: the table under the key `shortlist`, unchanged.
+        problems: problems, one line each; never a value of `env` or `headers`.
         skipped: names of servers that a problem makes unusable.
     """
 
@@ -151,7 +151,7 @@ def names_servers(path: Path) -> bool:
 
 
 def expand_spec(spec: ServerSpec, references: References) -> ServerSpec:
-    """A server with its references replaced by their values; a disabled one stays as it is.
+    """A server with its references replaced by their values. A disabled one does not change.
 
     Raises:
         EntryProblem: names the field and the reference that has no value.

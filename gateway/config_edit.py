@@ -1,4 +1,4 @@
-"""Edits of a client's file that leave everything else in it as it is, comments included."""
+"""Edits a client's file without changing anything else in it, comments included."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def lost_comments(before: ConfigDocument, after: str) -> bool:
 
 
 def empty_document(path: Path) -> ConfigDocument:
-    """The document that stands for a file that does not exist."""
+    """The document for a file that does not exist."""
     is_toml = path.suffix.lower() == ".toml"
     return ConfigDocument(path, "" if is_toml else "{}\n", {}, is_toml)
 

@@ -55,8 +55,8 @@ def read_document(path: str | Path) -> ConfigDocument:
         path: the file; its ending `.toml` says that it is TOML.
 
     Raises:
-        ConfigError: the file cannot be read, is larger than `SIZE_LIMIT`, or cannot be parsed.
-            The message names line and column and quotes nothing of the file.
+        ConfigError: the file cannot be read, is larger than `SIZE_LIMIT`, or cannot be parsed. The
+            message has line and column, and never text of the file.
     """
     path = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""Starts the servers of a fleet once and reports what each one lists and what is wrong."""
+"""Starts the servers of a fleet once, and reports the tools and problems of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .upstream import ServerState, Upstream, UpstreamError
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What a server lists, and what is wrong with it.
+    """The tools and problems of a server.
 
     Args:
         name: of the server.

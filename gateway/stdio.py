@@ -51,8 +51,8 @@ async def stdio_transport(
 
     Args:
         spec: command, arguments, environment and folder.
-        log: takes what the process writes to stderr.
-        noise: called with what the process writes to stdout that is no message.
+        log: receives the stderr of the process.
+        noise: called with stdout text that is not a message.
         processes: where the process is noted while it runs.
 
     Raises:

@@ -69,16 +69,16 @@ class Upstream:
     Args:
         spec: how it is reached.
         open_log: opens the log that takes what its process writes to stderr.
-        changed: awaited with this server and what it lists, at each start and each change.
+        changed: awaited with this server and its list, at each start and each change.
         transport: opens the connection.
         idle_s: seconds without a call after which it is stopped; None for never.
         on_state: called with the server whenever it started, stopped or failed.
-        front: takes what the server says that belongs to no request.
+        front: receives messages of the server that belong to no request.
 
     Attributes:
         noise: the last lines it wrote to stdout that are no messages.
         noises: how many there were.
-        requests: what it says and asks while it works on requests.
+        requests: receives messages and questions of the server during requests.
     """
 
     def __init__(
@@ -368,7 +368,7 @@ class Upstream:
                 return
 
     async def _read_again(self, client: Client, pages: Pages, last: Listing) -> Listing:
-        """The list as it is now, or the last one where it cannot be read."""
+        """The present list, or the last one if it cannot be read."""
         try:
             listing = await self._publish(client, pages)
         except (MCPError, TimeoutError, ValidationError) as error:

@@ -108,7 +108,7 @@ async def _votes(
 
 
 def _vote(row: Any) -> Vote:
-    """A row as a vote; `Voters` refuses what is none."""
+    """A row as a vote. `Voters` refuses invalid ones."""
     held = row if isinstance(row, dict) else {}
     return Vote(held.get("tool"), held.get("action"), held.get("reason", ""))  # type: ignore[arg-type]
 
