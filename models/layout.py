@@ -18,8 +18,9 @@ Pooling = Literal["mean", "cls"]
 _DEFAULT_MAX_TOKENS = 512
 
 
+# Fingerprints of encoders contain the `repr` of this class: another name would change them all.
 @dataclass(frozen=True, slots=True)
-class ModelLayout:
+class ModelSettings:
     """Settings for the input and output of a model.
 
     Attributes:
@@ -35,7 +36,7 @@ class ModelLayout:
     document_prompt: str = ""
 
 
-def read_settings(folder: Path) -> ModelLayout:
+def read_settings(folder: Path) -> ModelSettings:
     """Read the settings of the model in a folder.
 
     Args:
@@ -46,9 +47,9 @@ def read_settings(folder: Path) -> ModelLayout:
     """
     own = _read_json(folder / "shortlist.json")
     if own:
-        return ModelLayout(max_tokens=int(own["max_tokens"]))
+        return ModelSettings(max_tokens=int(own["max_tokens"]))
     prompts = _read_json(folder / "config_sentence_transformers.json").get("prompts") or {}
-    return ModelLayout(
+    return ModelSettings(
         max_tokens=_max_tokens(folder),
         pooling=_pooling(folder / "1_Pooling" / "config.json"),
         query_prompt=prompts.get("query") or "",
