@@ -73,7 +73,8 @@ def argument_notes(tool: Tool, known: Mapping[str, str]) -> dict[str, str]:
         text, label = _argument(properties[name], about | _words(name)), made
         if made != name:
             # An original name that needs no explanation stands in place of the made one.
-            plain = text and name.isascii() and re.sub(r"\W", "_", name) == made.rstrip("_")
+            same = re.sub(r"\W", "_", name) == made.rstrip("_")
+            plain = text and same and name.isascii() and name.isprintable()
             label = name if plain else made
             text = text if plain else f'sent as "{_short(name, 80)}". {text}'.strip()
         lines[made] = f"{label}: {text}" if text and left > 0 else ""

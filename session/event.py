@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 #: Candidates an event names, best first.
 CANDIDATES = 20
-#: Fields of a turn's event that are no keys of their own in its JSON form, and decimals of others.
+#: Fields of events that are no keys of their own in the JSON form, and decimals of others.
 _APART = frozenset(("place", "refusals", "content"))
-_DIGITS = {"context": 3, "fits": 4, "timings": 3}
+_DIGITS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
 #: Characters of a name that a model made up.
 _ASKED = 200
 
@@ -225,16 +225,11 @@ class TurnEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        told = {"kind": self.kind, **self.place.to_dict()}
-        for one in fields(self):
-            if one.name not in _APART:
-                told[one.name] = _plain(getattr(self, one.name), _DIGITS.get(one.name, 6))
-        told["candidates"] = [{"id": one, "score": _short(score)} for one, score in self.candidates]
-        told["denied"] = {
-            "count": self.denied,
-            "nearest": [denied.to_dict() for denied in self.refusals],
-        }
-        return told if self.content is None else told | {"content": dict(self.content)}
+        return _form(
+            self,
+            candidates=[{"id": one, "score": _short(score)} for one, score in self.candidates],
+            denied={"count": self.denied, "nearest": [one.to_dict() for one in self.refusals]},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,17 +305,8 @@ class CallEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        told = {
-            "kind": self.kind,
-            **self.place.to_dict(),
-            "tool": self.tool,
-            "status": self.status,
-            "denied": None if self.denied is None else self.denied.to_dict(),
-            "nearest": list(self.nearest),
-            "problems": [{"path": path, "expected": expected} for path, expected in self.problems],
-            "ms": _short(self.ms, 3),
-        }
-        return told if self.content is None else told | {"content": dict(self.content)}
+        problems = [{"path": path, "expected": expected} for path, expected in self.problems]
+        return _form(self, problems=problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,8 +371,7 @@ class PromptEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "place"}
-        return {"kind": self.kind, **self.place.to_dict(), **_plain(told, 6)}
+        return _form(self)
 
 
 class Event(Protocol):
@@ -397,6 +382,16 @@ class Event(Protocol):
     @property
     def place(self) -> Place: ...  # noqa: D102
     def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
+
+
+def _form(event: TurnEvent | CallEvent | PromptEvent, **changed: Any) -> dict[str, Any]:
+    """JSON form of an event: its fields, numbers rounded, with some of them replaced."""
+    form = {"kind": event.kind, **event.place.to_dict()}
+    for one in fields(event):
+        if one.name not in _APART:
+            form[one.name] = _plain(getattr(event, one.name), _DIGITS.get(one.name, 6))
+    content = getattr(event, "content", None)
+    return form | changed | ({} if content is None else {"content": dict(content)})
 
 
 def _texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def made(name: str = "get_issue", **arguments: str | dict) -> Tool:
         ({"title": "Words " * 40 + "(more"}, "title: Words Words"),
         ({"issue-title": "A heading"}, "issue-title: A heading"),
         ({"from": "A day"}, "from: A day"),
+        ({"issue\ntitle": "A heading"}, "issue_title: sent as 'issue title'. A heading"),
         ({"issue-title": ""}, "issue_title: sent as 'issue-title'."),
     ],
 )
