@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from shortlist import Engine, Tool, demo, stage_models
 from shortlist.errors import ModelError
 from shortlist.models import load_encoder
-from shortlist.retrieval.usage import Event as Used
+from shortlist.retrieval.usage import UsageEvent as Used
 
 from .conftest import TIERS, Models
 from .fakes import TokenBagEncoder, make_tools
