@@ -24,15 +24,15 @@ from .processes import GuardedLock
 from .retrieval import Selection, Strategy
 from .retrieval.batch import Read
 from .retrieval.index import Index
-from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
-from .retrieval.usage import Event, checked_events
+from .retrieval.usage import UsageEvent, checked_events
 from .stages import Progress
 from .view import View
 
 if TYPE_CHECKING:
     from .loaders import SchemaLoader
+    from .retrieval.learning import LearningReport
     from .session import Session
     from .trust import Flag
 
@@ -101,7 +101,7 @@ class Engine:
         Args:
             tools: a Catalog, or anything that `Catalog` accepts: Tool objects, definitions, objects
                 of the MCP SDK.
-            config: what the engine is made of; the defaults when absent.
+            config: all settings; the defaults when absent.
             progress: called with (tools encoded, tools to encode).
             wait: whether to return only when all tools are encoded. False returns at once, see
                 `docs/instant.md`.
@@ -161,8 +161,8 @@ class Engine:
                 settings are built again, from the saved tools, and from the saved vectors if the
                 encoder is the same.
             progress: called with (tools encoded, tools to encode).
-            wait: as for `from_tools`. False loads the encoder a moment later, too, and saves beside
-                the index what it reads.
+            wait: as for `from_tools`. With False, the encoder is also loaded later, and new vectors
+                are saved next to the index.
             settings: single settings of a Config, in place of `config`.
 
         Raises:
@@ -328,7 +328,7 @@ class Engine:
         learned = self._index.learned
         return None if learned is None else learned.to_dict()
 
-    def learn(self, events: Iterable[Event]) -> LearningReport:
+    def learn(self, events: Iterable[UsageEvent]) -> LearningReport:
         """Improve the search from recorded queries and the tools that were right for them.
 
         The result replaces that of an earlier call, but only if it makes the default tier better on
@@ -346,14 +346,16 @@ class Engine:
         Example:
             >>> from shortlist import Engine
             >>> from shortlist.demo import load_catalog
-            >>> from shortlist.retrieval.usage import Event
+            >>> from shortlist.retrieval.usage import UsageEvent
             >>> engine = Engine.from_tools(load_catalog())
-            >>> report = engine.learn([Event("tell the team", ("slack/post_message",))])
+            >>> report = engine.learn([UsageEvent("tell the team", ("slack/post_message",))])
             >>> report.accepted, report.events
             (False, 1)
         """
         if self._index.pending and (error := self.wait().error):
             raise ModelError(error)
+        from .retrieval.learning import learn
+
         with self._updating:
             index = self._index
             again = partial(ranked, self._builder, self._searcher, index)

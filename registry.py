@@ -65,7 +65,7 @@ class Part(NamedTuple):
 
 
 _NO_SETTINGS = "shortlist.settings:NoSettings"
-_MODEL_SETTINGS = "shortlist.models.settings:ModelSettings"
+_MODEL_SETTINGS = "shortlist.models.settings:NamedModelSettings"
 
 BUILT_IN: Mapping[str, Mapping[str, Part]] = {
     "lexical": {

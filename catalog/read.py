@@ -1,4 +1,4 @@
-"""read_tools: tools out of files, folders and values of any known format."""
+"""read_tools: reads tools from files, folders and values of any known format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import CatalogError, ToolError
 from .readers import READERS, Reader
-from .source import Loaded, Source, load
+from .source import LoadedFile, Source, load
 from .tool import Tool
 
 
@@ -17,9 +17,9 @@ class Rejected:
 
     Attributes:
         where: file, line or index.
-        field: the offending field.
+        field: the bad field.
         reason: what is wrong with it.
-        name: the tool's name where it is known.
+        name: name of the tool, if known.
     """
 
     where: str
@@ -36,7 +36,7 @@ class ReadResult:
         tools: the good definitions, in order.
         rejected: the bad ones; empty when reading strictly.
         format: the format read, several joined by "+".
-        notes: what was left out of good definitions, one sentence each, with the file.
+        notes: parts that were left out of good definitions, one sentence each, with the file.
     """
 
     tools: tuple[Tool, ...]
@@ -61,18 +61,20 @@ def read_tools(
             text file such as `sys.stdin` with JSON, JSON lines or YAML. A
             folder is read in order of the files' names.
         format: "auto", or one of "jsonl", "mcp", "openai", "anthropic", "openapi", "xlam".
-        server: the server of the tools. It wins over what the source says; where None, that counts.
-            Of several files none can claim the server that another one is named after: its tools
-            belong to the server of its own name.
-        strict: whether a bad definition raises; where not, it is returned beside the good ones.
-        keep_ids: whether rows keep their own `id`. Only for files that you or shortlist wrote, such
-            as labelled evaluation sets: an id decides which rules and approvals count. Without it,
-            and wherever `server` is given, an id is `server/name`.
+        server: name of the server of the tools. None takes the name from the source. If a file
+            names a server that is the name of another file, its tools belong to the server of its
+            own file name.
+        strict: whether a bad definition raises. If False, bad definitions are returned in
+            `rejected`.
+        keep_ids: whether rows keep their own `id`. Use it only for files that you or shortlist
+            wrote, because rules and approvals depend on ids. If False, or if `server` is given, the
+            id is `server/name`.
 
     Raises:
-        CatalogError: the source cannot be read, is of no known format, or `format` is none. Of
-            several files a bad one is returned as rejected, where not strict.
-        ToolError: strict, and a definition is bad; names file, line or index, field and reason.
+        CatalogError: the source cannot be read, its format is unknown, or `format` does not exist.
+            If `strict` is False, a bad file among several is returned in `rejected`.
+        ToolError: `strict` is True and a definition is bad; names file, line or index, field and
+            reason.
     """
     tools: list[Tool] = []
     rejected: list[Rejected] = []
@@ -100,7 +102,7 @@ def read_tools(
     return ReadResult(tuple(tools), tuple(rejected), "+".join(formats), tuple(notes))
 
 
-def _reader(name: str, loaded: Loaded) -> Reader:
+def _reader(name: str, loaded: LoadedFile) -> Reader:
     if loaded.problem is not None:
         raise CatalogError(f"{loaded.label}: {loaded.problem}")
     known = {reader.name: reader for reader in READERS}
@@ -121,7 +123,7 @@ def _reader(name: str, loaded: Loaded) -> Reader:
     raise CatalogError(f"{place}not a known form of tools: give format= one of {', '.join(known)}")
 
 
-def _outcomes(reader: Reader, loaded: Loaded) -> Iterator[Tool | ToolError]:
+def _outcomes(reader: Reader, loaded: LoadedFile) -> Iterator[Tool | ToolError]:
     """Each definition as a tool or as the error that names its place."""
     prefix = f"{loaded.label}: " if loaded.label else ""
     for number, reason in loaded.bad_lines:

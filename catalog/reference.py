@@ -1,4 +1,4 @@
-"""Local references inside a JSON document (`#/$defs/Label`), by the `referencing` library."""
+"""Resolves local references in a JSON document (`#/$defs/Label`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class References:
-    """Follows the JSON pointers of one document; nothing is ever fetched.
+    """Resolves JSON pointers in one document. Nothing is ever fetched.
 
     Args:
         document: the whole document, as parsed JSON.
@@ -29,9 +29,9 @@ class References:
         return made
 
     def find(self, reference: str) -> object | None:
-        """What a reference points to, or None: it leads out of the document or nowhere.
+        """The value that a reference points to; None if it is outside the document or missing.
 
-        Each is looked up once.
+        Results are cached.
 
         Args:
             reference: the value of a `$ref`.

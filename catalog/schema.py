@@ -1,7 +1,7 @@
-"""Checking, cleaning and freezing of the JSON inside a tool: schemas and annotations.
+"""Checks and cleans the JSON of a tool (schemas and annotations), and stores it as canonical JSON.
 
-The value is walked with an explicit stack and a budget before anything recursive touches it, so
-that depth, cycles, shared branches and sheer size end in a ToolError, not in a dead process.
+The value is first checked with an explicit stack and a budget. So too deep, cyclic or too large
+values raise a ToolError instead of crashing the process.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .fingerprint import canonical_json
 from .text import DESCRIPTION_LIMIT, Notes, clean
 
 SCHEMA_BYTES = 262_144
-"""Bytes of canonical JSON in one schema; the largest real one seen takes 10,893."""
+"""Maximum bytes of canonical JSON of a schema. The largest real one found has 10,893."""
 SCHEMA_DEPTH = 64
-"""Nesting of objects and arrays; the deepest real schema seen has 18."""
+"""Maximum nesting of objects and arrays. The deepest real schema found has 18."""
 SCHEMA_VALUES = 50_000
-"""Values in one schema, branches that are shared counted each time they are met."""
+"""Maximum number of values in a schema. Shared branches count each time."""
 INTEGER_BITS = 1024
-"""Bits of an integer: the range of a double, which is what most readers of JSON can hold."""
+"""Maximum bits of an integer: the range of a double, which most JSON parsers support."""
 
 _PROSE = frozenset({"description", "title", "$comment"})
 _DOUBTFUL = re.compile(r"\\[ubfr]|[^\x20-\x7e]")
@@ -34,12 +34,13 @@ def freeze(value: object, field: str, notes: Notes) -> bytes:
     """Canonical JSON of an object, checked and cleaned, as UTF-8.
 
     Args:
-        value: the object; dict, list, tuple, str, int, float, bool and None may occur in it.
-        field: what errors and notes call it.
-        notes: receives what cleaning removed.
+        value: the object, of dict, list, tuple, str, int, float, bool and None.
+        field: name of the field in errors and notes.
+        notes: records what cleaning removed.
 
     Raises:
-        ToolError: not an object, too deep, too large, NaN, infinite, or not JSON; names the place.
+        ToolError: it is not an object, too deep, too large, not JSON, or has NaN or infinity; names
+            the position.
     """
     if not isinstance(value, dict):
         raise ToolError(field=field, reason=f"must be an object, got {_kind(value)}")
@@ -54,7 +55,7 @@ def freeze(value: object, field: str, notes: Notes) -> bytes:
 
 
 def _check(root: dict[Any, Any], field: str) -> bool:
-    """Whether some text in it is longer than prose may be; raises where it cannot be JSON."""
+    """Whether a text in it exceeds the maximum length. Raises if it is not valid JSON."""
     overlong = False
     values = size = 0
     stack: list[tuple[Any, Link, int]] = [(root, None, 1)]
@@ -107,7 +108,7 @@ def _not_json(value: object) -> str:
 
 
 def _cleaned(value: Any, field: str, key: str, notes: Notes) -> Any:
-    """A copy with every string cleaned; recursive, so only for what `_check` has let through."""
+    """A copy with every string cleaned. Recursive, so only for values that passed `_check`."""
     if isinstance(value, str):
         return clean(value, field, notes, DESCRIPTION_LIMIT if key in _PROSE else None)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A definition cut down to a number of tokens, for answers whose size a stranger must not set."""
+"""Cuts a definition to a number of tokens, so that no server can make answers very long."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _CHARS_A_TOKEN = 16
 
 
 class ShortDefinition(NamedTuple):
-    """What is shown of a tool.
+    """A definition, perhaps shortened.
 
     Attributes:
-        description: the text, perhaps cut.
-        input_schema: of the arguments, perhaps without parts.
-        shortened: whether anything is left out.
+        description: the description, perhaps cut.
+        input_schema: the schema, perhaps without some parts.
+        shortened: whether something was left out.
     """
 
     description: str
@@ -41,12 +41,12 @@ class ShortDefinition(NamedTuple):
 def short_definition(tool: Tool, limit: int, count: Callable[[str], int]) -> ShortDefinition:
     """A tool's description and schema in at most `limit` tokens.
 
-    Prose goes first, then deep parts, then what exceeds a number of entries. A schema that is cut
-    accepts more than the tool's own does, never less.
+    Descriptions are left out first, then deep parts, then entries beyond a number. A cut schema
+    accepts everything that the original accepts.
 
     Args:
         tool: the definition.
-        limit: tokens of both together, as JSON.
+        limit: maximum tokens of both together, as JSON.
         count: counts the tokens of a text.
     """
     schema = tool.input_schema
@@ -98,11 +98,11 @@ def _bare(key: str, value: Any) -> Any:
 
 
 class _Cut:
-    """Leaves out of a schema what lies deeper than some levels or comes later than some entries.
+    """Leaves out the parts of a schema beyond a depth or a number of entries.
 
     Args:
-        depth: levels of nesting kept.
-        width: entries kept of each object and list.
+        depth: maximum levels of nesting.
+        width: maximum entries of each object and list.
     """
 
     def __init__(self, depth: int, width: int) -> None:
@@ -145,7 +145,7 @@ class _Cut:
         return shown
 
     def _named(self, entries: dict[str, Any], required: object, depth: int) -> dict[str, Any]:
-        """The required ones first, for those a call cannot do without."""
+        """The properties, required ones first."""
         needed = required if isinstance(required, list) else []
         order = dict.fromkeys(name for name in needed if isinstance(name, str) and name in entries)
         names = list(order | dict.fromkeys(entries))[: self._width]

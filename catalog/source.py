@@ -1,4 +1,4 @@
-"""Sources: files, folders and values that tools are read from, turned into JSON documents."""
+"""Sources: reads files, folders and values as JSON documents."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class TextFile(Protocol):
 
 
 Source: TypeAlias = str | Path | TextFile | Mapping[str, Any] | Sequence[Any] | Model
-"""A path, paths, an open text file, a value of parsed JSON, or an object of the MCP SDK such as
+"""A path, several paths, an open text file, parsed JSON, or an object of the MCP SDK such as
 `ListToolsResult`."""
 
 SUFFIXES = (".json", ".jsonl", ".yaml", ".yml")
-"""The files of a folder that are read."""
+"""Endings of the files in a folder that are read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedFile:
     """One document of a source.
 
     Attributes:
-        label: the file it came from, or "" for a value given in memory.
+        label: path of the file; "" for a value in memory.
         document: its parsed content.
         bad_lines: line number and reason for each line of a file of lines that is not JSON.
         one_of_many: whether the source has other files, which are read even if this one is bad.
-        problem: why the file could not be read; None for a file that was.
+        problem: why the file could not be read; None if it was read.
     """
 
     label: str
@@ -52,11 +52,11 @@ class Loaded:
     problem: str | None = None
 
 
-def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Iterator[Loaded]:
+def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Iterator[LoadedFile]:
     """The documents of a source: one for a value or a file, one per file of a folder or a list.
 
-    In a folder or a list, the name of a file stands in for a server that nothing else names. A file
-    that claims the server another file is named after belongs to the server of its own name.
+    In a folder or a list, the file name is the server if nothing else names one. If a file names a
+    server that is the name of another file, its tools belong to the server of its own file name.
 
     Raises:
         CatalogError: a path that cannot be read, or a single file that is not JSON or YAML. A bad
@@ -77,13 +77,13 @@ def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Itera
     elif isinstance(source, TextFile):
         yield _load_text(source, server, keep_ids)
     elif isinstance(source, Mapping | list | tuple) or is_model(source):
-        yield Loaded("", Document(plain(source), server, keep_ids=keep_ids))
+        yield LoadedFile("", Document(plain(source), server, keep_ids=keep_ids))
     else:
         kind = type(source).__name__
         raise CatalogError(f"tools are read from a path, a list or a dict, got {kind}")
 
 
-def _load_all(paths: list[Path], server: str | None, keep_ids: bool) -> Iterator[Loaded]:
+def _load_all(paths: list[Path], server: str | None, keep_ids: bool) -> Iterator[LoadedFile]:
     taken = frozenset(folded(path.stem) for path in paths)
     for path in paths:
         try:
@@ -92,7 +92,7 @@ def _load_all(paths: list[Path], server: str | None, keep_ids: bool) -> Iterator
             yield replace(loaded, document=document, one_of_many=True)
         except CatalogError as error:
             reason = str(error).removeprefix(f"{path}: ")
-            yield Loaded(str(path), Document([]), one_of_many=True, problem=reason)
+            yield LoadedFile(str(path), Document([]), one_of_many=True, problem=reason)
 
 
 def _is_folder(path: Path) -> bool:
@@ -112,22 +112,22 @@ def _files(folder: Path) -> list[Path]:
     return files
 
 
-def _load_file(path: Path, server: str | None, fallback: str | None, keep_ids: bool) -> Loaded:
+def _load_file(path: Path, server: str | None, fallback: str | None, keep_ids: bool) -> LoadedFile:
     label = str(path)
     text = read_text_file(path, FILE_BYTES)
     suffix = path.suffix.lower()
     if suffix == ".jsonl":
         values, lines, bad = _parse_lines(text)
-        return Loaded(label, Document(values, server, fallback, lines, keep_ids), bad)
+        return LoadedFile(label, Document(values, server, fallback, lines, keep_ids), bad)
     try:
         value = parse_yaml(text) if suffix in (".yaml", ".yml") else parse_json(text)
     except ValueError as error:
         raise CatalogError(f"{label}: {error}") from None
-    return Loaded(label, Document(value, server, fallback, keep_ids=keep_ids))
+    return LoadedFile(label, Document(value, server, fallback, keep_ids=keep_ids))
 
 
-def _load_text(file: TextFile, server: str | None, keep_ids: bool) -> Loaded:
-    """The document of an open file, which has no ending that says its form."""
+def _load_text(file: TextFile, server: str | None, keep_ids: bool) -> LoadedFile:
+    """The document of an open file, whose format is not known from its name."""
     label = str(getattr(file, "name", "file"))
     try:
         text = file.read(FILE_BYTES + 1)
@@ -144,10 +144,10 @@ def _load_text(file: TextFile, server: str | None, keep_ids: bool) -> Loaded:
         values, lines, bad = _parse_lines(text)
         if not is_json or not values:
             raise CatalogError(f"{label}: {error}") from None
-        return Loaded(label, Document(values, server, None, lines, keep_ids), bad)
+        return LoadedFile(label, Document(values, server, None, lines, keep_ids), bad)
     # A single line is a row, which names its server, as in a file of several.
     is_row = isinstance(value, dict) and "name" in value
-    return Loaded(label, Document([value] if is_row else value, server, keep_ids=keep_ids))
+    return LoadedFile(label, Document([value] if is_row else value, server, keep_ids=keep_ids))
 
 
 def parse_json(text: str) -> Any:

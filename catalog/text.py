@@ -1,4 +1,4 @@
-"""Cleaning of tool text: what a reader of the definition cannot see, a model must not be fed.
+"""Cleans tool text: removes invisible characters, so that a model reads only what a person sees.
 
 Removed, and counted by kind: control characters (tab and newline stay, CR becomes a newline),
 zero-width characters, bidirectional controls, Unicode tag characters, stray variation selectors,
@@ -7,9 +7,8 @@ stream-safe format). Text is then normalised to NFC and cut to its bound.
 
 Kept, because scripts and emoji need them: one zero-width joiner or non-joiner after a letter or
 mark of a script that joins (Arabic, Indic, ...), a zero-width joiner between two emoji, and an
-emoji or text presentation selector after a symbol. Tag characters go without exception: the three
-regional flags they spell turn into a plain black flag, which costs little next to what else they
-can spell.
+emoji or text presentation selector after a symbol. Tag characters are always removed. So three
+regional flags become a plain black flag.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from collections import Counter
 from functools import cache
 
 NAME_LIMIT = 256
-"""Characters in a name, a server or a title; the longest real tool name seen has 115."""
+"""Maximum characters of a name, a server or a title. The longest real tool name found has 115."""
 ID_LIMIT = 2 * NAME_LIMIT + 1
-"""Characters in an id: a server, a slash and a name."""
+"""Maximum characters of an id: a server, a slash and a name."""
 DESCRIPTION_LIMIT = 16_384
-"""Characters in a description, also inside a schema; the longest real one seen has 8,018."""
+"""Maximum characters of a description, also in a schema. The longest real one found has 8,018."""
 TAG_LIMIT = 128
-"""Characters in one tag."""
+"""Maximum characters of a tag."""
 MARKS_LIMIT = 30
 """Combining marks in a row (UAX #15, section 13); putting them in order takes quadratic time."""
 NOTES_LIMIT = 32
-"""Notes kept for one tool; a last one counts the rest."""
+"""Maximum number of notes for one tool. A last note counts the others."""
 
 _PLAIN = re.compile(r"[\n\t\x20-\x7e]*")
 _PLAIN_LINE = re.compile(r"([\x21-\x7e]+( +[\x21-\x7e]+)*)?")
@@ -80,32 +79,35 @@ def _mark_runs() -> re.Pattern[str]:
 
 
 class Notes:
-    """What cleaning removed from one tool, in the order it was met."""
+    """Records what cleaning removed from one tool, in order."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._more = 0
 
     def add(self, field: str, what: str) -> None:
-        """Record that `what` was removed from `field`; past the bound only the number is kept."""
+        """Record that `what` was removed from `field`.
+
+        Beyond the maximum, only the number is kept.
+        """
         if len(self._lines) < NOTES_LIMIT:
             self._lines.append(f"{field}: {what}")
         else:
             self._more += 1
 
     def as_tuple(self) -> tuple[str, ...]:
-        """The notes; a last line counts those past the bound."""
+        """The notes. A last line counts those beyond the maximum."""
         return (*self._lines, f"and {self._more} more") if self._more else tuple(self._lines)
 
 
 def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
-    """Text without what cannot be seen, in NFC, at most `limit` characters; idempotent.
+    """The text without invisible characters, in NFC, at most `limit` characters. Idempotent.
 
     Args:
         text: any string, lone surrogates included.
-        field: what the notes call it.
-        notes: receives one line per kind of thing removed.
-        limit: the most characters to keep; None keeps all.
+        field: name of the field in notes.
+        notes: gets one line for each kind of removed characters.
+        limit: maximum number of characters; None for no limit.
     """
     given = len(text)
     if limit is not None and given > 4 * limit:
@@ -119,7 +121,7 @@ def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
 
 
 def clean_line(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
-    """The same for text of one line: its ends trimmed, tabs and newlines made spaces."""
+    """The same for a one-line text: trimmed, with spaces for tabs and newlines."""
     if (limit is None or len(text) <= limit) and _PLAIN_LINE.fullmatch(text):
         return text
     return clean(text, field, notes, limit).translate(_ONE_LINE).strip()

@@ -1,4 +1,4 @@
-"""Text files: read within bounds (only regular files, only up to a size), written in one step."""
+"""Text files: reads only regular files of limited size, and writes in one step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import BinaryIO
 from ..errors import CatalogError, ShortlistError
 
 FILE_BYTES = 1 << 28
-"""Bytes of one file, 256 MiB: a catalog of 50,000 tools takes some 50 MB."""
+"""Maximum bytes of a file, 256 MiB. A catalog of 50,000 tools takes about 50 MB."""
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -26,12 +26,12 @@ def open_file(
 ) -> BinaryIO:
     """A regular file, open for reading bytes.
 
-    Pipes, sockets and devices are refused before anything is read of them: they may have no end.
+    Pipes, sockets and devices are refused without reading, because they may have no end.
 
     Args:
-        path: of the file; links are followed.
-        limit: bytes it may have; None for any number.
-        error: what is raised.
+        path: the file; links are followed.
+        limit: maximum bytes; None for no limit.
+        error: type of the error to raise.
 
     Raises:
         ShortlistError: of the type `error`: no such file, no regular file, or too large.
@@ -57,9 +57,9 @@ def read_text_file(
     """The text of a regular UTF-8 file, without a byte order mark.
 
     Args:
-        path: of the file.
-        limit: bytes it may have.
-        error: what is raised.
+        path: the file.
+        limit: maximum bytes.
+        error: type of the error to raise.
 
     Raises:
         ShortlistError: of the type `error`: as `open_file`, or the file is not UTF-8.
@@ -83,11 +83,11 @@ def replace_text_file(path: Path, lines: Iterable[str]) -> None:
     """Write a text file in one step: an interruption leaves the old file or the new one.
 
     Args:
-        path: of the file.
-        lines: what it then holds, each with its end of line.
+        path: the file.
+        lines: the new lines, each with its line end.
 
     Raises:
-        OSError: the disk refuses.
+        OSError: the file cannot be written.
     """
     partial = path.with_name(f"{path.name}.partial")
     partial.write_text("".join(lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""YAML read as JSON: built from parse events, so no tags are obeyed and nothing recurses."""
+"""Reads YAML as JSON from parse events: without tags and without recursion."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 YAML_DEPTH = 256
-"""Nesting of a YAML text; OpenAPI documents stay under 40."""
+"""Maximum nesting of a YAML text. OpenAPI documents have less than 40."""
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
@@ -20,9 +20,11 @@ _DIGITS = 400
 
 
 def integer(text: str, base: int = 10) -> int:
-    """A whole number; of more than 400 digits, one that is as much too large for any schema.
+    """A whole number.
 
-    Python refuses to read thousands of digits, which would cost the whole document.
+    One with more than 400 digits is replaced by another that is too large as well.
+
+    Python refuses to parse thousands of digits, and the whole document would fail.
     """
     return int(text, base) if len(text) <= _DIGITS else 10**_DIGITS
 
@@ -34,8 +36,9 @@ def parse_yaml(text: str) -> Any:
         text: one YAML document; aliases give shared values.
 
     Raises:
-        ValueError: not YAML, nested too deep, or with what JSON has no word for: other tags,
-            keys that are no scalars, merge keys, an alias inside its own anchor; says where.
+        ValueError: it is not YAML, nested too deep, or has something that JSON cannot represent:
+            other tags, keys that are not scalars, merge keys, an alias inside its own anchor. Names
+            the position.
     """
     import yaml
 
@@ -52,7 +55,7 @@ def parse_yaml(text: str) -> Any:
 
 
 class _Builder:
-    """Puts events together with a stack of open containers and their pending keys."""
+    """Builds the value from events, with a stack of open containers and their pending keys."""
 
     def __init__(self) -> None:
         self.root: Any = None

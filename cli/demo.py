@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from ..demo import Request
+    from ..demo import DemoQuery
     from ..loaders.token_tax import TokenTax
     from ..retrieval import Selection
 
-    Answered = tuple[Request, Mapping[str, Selection]]
+    Answered = tuple[DemoQuery, Mapping[str, Selection]]
 
 _K = 10
 _HITS, _HIT_WIDTH = 3, 36
@@ -72,7 +72,7 @@ def demo(as_json: JsonOption = False) -> None:
     _show(opening, asked, tiers, engine.config.default_tier, tax)
 
 
-def _places(request: Request, answer: Selection) -> list[int | None]:
+def _places(request: DemoQuery, answer: Selection) -> list[int | None]:
     """Rank of each relevant tool, None where it is not in the answer."""
     ranks = {hit.id: hit.rank for hit in answer}
     return [ranks.get(tool) for tool in request.relevant]
@@ -93,7 +93,7 @@ def _summary(asked: Sequence[Answered], tier: str, tax: TokenTax) -> dict[str, A
     }
 
 
-def _request_json(request: Request, answers: Mapping[str, Selection]) -> dict[str, Any]:
+def _request_json(request: DemoQuery, answers: Mapping[str, Selection]) -> dict[str, Any]:
     tiers = {
         tier: {
             "tier": answer.tier,
@@ -154,7 +154,7 @@ def _heading(text: str) -> Text:
     return Text(text, style="bold underline")
 
 
-def _answers(request: Request, answers: Mapping[str, Selection]) -> Table:
+def _answers(request: DemoQuery, answers: Mapping[str, Selection]) -> Table:
     from rich.table import Table
     from rich.text import Text
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..engine import Engine
     from ..evals.misses import Miss
-    from ..evals.runner import Outcome
+    from ..evals.runner import QueryOutcome
 
 BELOW_FLOOR = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
@@ -247,7 +247,7 @@ def _counted(rows: Iterator[Any], advance: Callable[[int], None]) -> Iterator[An
 
 
 def _missed(
-    engine: Engine, outcomes: Mapping[str, Sequence[Outcome]], k: int, pooled: bool
+    engine: Engine, outcomes: Mapping[str, Sequence[QueryOutcome]], k: int, pooled: bool
 ) -> dict[str, list[Miss]]:
     from ..evals.misses import misses
 

@@ -12,15 +12,15 @@ from .console import fitted, note, plain_table, show
 if TYPE_CHECKING:
     from ..evals.dataset import Malformed
     from ..evals.misses import Miss
-    from ..evals.regression import Change
-    from ..evals.report import Evaluation
+    from ..evals.regression import MetricChange
+    from ..evals.report import EvaluationResult
     from ..evals.table import Table
 
 _SHOWN = 20
 """Malformed rows named in text; the JSON names all."""
 
 
-def tell(found: Evaluation, failed: Mapping[str, Sequence[Miss]] | None) -> None:
+def tell(found: EvaluationResult, failed: Mapping[str, Sequence[Miss]] | None) -> None:
     """Print the figures, and the failed queries where they were asked for."""
     from ..evals import report
 
@@ -45,7 +45,11 @@ def tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
 
 
 def tell_difference(
-    before: Mapping[str, Any], now: Mapping[str, Any], changes: Sequence[Change], *, quiet: bool
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    changes: Sequence[MetricChange],
+    *,
+    quiet: bool,
 ) -> None:
     """Print the difference to a baseline; where quiet, only whether it is of the same data."""
     from ..evals.report import difference_table

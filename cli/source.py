@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult, Tool
     from ..config import Config
     from ..engine import Engine
-    from ..retrieval.usage import Event
+    from ..retrieval.usage import UsageEvent
     from ..stages import Progress
 
 
@@ -140,19 +140,19 @@ def _configured(path: Path) -> tuple[Tool, ...]:
     return found.tools
 
 
-def read_requests(engine: Engine, files: Sequence[Path]) -> list[Event]:
+def read_requests(engine: Engine, files: Sequence[Path]) -> list[UsageEvent]:
     """Labelled queries of files. Rows that cannot be used are reported on stderr.
 
     Raises:
         EvaluationError: a file cannot be read, or no row is usable.
     """
     from ..evals.dataset import read_queries
-    from ..retrieval.usage import Event
+    from ..retrieval.usage import UsageEvent
 
     read = read_queries(files, engine.catalog)
     for row in read.malformed:
         note(f"note: {row}")
-    return [Event(query.text, query.relevant) for query in read.queries]
+    return [UsageEvent(query.text, query.relevant) for query in read.queries]
 
 
 def check_format(form: str) -> None:

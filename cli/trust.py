@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..catalog import Catalog
-    from ..trust import Change, Flag, Pins
+    from ..trust import DefinitionChange, Flag, Pins
 
 _QUARANTINED = 3
 
@@ -170,7 +170,7 @@ def _subject(
     return catalog_of(tools), pins
 
 
-def _show_change(change: Change) -> None:
+def _show_change(change: DefinitionChange) -> None:
     from rich.padding import Padding
     from rich.text import Text
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ..retrieval.usage import Event
+from ..retrieval.usage import UsageEvent
 from .decider import Decider
 from .examples import Example
 from .measurements import DEPTH
@@ -54,7 +54,7 @@ class Calibration:
 
 def calibrate(
     engine: Searching,
-    requests: Sequence[Event],
+    requests: Sequence[UsageEvent],
     tiers: Sequence[str],
     *,
     encoder: Encoder | None,
@@ -114,7 +114,7 @@ def calibrate(
 
 def ranked_examples(
     engine: Searching,
-    requests: Sequence[Event],
+    requests: Sequence[UsageEvent],
     tier: str,
     wording: Sequence[float | None],
     progress: Callable[[int], None] | None,
@@ -137,7 +137,7 @@ def ranked_examples(
 
 def _unserved(
     engine: Searching,
-    requests: Sequence[Event],
+    requests: Sequence[UsageEvent],
     tier: str,
     wording: Sequence[float | None],
     rest: Sequence[tuple[str, ...]],
@@ -150,7 +150,7 @@ def _unserved(
 
 
 def wording_odds(
-    encoder: Encoder | None, known: Decider, requests: Sequence[Event]
+    encoder: Encoder | None, known: Decider, requests: Sequence[UsageEvent]
 ) -> list[float | None]:
     """Log-odds of each query, from its vector, that it asks for a tool; None if unknown."""
     if encoder is None or known.wording is None:

@@ -17,7 +17,7 @@ SERVERS = ("github", "filesystem", "database", "slack", "web", "jira")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DemoQuery:
     """A request and the tools that serve it.
 
     Args:
@@ -34,10 +34,10 @@ def load_catalog() -> Catalog:
     return Catalog(tool for server in SERVERS for tool in _tools(server))
 
 
-def load_requests() -> tuple[Request, ...]:
+def load_requests() -> tuple[DemoQuery, ...]:
     """The dozen requests."""
     rows = _read("requests.json")
-    return tuple(Request(row["query"], tuple(row["relevant"])) for row in rows)
+    return tuple(DemoQuery(row["query"], tuple(row["relevant"])) for row in rows)
 
 
 def _tools(server: str) -> tuple[Tool, ...]:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .runner import Outcome
+from .runner import QueryOutcome
 
 if TYPE_CHECKING:
     from ..engine import Engine
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissedTool:
     """A relevant tool that was not returned.
 
     Args:
@@ -39,8 +39,8 @@ class Miss:
             then should have had no answer.
     """
 
-    outcome: Outcome
-    missing: tuple[Missing, ...]
+    outcome: QueryOutcome
+    missing: tuple[MissedTool, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -74,7 +74,7 @@ class Miss:
 
 
 def misses(
-    engine: Engine, tier: str, outcomes: Sequence[Outcome], *, k: int, pooled: bool = False
+    engine: Engine, tier: str, outcomes: Sequence[QueryOutcome], *, k: int, pooled: bool = False
 ) -> list[Miss]:
     """Explain every failed outcome of a tier, in the order of the queries.
 
@@ -100,6 +100,6 @@ def misses(
             stages = {
                 stage: None if place is None else place.rank for stage, place in why.stages.items()
             }
-            explained.append(Missing(tool_id, why.rank, stages, why.reason))
+            explained.append(MissedTool(tool_id, why.rank, stages, why.reason))
         found.append(Miss(outcome, tuple(explained)))
     return found

@@ -27,7 +27,7 @@ class Floor:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MetricChange:
     """A metric of a tier, before and now; None without a value."""
 
     tier: str
@@ -97,7 +97,7 @@ def read_figures(path: Path) -> dict[str, Any]:
     return dict(held)
 
 
-def compare(before: Figures, now: Figures) -> list[Change]:
+def compare(before: Figures, now: Figures) -> list[MetricChange]:
     """Every compared metric of every tier on either side.
 
     Raises:
@@ -110,7 +110,7 @@ def compare(before: Figures, now: Figures) -> list[Change]:
         )
     nothing: Mapping[str, float | None] = {}
     return [
-        Change(
+        MetricChange(
             tier, metric, before.get(tier, nothing).get(metric), now.get(tier, nothing).get(metric)
         )
         for tier in dict.fromkeys((*now, *before))
@@ -118,7 +118,7 @@ def compare(before: Figures, now: Figures) -> list[Change]:
     ]
 
 
-def regressions(changes: Sequence[Change], *, tolerance: float = 0.0) -> list[str]:
+def regressions(changes: Sequence[MetricChange], *, tolerance: float = 0.0) -> list[str]:
     """The metrics that fell by more than the tolerance, or have no value now.
 
     Args:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from .dataset import Malformed
 from .metrics import QUALITY
-from .regression import Change
-from .runner import Outcome, Summary, group_by, summarise
+from .regression import MetricChange
+from .runner import QueryOutcome, Summary, group_by, summarise
 from .table import Cell, Table
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _DIGITS = 6
 
-Outcomes = Mapping[str, Sequence[Outcome]]
+Outcomes = Mapping[str, Sequence[QueryOutcome]]
 """tier -> outcomes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class EvaluationResult:
     """Everything one run found.
 
     Args:
@@ -53,13 +53,13 @@ def evaluation(
     malformed: Sequence[Malformed] = (),
     by: str | None = None,
     seed: int = 0,
-) -> Evaluation:
+) -> EvaluationResult:
     """Put a run's outcomes and their figures together."""
     figures = {tier: summarise(ran, seed=seed) for tier, ran in outcomes.items()}
-    return Evaluation(len(engine.catalog), outcomes, figures, tuple(malformed), by)
+    return EvaluationResult(len(engine.catalog), outcomes, figures, tuple(malformed), by)
 
 
-def to_json(found: Evaluation, *, seed: int = 0) -> dict[str, Any]:
+def to_json(found: EvaluationResult, *, seed: int = 0) -> dict[str, Any]:
     """The JSON form: fractions from 0 to 1, milliseconds, None where a metric is undefined.
 
     Keys besides `tools`, `queries` and `tiers`: always `intervals`; `by`, `malformed` and `ran_as`
@@ -165,7 +165,7 @@ def breakdown_table(outcomes: Outcomes, by: str, *, seed: int = 0) -> Table:
     return Table((by, "tier", *_BROKEN_DOWN, "abst. R"), tuple(rows))
 
 
-def differences(changes: Sequence[Change]) -> dict[str, dict[str, float | None]]:
+def differences(changes: Sequence[MetricChange]) -> dict[str, dict[str, float | None]]:
     """Tier -> metric -> difference as a fraction, None where one side has no value."""
     held: dict[str, dict[str, float | None]] = {}
     for change in changes:
@@ -177,7 +177,7 @@ def differences(changes: Sequence[Change]) -> dict[str, dict[str, float | None]]
     return held
 
 
-def difference_table(changes: Sequence[Change]) -> Table:
+def difference_table(changes: Sequence[MetricChange]) -> Table:
     """Before, now and the difference in points, for every metric either side has a value of."""
     rows: list[tuple[Cell, ...]] = []
     for change in changes:

@@ -38,7 +38,7 @@ Method = Callable[[LabelledQuery], Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QueryOutcome:
     """One query with its answer and time.
 
     Args:
@@ -99,7 +99,7 @@ def measure(
     queries: Sequence[LabelledQuery],
     *,
     progress: Callable[[int], None] | None = None,
-) -> tuple[Outcome, ...]:
+) -> tuple[QueryOutcome, ...]:
     """Run every query through a method, after one call without measurement that loads models.
 
     Args:
@@ -117,16 +117,16 @@ def measure(
     return tuple(outcomes)
 
 
-def _ask(method: Method, query: LabelledQuery) -> Outcome:
+def _ask(method: Method, query: LabelledQuery) -> QueryOutcome:
     start = perf_counter()
     try:
         answer, refused = method(query), None
     except RequestError as error:
         answer, refused = Answer(()), str(error)
-    return Outcome(query, answer, (perf_counter() - start) * 1000.0, refused)
+    return QueryOutcome(query, answer, (perf_counter() - start) * 1000.0, refused)
 
 
-def summarise(outcomes: Sequence[Outcome], *, seed: int = 0) -> Summary:
+def summarise(outcomes: Sequence[QueryOutcome], *, seed: int = 0) -> Summary:
     """Ranking metrics over the queries that a tool fits; abstention and time over all queries.
 
     Args:
@@ -153,7 +153,7 @@ def summarise(outcomes: Sequence[Outcome], *, seed: int = 0) -> Summary:
     return Summary(values, intervals, len(outcomes))
 
 
-def query_scores(served: Sequence[Outcome]) -> NDArray[np.float64]:
+def query_scores(served: Sequence[QueryOutcome]) -> NDArray[np.float64]:
     """Every ranking metric for every outcome, (queries, metrics); each must have relevant tools."""
     depth = max(1, *(len(outcome.answer.ids) for outcome in served), 1)
     judgement = metrics.judge(
@@ -164,9 +164,9 @@ def query_scores(served: Sequence[Outcome]) -> NDArray[np.float64]:
     return metrics.quality(judgement)
 
 
-def group_by(outcomes: Sequence[Outcome], field: str) -> dict[str, list[Outcome]]:
+def group_by(outcomes: Sequence[QueryOutcome], field: str) -> dict[str, list[QueryOutcome]]:
     """Outcomes by a field of their rows, sorted by its values; `-` where it is absent."""
-    groups: dict[str, list[Outcome]] = {}
+    groups: dict[str, list[QueryOutcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.query.fields.get(field, "-"), []).append(outcome)
     return dict(sorted(groups.items()))

@@ -25,7 +25,7 @@ from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
 from .dataset import LabelledQuery, Malformed
 from .report import malformed_row, rounded
-from .runner import Outcome, Summary, measure, summarise, tier_method
+from .runner import QueryOutcome, Summary, measure, summarise, tier_method
 from .table import Cell, Table
 from .xlam_rows import XlamRow
 
@@ -50,7 +50,7 @@ PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class XlamPool:
     """The queries of one pool size, each restricted to its own pool (None: every function)."""
 
     name: str
@@ -71,7 +71,7 @@ class XlamSet:
     """
 
     catalog: Catalog
-    pools: tuple[Pool, ...]
+    pools: tuple[XlamPool, ...]
     rows: int
     malformed: tuple[Malformed, ...]
     sample: int
@@ -159,12 +159,12 @@ def prepare(rows: Iterable[XlamRow | Malformed], *, sample: int = SAMPLE, seed: 
         raise EvaluationError(f"no usable row among {count}{first}")
     catalog = Catalog(functions.tools.values())
     pools = [
-        Pool(bucket, tuple(_query(row, row.own) for row in drawn.rows()))
+        XlamPool(bucket, tuple(_query(row, row.own) for row in drawn.rows()))
         for bucket, drawn in native.items()
     ]
     pools.extend(_padded(anywhere.rows(), catalog, seed))
     everywhere = tuple(_query(row, None) for row in anywhere.rows())
-    pools.append(Pool(WHOLE, everywhere))
+    pools.append(XlamPool(WHOLE, everywhere))
     filled = tuple(pool for pool in pools if pool.queries)
     return XlamSet(catalog, filled, count, tuple(malformed), sample, seed)
 
@@ -189,7 +189,7 @@ def _query(row: _Drawn, pool: tuple[str, ...] | None) -> LabelledQuery:
     return LabelledQuery(row.query, row.relevant, pool, {}, "xlam", row.number)
 
 
-def _padded(rows: Sequence[_Drawn], catalog: Catalog, seed: int) -> list[Pool]:
+def _padded(rows: Sequence[_Drawn], catalog: Catalog, seed: int) -> list[XlamPool]:
     sizes = [size for size in PADDED if size < len(catalog)]
     queries: dict[int, list[LabelledQuery]] = {size: [] for size in sizes}
     for row in rows:
@@ -205,7 +205,7 @@ def _padded(rows: Sequence[_Drawn], catalog: Catalog, seed: int) -> list[Pool]:
         for size in sizes:
             if len(row.own) <= size <= len(row.own) + len(padding):
                 queries[size].append(_query(row, row.own + tuple(padding[: size - len(row.own)])))
-    return [Pool(str(size), tuple(queries[size])) for size in sizes]
+    return [XlamPool(str(size), tuple(queries[size])) for size in sizes]
 
 
 def run(
@@ -215,7 +215,7 @@ def run(
     *,
     k: int = 10,
     progress: Callable[[int], None] | None = None,
-) -> dict[str, dict[str, tuple[Outcome, ...]]]:
+) -> dict[str, dict[str, tuple[QueryOutcome, ...]]]:
     """Outcomes by tier and pool.
 
     Args:
@@ -236,7 +236,9 @@ def run(
     }
 
 
-def summaries(outcomes: Mapping[str, tuple[Outcome, ...]], *, seed: int = 0) -> dict[str, Summary]:
+def summaries(
+    outcomes: Mapping[str, tuple[QueryOutcome, ...]], *, seed: int = 0
+) -> dict[str, Summary]:
     """Figures of one method by pool, then by bucket of pools (each query counts once per pool)."""
     found = {pool: summarise(ran, seed=seed) for pool, ran in outcomes.items()}
     for bucket, pools in BUCKETS.items():

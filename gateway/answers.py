@@ -25,7 +25,7 @@ from .fleet import Fleet
 from .instructions import first_sentence, safe_instructions
 from .meta_tools import CALLS, digest_tokens, kind_of
 from .sessions import ClientSession
-from .upstream import State
+from .upstream import ServerState
 
 #: Tokens of definitions in one answer.
 DETAIL_TOKENS = 8_000
@@ -170,7 +170,10 @@ def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dic
     said = instructions(fleet, view)
     for name, tools in by_server.items():
         upstream = fleet.upstreams.get(name)
-        pending = upstream is not None and upstream.state in (State.CONFIGURED, State.FAILED)
+        pending = upstream is not None and upstream.state in (
+            ServerState.CONFIGURED,
+            ServerState.FAILED,
+        )
         if tools or (pending and client.views.permits_server(name, view)):
             yield {
                 "name": name,

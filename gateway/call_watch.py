@@ -14,11 +14,11 @@ class CallWatch:
     """Notes of one call. Made when the call comes in; `end` when it was answered.
 
     Attributes:
-        verdict: whether the call could go ahead; None before the check, and for what is no call.
-        result: what the server answered.
+        verdict: result of the check; None before the check, and for requests that are not calls.
+        result: the answer of the server.
         check_ms: milliseconds that the check took.
         run_ms: milliseconds that the server took; None where it was not asked.
-        outcome: what the call came to.
+        outcome: outcome of the call.
     """
 
     def __init__(self) -> None:
@@ -48,6 +48,6 @@ class CallWatch:
         self.outcome = "server_error"
 
     def end(self) -> None:
-        """The call is over, whatever it came to."""
+        """End the call, with any outcome."""
         if self.verdict is not None and self.verdict.passed and self.run_ms is None:
             self.run_ms = (perf_counter() - self._at) * 1e3

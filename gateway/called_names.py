@@ -12,7 +12,7 @@ DIRECT_NAME = 44
 
 
 def direct_name(tool_id: str) -> str:
-    """The name of a tool that is shown directly: the same for an id always, and for no other."""
+    """The name of a directly shown tool. It depends only on the id and is unique."""
     return provider_name(tool_id, DIRECT_NAME)
 
 

@@ -152,7 +152,7 @@ def unsupported(question: Question, able: types.ClientCapabilities | None) -> st
 
     Args:
         question: of a server.
-        able: what the client declared; None for nothing.
+        able: capabilities that the client declared; None for none.
     """
     able = able or types.ClientCapabilities()
     if isinstance(question, types.ElicitRequest):

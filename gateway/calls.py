@@ -148,5 +148,5 @@ def refused(verdict: Verdict, name: str) -> str:
 
 
 def error_result(text: str) -> types.CallToolResult:
-    """An answer that tells the model what went wrong."""
+    """An error result with a message for the model."""
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)

@@ -1,4 +1,4 @@
-"""Servers from the configuration files that MCP clients use, told apart by shape."""
+"""Reads servers from the configuration files of MCP clients, and recognises their format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import ConfigError
-from .document import Document, read_document
+from .document import ConfigDocument, read_document
 from .references import ReferenceProblem, References
 from .server_entry import EntryContext, EntryProblem, read_entry, spec_problem
 from .server_spec import ServerSpec
@@ -39,8 +39,8 @@ class ClientConfig:
         kind: its format: `mcpServers`, `vscode`, `zed`, `opencode`, `codex`, or `empty` for a
             file that names no servers.
         servers: servers that can be used, in the order of the file; disabled ones included.
-        shortlist: the table under the key `shortlist`, as it is written.
-        problems: what is wrong, one line each; never a value of `env` or `headers`.
+        shortlist: the table under the key `shortlist`, unchanged.
+        problems: problems, one line each; never a value of `env` or `headers`.
         skipped: names of servers that a problem makes unusable.
     """
 
@@ -86,7 +86,7 @@ def read_client_config(
     return config_of(read_document(path), home, references if expand else None)
 
 
-def config_of(document: Document, home: Path, references: References | None) -> ClientConfig:
+def config_of(document: ConfigDocument, home: Path, references: References | None) -> ClientConfig:
     """The servers of a document; references are expanded if there are any to expand them with.
 
     Raises:
@@ -151,7 +151,7 @@ def names_servers(path: Path) -> bool:
 
 
 def expand_spec(spec: ServerSpec, references: References) -> ServerSpec:
-    """A server with its references replaced by their values; a disabled one stays as it is.
+    """A server with its references replaced by their values. A disabled one does not change.
 
     Raises:
         EntryProblem: names the field and the reference that has no value.

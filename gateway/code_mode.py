@@ -153,7 +153,7 @@ class _ClientChecks:
         return verdict
 
     def result(self, tool_id: str, content: object, *, ok: bool = True) -> object:
-        """Record what a call came to."""
+        """Record the outcome of a call."""
         return self._client.session.result(tool_id, content, ok=ok)
 
     def recorded(self, verdict: Verdict) -> _Recording:

@@ -1,4 +1,4 @@
-"""Edits of a client's file that leave everything else in it as it is, comments included."""
+"""Edits a client's file without changing anything else in it, comments included."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from ..errors import ConfigError
 from .commented_json import Member, members, plain_json
-from .document import Document, comments, parse_document
+from .document import ConfigDocument, comments, parse_document
 
 
 def edit_servers(
-    document: Document, keys: tuple[str, ...], remove: Collection[str], add: Mapping[str, Any]
+    document: ConfigDocument, keys: tuple[str, ...], remove: Collection[str], add: Mapping[str, Any]
 ) -> str:
     """The text of a file with servers removed and added.
 
@@ -52,16 +52,16 @@ def edit_servers(
     return text
 
 
-def lost_comments(before: Document, after: str) -> bool:
+def lost_comments(before: ConfigDocument, after: str) -> bool:
     """Whether an edit removed comments; they remain in the backup."""
     left = Counter(comments(after, is_toml=before.is_toml))
     return bool(Counter(comments(before.text, is_toml=before.is_toml)) - left)
 
 
-def empty_document(path: Path) -> Document:
-    """The document that stands for a file that does not exist."""
+def empty_document(path: Path) -> ConfigDocument:
+    """The document for a file that does not exist."""
     is_toml = path.suffix.lower() == ".toml"
-    return Document(path, "" if is_toml else "{}\n", {}, is_toml)
+    return ConfigDocument(path, "" if is_toml else "{}\n", {}, is_toml)
 
 
 def _wanted(

@@ -17,7 +17,7 @@ def start_tool(server: str, description: str) -> Tool:
 
     Args:
         server: its name.
-        description: what it is for, in the operator's words.
+        description: purpose of the server, in the operator's words.
     """
     how = f"Call this to start the server {server}; its tools are found then."
     return Tool(

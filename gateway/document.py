@@ -18,7 +18,7 @@ _PLACE = re.compile(r" \((?:at line (\d+), column (\d+)|at end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ConfigDocument:
     """A configuration file that was read.
 
     Args:
@@ -48,15 +48,15 @@ def comments(text: str, *, is_toml: bool) -> tuple[str, ...]:
     return json_comments(text)
 
 
-def read_document(path: str | Path) -> Document:
+def read_document(path: str | Path) -> ConfigDocument:
     """The values of a TOML or JSON file; JSON may hold comments and trailing commas.
 
     Args:
         path: the file; its ending `.toml` says that it is TOML.
 
     Raises:
-        ConfigError: the file cannot be read, is larger than `SIZE_LIMIT`, or cannot be parsed.
-            The message names line and column and quotes nothing of the file.
+        ConfigError: the file cannot be read, is larger than `SIZE_LIMIT`, or cannot be parsed. The
+            message has line and column, and never text of the file.
     """
     path = Path(path)
     try:
@@ -70,7 +70,7 @@ def read_document(path: str | Path) -> Document:
     return parse_document(path, data)
 
 
-def parse_document(path: Path, data: bytes) -> Document:
+def parse_document(path: Path, data: bytes) -> ConfigDocument:
     """The values of the bytes of a configuration file; see `read_document`.
 
     Raises:
@@ -97,7 +97,7 @@ def parse_document(path: Path, data: bytes) -> Document:
         raise ConfigError(f"{path}:1:1: a number or a date in it is out of range") from None
     if not isinstance(values, dict):
         raise ConfigError(f"{path}:1:1: a table of settings at the top, not {_kind(values)}")
-    return Document(path, text, values, is_toml, doubled)
+    return ConfigDocument(path, text, values, is_toml, doubled)
 
 
 def _toml_place(message: str, text: str) -> str:

@@ -25,7 +25,7 @@ def default_pins(config: Path) -> Path:
 
 
 class FirstUse:
-    """A file of pins that grows by what is seen for the first time.
+    """A file of pins to which new tools are added when they are first seen.
 
     Several gateways and `shortlist trust approve` may use the file at the same time.
 

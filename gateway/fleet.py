@@ -26,7 +26,7 @@ from .saved_index import SavedIndex
 from .server_requests import Front
 from .server_spec import ServerSpec
 from .transport import Transport, transport_over
-from .upstream import State, Upstream
+from .upstream import ServerState, Upstream
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds between a change of the tools and the saving of their index.
@@ -34,13 +34,13 @@ _SETTLED = 2.0
 
 
 class Fleet:
-    """The servers, their states, and one engine over what they list.
+    """The servers, their states, and one engine over their tools.
 
     Args:
         specs: how the servers are reached; names must differ.
         engine_settings: settings of `Config` for the engine.
         manifests: what servers listed when they last ran; the index is kept beside them.
-        open_log: opens the log that takes what a server's process writes to stderr.
+        open_log: opens the log for the stderr of a server's process.
         transport: opens connections.
         idle_s: seconds without a call after which a server is stopped; None for never.
         described: descriptions of servers that start only when they are called, by name.
@@ -51,7 +51,7 @@ class Fleet:
 
     Attributes:
         engine: over the tools of all servers.
-        listed: what the servers list, beside the tools themselves.
+        listed: information about the servers' lists, besides the tools.
         upstreams: name to server.
         front: takes what servers say that belongs to no request.
         held: requests that go on while their clients are asked.
@@ -122,7 +122,7 @@ class Fleet:
             self.stopped.set()
 
     async def reload(self, specs: Iterable[ServerSpec]) -> None:
-        """Take over a changed configuration: what is the same in it goes on undisturbed.
+        """Apply a changed configuration. Unchanged servers keep running.
 
         A server that was removed or changed ends once its calls in flight have finished.
 
@@ -161,11 +161,11 @@ class Fleet:
         return tuple(
             name
             for name, one in self.upstreams.items()
-            if one.state is State.CONFIGURED and name not in self._described
+            if one.state is ServerState.CONFIGURED and name not in self._described
         )
 
     def problems(self) -> dict[str, list[str]]:
-        """For each server, what is wrong with it or with single tools of it, one line each."""
+        """For each server, its problems and those of its tools, one line each."""
         found: dict[str, list[str]] = {}
         for name, upstream in self.upstreams.items():
             found[name] = [] if upstream.problem is None else [upstream.problem]
@@ -229,7 +229,7 @@ class Fleet:
         return next(matching, None)
 
     def _added(self, spec: ServerSpec) -> list[Tool]:
-        """A server of the configuration, and what is known of its tools."""
+        """A server of the configuration, with its tools."""
         name = spec.name
         upstream = Upstream(
             spec,
@@ -244,7 +244,7 @@ class Fleet:
         self.upstreams = {**self.upstreams, name: upstream}
         listing = self._manifests.read(spec)
         if listing is not None:
-            upstream.state = State.KNOWN
+            upstream.state = ServerState.KNOWN
             return self.listed.read(spec, listing)
         if name in self._described:
             return [start_tool(name, self._described[name])]
@@ -307,9 +307,9 @@ class Fleet:
             self.on_state(upstream)
 
     async def follow_pins(self) -> None:
-        """Judge all definitions anew if another process changed the pins, as an approval does.
+        """Check all definitions again if another process changed the pins.
 
-        Where the file cannot be read, the last judgement stays, and the log says so.
+        If the file cannot be read, the last decisions stay, and the log reports it.
         """
         if self._pins is None or not self._pins.has_changed():
             return

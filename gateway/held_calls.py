@@ -42,10 +42,10 @@ class HeldCall:
 
     Args:
         caller: whose it is.
-        subject: what is asked for.
+        subject: the requested operation.
 
     Attributes:
-        question: what the client is asked now; None while the server works.
+        question: the present question to the client; None while the server works.
         token: names the question; nobody can guess it.
     """
 
@@ -62,7 +62,7 @@ class HeldCall:
         self._news = anyio.Event()
 
     async def work(self, send: Callable[[], Awaitable[BaseModel]]) -> None:
-        """Send the request and keep what it comes to."""
+        """Send the request and keep its outcome."""
         with self.scope:
             try:
                 self._outcome = await send()

@@ -39,7 +39,7 @@ async def serve_http(
     `MetricsRoute`.
 
     Args:
-        gateway: what is served.
+        gateway: the gateway to serve.
         host: address to listen on.
         port: port to listen on, 0 for a free one.
         tokens: profile name to the bearer token that a client of it sends.
@@ -90,7 +90,7 @@ class MetricsRoute:
     """ASGI application: metrics for who may see the names of the servers and how busy they are.
 
     Args:
-        metrics: what is shown.
+        metrics: the metrics to show.
         token: bearer token that a request needs.
         is_open: whether, without a token, requests addressed to this machine are answered.
     """
@@ -126,7 +126,7 @@ class BearerTokens:
     """ASGI middleware: a request needs the bearer token of a profile.
 
     Args:
-        app: what is protected.
+        app: the application to protect.
         tokens: profile name to its token; none lets every request pass with the default profile.
         open_paths: paths that need no token.
     """

@@ -21,7 +21,7 @@ class FoundConfig:
     Args:
         client: the client.
         path: its file.
-        config: what the file says, references unexpanded; None if it cannot be read.
+        config: content of the file, with references unexpanded; None if it cannot be read.
         error: why it cannot be read; None if it can.
     """
 

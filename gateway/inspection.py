@@ -1,4 +1,4 @@
-"""Starts the servers of a fleet once and reports what each one lists and what is wrong."""
+"""Starts the servers of a fleet once, and reports the tools and problems of each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import anyio
 
 from .definition_tokens import DefinitionTokens
 from .fleet import Fleet
-from .upstream import State, Upstream, UpstreamError
+from .upstream import ServerState, Upstream, UpstreamError
 
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What a server lists, and what is wrong with it.
+    """The tools and problems of a server.
 
     Args:
         name: of the server.
@@ -53,7 +53,7 @@ async def inspect_servers(fleet: Fleet, *, only_unknown: bool = False) -> list[S
         await group.start(fleet.run)
         async with anyio.create_task_group() as starts:
             for name, upstream in fleet.upstreams.items():
-                if not (only_unknown and upstream.state is State.KNOWN):
+                if not (only_unknown and upstream.state is ServerState.KNOWN):
                     starts.start_soon(start, name, upstream)
         reports = list(_reports(fleet, refused))
         group.cancel_scope.cancel()
@@ -73,6 +73,6 @@ def _reports(fleet: Fleet, refused: set[str]) -> Iterable[ServerReport]:
             tokens={
                 tool.id: tokens[tool.id] for tool in fleet.engine.catalog if tool.server == name
             },
-            ms=upstream.started_ms if upstream.state is State.STARTED else None,
+            ms=upstream.started_ms if upstream.state is ServerState.STARTED else None,
             problems=tuple(found),
         )

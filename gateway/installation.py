@@ -14,7 +14,7 @@ from ..errors import ConfigError
 from .client_config import config_of, find_servers
 from .clients import GATEWAY, Client
 from .config_edit import edit_servers, empty_document, lost_comments
-from .document import Document, parse_document
+from .document import ConfigDocument, parse_document
 from .file_change import FileChange, apply_change, last_backup, read_or_none
 from .masking import masked_entry
 from .mcp_json import entry_of, free_names, is_same_server, renamed
@@ -151,19 +151,19 @@ def is_gateway(spec: ServerSpec) -> bool:
     return spec.name == GATEWAY or ("shortlist" in runs and "serve" in spec.args)
 
 
-def _document(path: Path) -> tuple[Document, bytes | None]:
+def _document(path: Path) -> tuple[ConfigDocument, bytes | None]:
     data = read_or_none(path)
     return (parse_document(path, data) if data and data.strip() else empty_document(path)), data
 
 
-def _change(path: Path, before: bytes | None, document: Document, after: str) -> FileChange:
+def _change(path: Path, before: bytes | None, document: ConfigDocument, after: str) -> FileChange:
     # An unchanged text keeps its bytes, which may start with a byte order mark.
     is_same = before is not None and after == document.text
     return FileChange(path, before, before if is_same else after.encode())
 
 
 def _into(
-    target: Document, specs: Iterable[ServerSpec], client: str, home: Path
+    target: ConfigDocument, specs: Iterable[ServerSpec], client: str, home: Path
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Entries to add to the gateway's file, and the name of each server there."""
     specs = tuple(specs)
@@ -190,20 +190,20 @@ def _into(
     return added, tuple(names)
 
 
-def _servers(document: Document, client: Client) -> Mapping[str, Any]:
+def _servers(document: ConfigDocument, client: Client) -> Mapping[str, Any]:
     table: Any = document.values
     for key in client.keys:
         table = table.get(key) if isinstance(table, Mapping) else None
     return table if isinstance(table, Mapping) else {}
 
 
-def _without_servers(document: Document, client: Client) -> dict[str, Any]:
+def _without_servers(document: ConfigDocument, client: Client) -> dict[str, Any]:
     values = dict(document.values)
     values.pop(client.keys[0], None)
     return values
 
 
-def _preview(changes: Iterable[FileChange], before: Mapping[Path, Document]) -> str:
+def _preview(changes: Iterable[FileChange], before: Mapping[Path, ConfigDocument]) -> str:
     parts = []
     for change in changes:
         if not change.is_needed:
@@ -221,7 +221,7 @@ def _preview(changes: Iterable[FileChange], before: Mapping[Path, Document]) -> 
     return "\n".join(chain.from_iterable(parts))
 
 
-def _masked(document: Document) -> list[str]:
+def _masked(document: ConfigDocument) -> list[str]:
     """The servers of a file as lines of JSON, secrets masked."""
     found = find_servers(document.values)
     if found is None:

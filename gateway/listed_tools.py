@@ -21,12 +21,12 @@ _META_CHARS = 20_000
 
 
 class ListedTools:
-    """What the servers list: their tools, and what the catalog does not hold of them.
+    """The tools that servers list, with information that is not in the catalog.
 
     Attributes:
         instructions: server to its own words on how to use it.
-        offers: server to what it offers besides tools.
-        problems: server to what is wrong with single tools that it lists.
+        offers: server to its capabilities besides tools.
+        problems: server to the problems of single tools.
         app_only: ids of the tools that are for user interfaces alone.
         voters: names of the servers that vote on which of their tools fit.
     """
@@ -48,7 +48,7 @@ class ListedTools:
 
         Args:
             spec: of the server.
-            listing: what it lists now; takes the place of what it listed before.
+            listing: the present list; replaces the earlier one.
         """
         server = spec.name
         self.instructions[server] = listing.instructions
@@ -78,7 +78,7 @@ class ListedTools:
         return list(made.values())
 
     def forget(self, server: str) -> None:
-        """Drop what a server listed."""
+        """Remove the list of a server."""
         self.instructions.pop(server, None)
         self.offers.pop(server, None)
         self.problems.pop(server, None)

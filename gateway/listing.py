@@ -24,11 +24,11 @@ class Listing:
     Args:
         tools: as the server gave them.
         instructions: the server's own words on how to use it.
-        version: what it says of itself, as `name version`.
+        version: name and version of the server, as `name version`.
         fresh_s: seconds for which the server says that the list stays as it is; 0 where it says
             nothing.
-        problems: what is wrong with its lists, one line each.
-        offers: what it offers besides tools.
+        problems: problems of its lists, one line each.
+        offers: its capabilities besides tools.
     """
 
     tools: tuple[types.Tool, ...]

@@ -16,7 +16,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def state_folder() -> Path:
-    """The folder of what the gateway keeps of its runs, in the user's state folder."""
+    """The folder for logs and pins of the gateway, in the user's state folder."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "shortlist"
 
@@ -35,7 +35,7 @@ def log_path(server: str, folder: Path | None = None) -> Path:
 
 
 class ServerLog:
-    """A log that takes bytes and begins anew when it is full, also while its server runs.
+    """A log file that starts again when it is full, also while its server runs.
 
     At most two files of `ROTATED_FROM` bytes are kept: the log and `*.old.log` before it.
 

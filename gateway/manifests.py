@@ -55,7 +55,7 @@ class Manifests:
             return None
 
     def write(self, spec: ServerSpec, listing: Listing) -> None:
-        """Keep what a server lists, unless it is very long.
+        """Save the list of a server, unless it is very long.
 
         Raises:
             OSError: the disk refuses.

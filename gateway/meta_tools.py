@@ -59,7 +59,7 @@ def meta_tools(
     """The definitions; the same bytes for the same digest.
 
     Args:
-        digest: which servers there are and what they are about, at most some 250 tokens.
+        digest: the servers and their topics, in at most about 250 tokens.
         hints: annotations of `call_tool`: those of the most dangerous tool behind it.
         split: whether there is a tool each to read, to write and to destroy, and no `call_tool`.
         code: whether there is `run_code`.

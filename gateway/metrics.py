@@ -22,7 +22,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from ..session.event import Event
 from .events import DetailsEvent, ListEvent, RunEvent, SearchEvent, ServerEvent
 from .fleet import Fleet
-from .upstream import State
+from .upstream import ServerState
 
 _CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SEARCH_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
@@ -104,7 +104,7 @@ class Metrics:
         upstreams = list(self._fleet.upstreams.values())
         states = Tally(one.state.value for one in upstreams)
         servers = GaugeMetricFamily("shortlist_servers", "Servers, by state", labels=["state"])
-        for state in State:
+        for state in ServerState:
             servers.add_metric([state.value], states[state.value])
         yield servers
         catalog, quarantined = self._fleet.engine.catalog, self._fleet.engine.quarantined

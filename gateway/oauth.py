@@ -30,7 +30,7 @@ class Login(BaseModel):
     """What is kept of the login to one server.
 
     Args:
-        tokens: what the authorization server gave.
+        tokens: tokens from the authorization server.
         expires_at: when the access token ends, in seconds since 1970; None where it did not say.
         client: how this program is registered there.
         metadata: where tokens are renewed.

@@ -1,4 +1,4 @@
-"""Makes an event of each thing that the gateway does, and gives it to whoever listens."""
+"""Makes events of the gateway's actions, and passes them to sinks."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Observer:
         self._counting = ThreadPoolExecutor(1, "shortlist-events")
 
     def close(self) -> None:
-        """Record what is still being counted."""
+        """Record counts that are not recorded yet."""
         self._counting.shutdown()
 
     def listed(
@@ -125,7 +125,7 @@ class Observer:
 
         Args:
             asker: who asked.
-            view: what the client may use.
+            view: the tools that the client may use.
             tools: as they were given.
             quarantined: ids of tools that nobody is offered.
         """

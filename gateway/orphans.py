@@ -41,7 +41,7 @@ class RunningProcesses:
         return {_MARK: _mark(os.getpid(), _start_time(os.getpid()))}
 
     def started(self, pid: int) -> None:
-        """Note a process that leads a group of its own.
+        """Record a process that leads its own group.
 
         Raises:
             OSError: the file cannot be written.

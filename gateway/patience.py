@@ -16,7 +16,7 @@ _MOST = 20
 
 
 class Patience:
-    """A limit of time that starts anew with each sign of progress.
+    """A time limit that restarts with each progress report.
 
     Args:
         seconds: without a sign of progress; 20 times as many in all.
@@ -32,7 +32,7 @@ class Patience:
         self._pauses, self._paused_at = 0, 0.0
 
     def extend(self) -> None:
-        """Start anew."""
+        """Restart the time limit."""
         if not self._pauses:
             self._scope.deadline = min(anyio.current_time() + self._seconds, self._most)
 

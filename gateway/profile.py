@@ -174,7 +174,7 @@ class ProfileViews:
         """What the client may use now.
 
         Args:
-            state: what it holds; its scopes are those of the profile.
+            state: state of the agent; its scopes are those of the profile.
             allowed: further limit.
             votes: what servers say of their own tools.
             apps: whether tools that are for user interfaces alone count.
@@ -210,7 +210,7 @@ class ProfileViews:
         return sum(self.allows(tool_id, view) for tool_id in self.engine.quarantined)
 
     def permits_server(self, name: str, view: View) -> bool:
-        """Whether the client may know of a server and use what it offers besides tools.
+        """Whether the client may see a server and use its resources and prompts.
 
         It may if it may use one of the server's tools. A server without tools has to be named by
         the profile; where the profile is limited to some tools, or a rule concerns all tools of

@@ -28,7 +28,7 @@ _GOT: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapt
 
 
 def public_name(server: str, prompt: str) -> str:
-    """The name of a server's prompt as clients see it: the same always, and of no other prompt.
+    """The name of a server's prompt for clients. It is stable and unique.
 
     Args:
         server: name of the server.

@@ -1,4 +1,4 @@
-"""References in a configuration, such as `${TOKEN}`, and what they stand for.
+"""References in a configuration, such as `${TOKEN}`, and their values.
 
 | reference | value |
 |---|---|
@@ -8,7 +8,7 @@
 | `${keyring:SERVICE/USER}` | the password that another program stored there |
 | `${file:PATH}` | the text of a file, without white space around it |
 
-Anything else in braces that is not `word:...` stays as it is. Values are not expanded again.
+Other text in braces that is not `word:...` does not change. Values are not expanded again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class References:
 
     Args:
         environment: variables by name.
-        home: home directory that `~` stands for.
+        home: home directory, the value of `~`.
         password: function of service and user that returns a password or None; the system
             keyring by default.
     """

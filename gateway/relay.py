@@ -47,12 +47,12 @@ async def relay(
         caller: whose request it is.
         given: parameters of the client's request, for its answers and state.
         server: name of the server.
-        subject: what is asked for; a request with answers must ask for the same as the first.
+        subject: the requested operation; a request with answers must be for the same as the first.
         send: sends the request to the server.
 
     Raises:
         UpstreamError: the server is gone, does not answer in time, or refuses.
-        RequestError: the client cannot be asked, or answers what was not asked.
+        RequestError: the client cannot be asked, or answers another question.
     """
     if not caller.is_modern:
         return await with_answers(caller, server, send)

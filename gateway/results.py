@@ -81,7 +81,7 @@ class ResultStore:
             self._drop(name)
 
     def sweep(self) -> None:
-        """Forget what is too old or too much."""
+        """Delete results that are too old or too large together."""
         old = self._clock() - KEPT_SECONDS
         while self._stored:
             name, one = next(iter(self._stored.items()))

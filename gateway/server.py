@@ -33,8 +33,7 @@ from .resources import Resources
 from .sessions import ClientSession, ClientSessions
 from .shown_tools import shown_tools
 from .subscriptions import Subscriptions
-from .upstream import State as UpstreamState
-from .upstream import Upstream, UpstreamError
+from .upstream import ServerState, Upstream, UpstreamError
 from .voting import collect_votes
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -227,7 +226,7 @@ class Gateway:
         self.observer.server(
             name,
             state.value,
-            ms=upstream.started_ms if state is UpstreamState.STARTED else None,
+            ms=upstream.started_ms if state is ServerState.STARTED else None,
             tools=sum(tool.server == name for tool in self.fleet.engine.catalog),
             problem=upstream.problem,
         )

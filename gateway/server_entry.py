@@ -32,7 +32,7 @@ _CLINE = ("autoApprove", "alwaysAllow")
 
 
 class EntryProblem(ConfigError):
-    """One server cannot be used: the field, and what is wrong with it.
+    """One server cannot be used, because of this field.
 
     Args:
         field: key in the entry, with the key or index inside it; empty for the entry itself.
@@ -52,8 +52,8 @@ class EntryContext:
     Args:
         kind: format of the file.
         folder: folder that relative paths start from.
-        workspace: what `${workspaceFolder}` stands for.
-        home: what `${userHome}` stands for.
+        workspace: value of `${workspaceFolder}`.
+        home: value of `${userHome}`.
         inputs: references by the id of an input, for `${input:ID}`.
     """
 

@@ -81,7 +81,7 @@ class ServerRequests:
             request: as the server understands it.
             result_type: of the answer.
             caller: the client's request; None for one that no client made.
-            key: what is asked for: requests of one key behave alike.
+            key: key of the operation; requests with the same key behave in the same way.
         """
 
         async def send(client: Client, patience: Patience) -> R:

@@ -1,4 +1,4 @@
-"""Tells when a client ends its HTTP session, so that what is kept for it goes."""
+"""Reports when a client ends its HTTP session, so that its stored data is deleted."""
 
 from __future__ import annotations
 

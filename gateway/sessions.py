@@ -1,4 +1,4 @@
-"""Which session a request belongs to, and what is kept for each."""
+"""The sessions of clients, and their stored data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Shown:
 
 @dataclass(slots=True, eq=False)
 class ClientSession:
-    """One client's session: its permission, its long results, and what was shown to it."""
+    """One client's session: its permissions, its long results, and the definitions it has seen."""
 
     views: ProfileViews
     session: Session

@@ -51,8 +51,8 @@ async def stdio_transport(
 
     Args:
         spec: command, arguments, environment and folder.
-        log: takes what the process writes to stderr.
-        noise: called with what the process writes to stdout that is no message.
+        log: receives the stderr of the process.
+        noise: called with stdout text that is not a message.
         processes: where the process is noted while it runs.
 
     Raises:
@@ -96,7 +96,7 @@ async def _read(
     process: Process, out: MemoryObjectSendStream[SessionMessage | Exception], noise: _Noise
 ) -> None:
     assert process.stdout is not None
-    lines = Lines()
+    lines = LineReader()
     async with out:
         with suppress(*_CLOSED, anyio.EndOfStream):
             while True:
@@ -162,7 +162,7 @@ class TooLong:
         self.size = size
 
 
-class Lines:
+class LineReader:
     """Lines out of chunks of bytes; one longer than `most` costs no memory.
 
     Args:

@@ -95,7 +95,7 @@ class Subscriptions:
         fleet.front.updated = self._updated
 
     def drop(self, client: ClientSession) -> None:
-        """End what a client of the older protocol follows.
+        """End the subscriptions of a client of the older protocol.
 
         Args:
             client: whose session has ended.

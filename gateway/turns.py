@@ -1,4 +1,4 @@
-"""Which clients' requests a server works on, so that what it says reaches the right one.
+"""Tracks which clients' requests a server works on, so that its messages reach the right client.
 
 A server over stdin/stdout does not say which request a question or log message belongs to. It is
 certain only while all requests in work are those of one client. So a tool whose messages matter
@@ -53,7 +53,7 @@ class Turns:
 
         Args:
             caller: whose request it is.
-            key: what is called: requests of one key behave alike.
+            key: key of the operation; requests with the same key behave in the same way.
         """
         with anyio.move_on_after(_WAIT if key in self._speaking else _SHORT_WAIT):
             while not self._may_run(caller, key):

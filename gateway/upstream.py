@@ -50,7 +50,7 @@ class LostError(UpstreamError):
     """The connection ended before the answer came."""
 
 
-class State(StrEnum):
+class ServerState(StrEnum):
     """Where a server is in its life."""
 
     CONFIGURED = "configured"
@@ -69,16 +69,16 @@ class Upstream:
     Args:
         spec: how it is reached.
         open_log: opens the log that takes what its process writes to stderr.
-        changed: awaited with this server and what it lists, at each start and each change.
+        changed: awaited with this server and its list, at each start and each change.
         transport: opens the connection.
         idle_s: seconds without a call after which it is stopped; None for never.
         on_state: called with the server whenever it started, stopped or failed.
-        front: takes what the server says that belongs to no request.
+        front: receives messages of the server that belong to no request.
 
     Attributes:
         noise: the last lines it wrote to stdout that are no messages.
         noises: how many there were.
-        requests: what it says and asks while it works on requests.
+        requests: receives messages and questions of the server during requests.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Upstream:
         front: Front | None = None,
     ) -> None:
         self.spec = spec
-        self.state = State.CONFIGURED
+        self.state = ServerState.CONFIGURED
         self.problem: str | None = None
         self.started_ms: float | None = None
         self.noise: deque[str] = deque(maxlen=_NOISE)
@@ -303,9 +303,12 @@ class Upstream:
         self._failures += 1
         wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
         self._retry_at = monotonic() + wait
-        self.state, self.problem = State.FAILED, redacted(in_one_line(error), self.spec)
+        self.state, self.problem = ServerState.FAILED, redacted(in_one_line(error), self.spec)
         if wants_login(error):
-            self.state, self.problem = State.AWAITING_CONSENT, str(ConsentNeeded(self.spec.name))
+            self.state, self.problem = (
+                ServerState.AWAITING_CONSENT,
+                str(ConsentNeeded(self.spec.name)),
+            )
         _LOG.warning("server %r: %s", self.spec.name, self.problem)
 
     async def _tell(self) -> None:
@@ -332,13 +335,13 @@ class Upstream:
                 listing = await self._publish(client, pages)
                 limit.deadline = float("inf")
                 self.started_ms = (monotonic() - start) * 1e3
-                self.state, self.problem, self._client = State.STARTED, None, client
+                self.state, self.problem, self._client = ServerState.STARTED, None, client
                 self._used = monotonic()
                 await self._tell()
                 group.start_soon(self._rereading.listen, client)
                 await self._attend(client, pages, listing)
                 group.cancel_scope.cancel()
-        self.state = State.KNOWN
+        self.state = ServerState.KNOWN
 
     async def _attend(self, client: Client, pages: Pages, listing: Listing) -> None:
         """Read the list again when it changes; return when the server is idle.
@@ -365,7 +368,7 @@ class Upstream:
                 return
 
     async def _read_again(self, client: Client, pages: Pages, last: Listing) -> Listing:
-        """The list as it is now, or the last one where it cannot be read."""
+        """The present list, or the last one if it cannot be read."""
         try:
             listing = await self._publish(client, pages)
         except (MCPError, TimeoutError, ValidationError) as error:

@@ -18,7 +18,7 @@ from .caller import Caller
 from .fleet import Fleet
 from .meta_tools import Kind, kind_of
 from .profile import Profile, matches
-from .upstream import State, UpstreamError
+from .upstream import ServerState, UpstreamError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ async def collect_votes(
         if matches(name, profile.asked)
         and profile.names_server(name)
         and name in fleet.upstreams
-        and fleet.upstreams[name].state is State.STARTED
+        and fleet.upstreams[name].state is ServerState.STARTED
     ]
     if not asked:
         return Said()
@@ -108,7 +108,7 @@ async def _votes(
 
 
 def _vote(row: Any) -> Vote:
-    """A row as a vote; `Voters` refuses what is none."""
+    """A row as a vote. `Voters` refuses invalid ones."""
     held = row if isinstance(row, dict) else {}
     return Vote(held.get("tool"), held.get("action"), held.get("reason", ""))  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ from ..retrieval.index import Index
 from ..retrieval.refusal import Denials, Refusal
 from ..retrieval.selection import VoterFailure
 from .allowed import Allowed
-from .compiled import Evaluation
+from .compiled import GateEvaluation
 from .condition import Mask
 from .quarantine import Quarantine
 from .reason import Reasons
@@ -54,7 +54,7 @@ class Admission:
     def __init__(
         self,
         index: Index,
-        evaluation: Evaluation,
+        evaluation: GateEvaluation,
         allowed: Allowed | None = None,
         quarantine: Quarantine | None = None,
         votes: Votes | None = None,

@@ -80,9 +80,9 @@ class CompiledGate:
         """
         return CompiledGate(self.gate, change.tools, names, self._matcher.updated(change))
 
-    def holding(self, state: State) -> Evaluation:
+    def holding(self, state: State) -> GateEvaluation:
         """The gate's conditions in a state."""
-        return Evaluation(self, state)
+        return GateEvaluation(self, state)
 
     def admitted(self, truths: Sequence[Truth]) -> Mask | None:
         """Rows that all rules permit, shape (n,); None for all rows."""
@@ -168,7 +168,7 @@ class CompiledGate:
             self.meant(pattern, folded=True)
 
 
-class Evaluation:
+class GateEvaluation:
     """Every condition of a compiled gate, evaluated in one state.
 
     Args:

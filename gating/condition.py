@@ -47,7 +47,7 @@ class CatalogView(Protocol):
     def annotated(self, name: str, value: Scalar) -> Mask: ...  # noqa: D102
 
 
-class Request(Protocol):
+class ConditionInput(Protocol):
     """The state and the catalog that a condition is evaluated in."""
 
     @property
@@ -134,7 +134,7 @@ class Condition:
         """
         return self.describe()
 
-    def evaluate(self, request: Request) -> Truth:
+    def evaluate(self, request: ConditionInput) -> Truth:
         """Whether it holds and whether it fails. An exception means unknown.
 
         Example:

@@ -21,10 +21,10 @@ from .condition import (
     YES,
     CatalogView,
     Condition,
+    ConditionInput,
     Mask,
     Predicates,
     Read,
-    Request,
     Truth,
     Unanswered,
     register,
@@ -53,7 +53,7 @@ class _Member(Condition):
     def member(self) -> tuple[str, str]:
         return self.held_in, self.name
 
-    def evaluate(self, request: Request) -> Truth:
+    def evaluate(self, request: ConditionInput) -> Truth:
         return YES if self.name in getattr(request.state, self.held_in) else NO
 
 
@@ -94,7 +94,7 @@ class After(Condition):
     def describe(self) -> str:
         return f"a call of {self.pattern.text!r} first"
 
-    def evaluate(self, request: Request) -> Truth:
+    def evaluate(self, request: ConditionInput) -> Truth:
         return request.called(self.pattern)
 
     def unlocked_by(self, catalog: CatalogView) -> Mask | None:
@@ -158,7 +158,7 @@ class Fact(Condition):
         value = "" if self.equals is None else f" to be {_said(self.equals)}"
         return f"the fact {self.name!r}{value}"
 
-    def evaluate(self, request: Request) -> Truth:
+    def evaluate(self, request: ConditionInput) -> Truth:
         value = request.state.facts.get(self.name)
         if value is None or self.compared is None:
             return NO if value is None or value is False else YES
@@ -205,7 +205,7 @@ class Annotation(Condition):
     def describe(self) -> str:
         return f"the annotation {self.name!r} to be {_said(self.value)}"
 
-    def evaluate(self, request: Request) -> Truth:
+    def evaluate(self, request: ConditionInput) -> Truth:
         return self.fixed(request.catalog)
 
     def fixed(self, catalog: CatalogView) -> Truth:
@@ -253,7 +253,7 @@ class Predicate(Condition):
     def describe(self) -> str:
         return f"the predicate {self.name!r} to hold"
 
-    def evaluate(self, request: Request) -> Truth:
+    def evaluate(self, request: ConditionInput) -> Truth:
         answer = self.function(request.state)
         if not isinstance(answer, bool | np.bool_):
             raise Unanswered(f"answered {type(answer).__name__}, not True or False")

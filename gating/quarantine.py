@@ -17,7 +17,7 @@ from .condition import Mask
 if TYPE_CHECKING:
     from ..trust import Flag
 
-_BY_OPERATOR = "held_by_operator"
+_BY_OPERATOR = "quarantined_by_operator"
 _WAITS = "It waits for an operator's approval."
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..retrieval.refusal import Refusal
-from .compiled import Evaluation
+from .compiled import GateEvaluation
 from .condition import REFUSALS, Condition, Mask, Values
 from .conditions import After, AllOf, AnyOf
 from .matcher import Rows
@@ -43,7 +43,7 @@ class Reasons:
         admitted: permitted rows, shape (n,).
     """
 
-    def __init__(self, evaluation: Evaluation, admitted: Mask) -> None:
+    def __init__(self, evaluation: GateEvaluation, admitted: Mask) -> None:
         self._evaluation = evaluation
         self._admitted = admitted
         self._leading: dict[Condition, Rows | None] = {}

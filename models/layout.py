@@ -18,6 +18,7 @@ Pooling = Literal["mean", "cls"]
 _DEFAULT_MAX_TOKENS = 512
 
 
+# Fingerprints of encoders contain the `repr` of this class: another name would change them all.
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """Settings for the input and output of a model.

@@ -17,7 +17,7 @@ class ThreadSettings(PartSettings):
     threads: int | None = Field(default=None, ge=1)
 
 
-class ModelSettings(ThreadSettings):
+class NamedModelSettings(ThreadSettings):
     """Settings of a model that has to be named.
 
     Args:

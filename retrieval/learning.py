@@ -14,7 +14,7 @@ from .exact import ExactIndex
 from .held_out import DEPTH, Comparison, folds, refusal, scores
 from .index import Index
 from .learned import Learned
-from .usage import Event, families
+from .usage import UsageEvent, families
 
 #: Tools that a tool has to beat in training: a few dozen hard ones say most of what all would.
 _RIVALS = 24
@@ -66,7 +66,7 @@ class LearningReport:
 
 
 def learn(
-    index: Index, events: Sequence[Event], *, tier: str, ranked: Ranked
+    index: Index, events: Sequence[UsageEvent], *, tier: str, ranked: Ranked
 ) -> tuple[LearningReport, Learned | None]:
     """Learn from events, and measure on held-out ones whether that is any good.
 

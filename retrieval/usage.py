@@ -14,7 +14,7 @@ from ..errors import RequestError
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class UsageEvent:
     """A query and the tools that were right for it.
 
     Args:
@@ -26,7 +26,7 @@ class Event:
     relevant: tuple[str, ...]
 
 
-def checked_events(events: Iterable[Event]) -> list[Event]:
+def checked_events(events: Iterable[UsageEvent]) -> list[UsageEvent]:
     """The events as a list.
 
     Raises:
@@ -36,7 +36,7 @@ def checked_events(events: Iterable[Event]) -> list[Event]:
         raise RequestError(f"events: a list of Event, not {type(events).__name__}")
     given = list(events)
     for place, event in enumerate(given):
-        if not isinstance(event, Event):
+        if not isinstance(event, UsageEvent):
             kind = type(event).__name__
             raise RequestError(f"events[{place}]: an Event, not {kind}")
         if not isinstance(event.query, str) or not _are_ids(event.relevant):

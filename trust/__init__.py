@@ -1,6 +1,6 @@
 """Trust: quarantines definitions with hidden instructions and definitions that changed."""
 
-from .change import Change, PartChange
+from .change import DefinitionChange, PartChange
 from .flag import Finding, Flag
 from .notice import notice, tell
 from .pins import Pin, Pins, change_pins
@@ -9,7 +9,7 @@ from .scan import scan
 from .trust import Trust
 
 __all__ = [
-    "Change",
+    "DefinitionChange",
     "Finding",
     "Flag",
     "PartChange",

@@ -51,7 +51,7 @@ class PartChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DefinitionChange:
     """A definition that differs from its pin.
 
     Args:

@@ -12,12 +12,10 @@ from tempfile import NamedTemporaryFile
 from time import time
 from typing import Any, Self
 
-from filelock import FileLock, Timeout
-
 from ..catalog import Catalog, Tool
 from ..catalog.text_file import read_text_file
 from ..errors import PinsError
-from .change import Change, changed_parts
+from .change import DefinitionChange, changed_parts
 
 _FORMAT = 1
 #: Seconds to wait for another process that writes the same file.
@@ -46,12 +44,12 @@ class Pin:
         """A pin of a tool's present definition."""
         return cls(tool.fingerprint, tool.to_dict(), approved)
 
-    def change(self, tool: Tool) -> Change | None:
+    def change(self, tool: Tool) -> DefinitionChange | None:
         """The differences between a definition and the pin; None if there are none."""
         if tool.fingerprint == self.fingerprint:
             return None
         parts = changed_parts(self.definition, tool.to_dict())
-        return Change(tool.id, self.fingerprint, tool.fingerprint, parts)
+        return DefinitionChange(tool.id, self.fingerprint, tool.fingerprint, parts)
 
 
 class Pins:
@@ -151,12 +149,12 @@ class Pins:
         pin = self._pins.get(tool.id)
         return pin is not None and pin.approved and pin.fingerprint == tool.fingerprint
 
-    def change(self, tool: Tool) -> Change | None:
+    def change(self, tool: Tool) -> DefinitionChange | None:
         """The differences between a definition and its pin; None if there are none, or no pin."""
         pin = self._pins.get(tool.id)
         return None if pin is None else pin.change(tool)
 
-    def changes(self, catalog: Catalog) -> tuple[Change, ...]:
+    def changes(self, catalog: Catalog) -> tuple[DefinitionChange, ...]:
         """All definitions of a catalog that differ from their pin, in order."""
         if not self._pins:
             return ()
@@ -185,6 +183,8 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
     Raises:
         PinsError: the file cannot be read or written, or another process holds it for too long.
     """
+    from filelock import FileLock, Timeout  # 25 ms of a start
+
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Final
 
 from .flag import Level
 
@@ -254,16 +255,22 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-class Concept(NamedTuple):
+@dataclass(frozen=True)
+class Concept:
     """Words for one idea.
 
     Args:
         letters: a text must contain some of these to match; empty if there is no such condition.
-        expression: matches the words.
+        words: regular expression that matches the words.
     """
 
     letters: tuple[str, ...]
-    expression: re.Pattern[str]
+    words: str
+
+    @cached_property
+    def expression(self) -> re.Pattern[str]:
+        """The same compiled when it is first used: to compile all takes 50 ms of a start."""
+        return re.compile(self.words)
 
 
 BLOCK: Final = re.compile(
@@ -285,7 +292,7 @@ REACHING_ORDERS: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ScanRule:
     """A combination of concepts that is a finding if they are close together.
 
     Args:
@@ -310,49 +317,53 @@ class Rule:
 
 
 RULES: Final = (
-    Rule("moves_secrets", "quarantine", ("key_file", "before_use", "give"), span=3),
-    Rule("moves_secrets", "quarantine", ("key_file", "read", "give"), ("example",), opening=False),
-    Rule("moves_secrets", "quarantine", ("key_file", "contents"), ("example",), slot=True),
-    Rule(
+    ScanRule("moves_secrets", "quarantine", ("key_file", "before_use", "give"), span=3),
+    ScanRule(
+        "moves_secrets", "quarantine", ("key_file", "read", "give"), ("example",), opening=False
+    ),
+    ScanRule("moves_secrets", "quarantine", ("key_file", "contents"), ("example",), slot=True),
+    ScanRule(
         "moves_secrets",
         "quarantine",
         ("key_file", "contents", "hand_over"),
         ("example",),
         opening=False,
     ),
-    Rule("moves_secrets", "quarantine", ("secret", "known_to_model", "give", "always")),
-    Rule("moves_secrets", "quarantine", ("leak_prompt",), ("guard", "example")),
-    Rule(
+    ScanRule("moves_secrets", "quarantine", ("secret", "known_to_model", "give", "always")),
+    ScanRule("moves_secrets", "quarantine", ("leak_prompt",), ("guard", "example")),
+    ScanRule(
         "moves_conversation", "quarantine", ("chat", "hand_over", "pretext"), opening=False, span=2
     ),
-    Rule("moves_conversation", "quarantine", ("chat", "given", "pretext"), opening=False),
-    Rule("hides_from_user", "quarantine", ("hide",), ("guard",)),
-    Rule("overrides", "quarantine", ("override",), ("guard", "example")),
-    Rule("overrides", "quarantine", ("on_sight",)),
-    Rule("imitates_system", "quarantine", ("model_markup",), ("example", "guard")),
-    Rule("imitates_system", "quarantine", ("system_line",), ("example",)),
-    Rule("imitates_system", "quarantine", ("hidden_comment",), ("example",)),
-    Rule("misuses_other_tools", "quarantine", ("any_tool", "key_file"), span=2),
-    Rule("misuses_other_tools", "quarantine", ("any_tool", "send", "mail")),
-    Rule("misuses_other_tools", "quarantine", ("any_tool", "chat", "give")),
-    Rule("misuses_other_tools", "quarantine", ("other_tool", "redirect"), ("example",)),
-    Rule("misuses_other_tools", "quarantine", ("other_tool", "always", "address"), ("example",)),
-    Rule("misuses_other_tools", "quarantine", ("send", "always", "mail"), ("example",)),
-    Rule("hidden_text", "quarantine", ("terminal_codes",)),
-    Rule("hidden_text", "quarantine", ("chat", "give"), encoded=True),
-    Rule("hidden_text", "quarantine", ("key_file",), encoded=True),
-    Rule("hidden_text", "quarantine", ("address", "send"), encoded=True),
-    Rule("speaks_of_injection", "warn", ("hide",)),
-    Rule("speaks_of_injection", "warn", ("override",)),
-    Rule("speaks_of_injection", "warn", ("model_markup",)),
-    Rule("puts_itself_first", "warn", ("use_me",)),
-    Rule("puts_itself_first", "warn", ("any_tool",)),
-    Rule("urges", "warn", ("urgent",)),
-    Rule("skips_consent", "warn", ("no_consent",)),
+    ScanRule("moves_conversation", "quarantine", ("chat", "given", "pretext"), opening=False),
+    ScanRule("hides_from_user", "quarantine", ("hide",), ("guard",)),
+    ScanRule("overrides", "quarantine", ("override",), ("guard", "example")),
+    ScanRule("overrides", "quarantine", ("on_sight",)),
+    ScanRule("imitates_system", "quarantine", ("model_markup",), ("example", "guard")),
+    ScanRule("imitates_system", "quarantine", ("system_line",), ("example",)),
+    ScanRule("imitates_system", "quarantine", ("hidden_comment",), ("example",)),
+    ScanRule("misuses_other_tools", "quarantine", ("any_tool", "key_file"), span=2),
+    ScanRule("misuses_other_tools", "quarantine", ("any_tool", "send", "mail")),
+    ScanRule("misuses_other_tools", "quarantine", ("any_tool", "chat", "give")),
+    ScanRule("misuses_other_tools", "quarantine", ("other_tool", "redirect"), ("example",)),
+    ScanRule(
+        "misuses_other_tools", "quarantine", ("other_tool", "always", "address"), ("example",)
+    ),
+    ScanRule("misuses_other_tools", "quarantine", ("send", "always", "mail"), ("example",)),
+    ScanRule("hidden_text", "quarantine", ("terminal_codes",)),
+    ScanRule("hidden_text", "quarantine", ("chat", "give"), encoded=True),
+    ScanRule("hidden_text", "quarantine", ("key_file",), encoded=True),
+    ScanRule("hidden_text", "quarantine", ("address", "send"), encoded=True),
+    ScanRule("speaks_of_injection", "warn", ("hide",)),
+    ScanRule("speaks_of_injection", "warn", ("override",)),
+    ScanRule("speaks_of_injection", "warn", ("model_markup",)),
+    ScanRule("puts_itself_first", "warn", ("use_me",)),
+    ScanRule("puts_itself_first", "warn", ("any_tool",)),
+    ScanRule("urges", "warn", ("urgent",)),
+    ScanRule("skips_consent", "warn", ("no_consent",)),
 )
 
 
 CONCEPTS: Final = {
-    name: Concept(tuple(letters.split("|")) if letters else (), re.compile(expression))
+    name: Concept(tuple(letters.split("|")) if letters else (), expression)
     for name, (letters, expression) in _CONCEPTS.items()
 }

@@ -13,7 +13,7 @@ from typing import Final
 from ..catalog import Tool
 from .flag import Finding
 from .plain import decoded, plain, visible
-from .rules import BLOCK, CONCEPTS, ORDERS, REACHING_ORDERS, RULES, Rule
+from .rules import BLOCK, CONCEPTS, ORDERS, REACHING_ORDERS, RULES, ScanRule
 from .texts import MOST_CHARACTERS, MOST_STRINGS, Text, texts
 
 _END: Final = re.compile(r"(?<=[.!?;])['\")\]]?\s+|\n+|(?<=[。！？；])")
@@ -99,7 +99,7 @@ class _Passages:
         self._begins = list(accumulate((len(one) + 1 for one in plains), initial=0))[:-1]
         self._known: dict[str, frozenset[int]] = {}
 
-    def matches(self, rule: Rule) -> Iterator[int]:
+    def matches(self, rule: ScanRule) -> Iterator[int]:
         """Numbers of the sentences at which a rule matches."""
         if not all(self._possible(name) for name in rule.needs):
             return
@@ -145,7 +145,7 @@ class _Passages:
             known = self._known[name] = frozenset(self._number(one.start()) for one in found)
         return known
 
-    def _window(self, start: int, rule: Rule, number: int) -> frozenset[int]:
+    def _window(self, start: int, rule: ScanRule, number: int) -> frozenset[int]:
         """The sentences from `start` on that a rule reads, all of the same text."""
         text = self._text_of(number)
         near = frozenset(

@@ -18,6 +18,6 @@ READERS: tuple[Reader, ...] = (
     AnthropicReader(),
     McpReader(),
 )
-"""Every format, particular before general: the first to recognise a document reads it."""
+"""All formats, specific ones first. The first that recognises a document reads it."""
 
 __all__ = ["READERS", "Document", "Entry", "Reader"]

@@ -16,7 +16,7 @@ class AnthropicReader:
     name = "anthropic"
 
     def recognises(self, value: Any) -> bool:
-        """A list of definitions with `input_schema`, or a request body that holds one."""
+        """A list of definitions with `input_schema`, or a request body with such a list."""
         if isinstance(value, dict):
             is_request = "model" in value or "messages" in value
             first = first_object(value.get("tools")) if is_request else value
@@ -37,7 +37,7 @@ class AnthropicReader:
             yield Entry(f"{prefix}{document.place(index)}", item, server)
 
     def tool(self, entry: Entry) -> Tool:
-        """The tool of a definition; built-in tools, which have no schema, are refused."""
+        """The tool of a definition. Built-in tools, which have no schema, are refused."""
         value = fields_of(entry)
         kind = value.get("type", "custom")
         if kind not in ("custom", None):

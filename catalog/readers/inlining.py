@@ -1,4 +1,4 @@
-"""Inlining of the references of an OpenAPI document, so that a tool's schema stands alone."""
+"""Replaces references of an OpenAPI document, so that a tool's schema needs no other part."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from ..reference import References
 from .protocol import shown
 
 REFERENCE_DEPTH = 5
-"""References followed inside one another; of what lies deeper only the type is kept."""
+"""Maximum depth of nested references. Beyond it, only the type is kept."""
 VALUE_BUDGET = 10_000
-"""Values copied for one operation; of references met after that only the type is kept."""
+"""Maximum values copied for one operation. Beyond it, only the types of references are kept."""
 DOCUMENT_BUDGET = 300_000
 """Values copied for all operations of a document, beyond as many as it holds: half a second."""
 NESTING_LIMIT = 64
-"""Nesting of a schema once its references are inlined."""
+"""Maximum nesting of a schema with its references replaced."""
 
 
 class Expansion:
-    """What all operations of one document may be spelled out to, shared fairly among them.
+    """Limits the values copied for all operations of a document, shared between them.
 
-    A few kilobytes of references can stand for millions of values. Once half of what is allowed is
-    spent, each operation gets its share of the rest. Of a reference for which nothing is left only
-    the type is kept.
+    A few kilobytes of references can expand to millions of values. When half of the budget is used,
+    each operation gets an equal share of the rest. If nothing is left for a reference, only its
+    type is kept.
 
     Args:
         document: the whole OpenAPI document.
-        operations: how many it has.
+        operations: number of its operations.
 
     Attributes:
-        shortened: how many references were met of which only the type was kept, for their depth or
-            their size.
+        shortened: number of references of which only the type was kept, because of depth or size.
     """
 
     def __init__(self, document: Any, operations: int) -> None:
@@ -42,14 +41,17 @@ class Expansion:
         self.shortened = 0
 
     def share(self) -> int:
-        """Values of the next operation, at most."""
+        """Maximum values of the next operation."""
         waiting, self._operations = max(self._operations, 1), self._operations - 1
         if self._left > self._most // 2:
             return VALUE_BUDGET
         return max(min(VALUE_BUDGET, self._left // waiting), 0)
 
     def size(self, reference: str, target: object) -> int:
-        """Values of what a reference points to, its own references not followed; counted once."""
+        """Number of values in the target of a reference, without following its references.
+
+        Cached.
+        """
         if reference not in self._sizes:
             self._sizes[reference] = _values(target)
         return self._sizes[reference]
@@ -58,7 +60,7 @@ class Expansion:
         """Count values that were copied.
 
         Raises:
-            ToolError: there are far too many, also without references.
+            ToolError: there are far too many values, even without references.
         """
         self._left -= values
         if self._left < -self._most:
@@ -67,7 +69,7 @@ class Expansion:
 
 
 def _values(document: Any) -> int:
-    """Values of a document; what an alias repeats counts once."""
+    """Number of values in a document. Aliases count once."""
     seen: set[int] = set()
     count, waiting = 0, [document]
     while waiting:
@@ -80,14 +82,14 @@ def _values(document: Any) -> int:
 
 
 class Inlining:
-    """Copies schemas of one document with their references replaced by what they point to.
+    """Copies schemas of one document, with references replaced by their targets.
 
-    Of a reference inside itself, or past the bounds of this module, only the type is kept, so a
-    recursive type is spelled out to its first repetition.
+    If a reference is inside itself, or beyond the limits of this module, only its type is kept. So
+    a recursive type ends at its first repetition.
 
     Args:
         references: the references of the whole OpenAPI document.
-        expansion: what the operations of the document may take together.
+        expansion: the budget of all operations of the document.
     """
 
     def __init__(self, references: References, expansion: Expansion) -> None:
@@ -97,7 +99,7 @@ class Inlining:
         self._copied = 0
 
     def target(self, value: Any, field: str) -> dict[str, Any]:
-        """The object itself, or the one its `$ref` leads to.
+        """The object itself, or the target of its `$ref`.
 
         Raises:
             ToolError: not an object, or a reference that leads out of the document, nowhere or
@@ -174,7 +176,7 @@ class Inlining:
 
 
 def _type_of(schema: object) -> dict[str, Any]:
-    """What is kept of a schema that is not copied; it accepts all that the schema accepts."""
+    """The type of a schema that is not copied. It accepts everything that the schema accepts."""
     found = schema.get("type") if isinstance(schema, dict) else None
     return {"type": found} if isinstance(found, str) else {}
 

@@ -1,4 +1,4 @@
-"""Rows `{"id", "name", "server", "description", "input_schema"}`, the form tools are saved in."""
+"""The format `jsonl`: rows `{"id", "name", "server", "description", "input_schema"}`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .protocol import Document, Entry, fields_of, first_object, refuse_other_sch
 class RowReader:
     """Rows with the fields of a Tool, one per line or in a list.
 
-    The server is the caller's, else the row's. A row's own id counts only if the caller asks for
-    that and names no server: whoever writes a row could otherwise take the id of another's tool.
+    The server is the caller's, otherwise the row's. A row's own id is used only if the caller
+    requests it and names no server. Otherwise a row could take the id of another server's tool.
     """
 
     name = "jsonl"
 
     def recognises(self, value: Any) -> bool:
-        """A list whose first object has a name and an id or a server of its own."""
+        """A list whose first object has a name, and an id or a server."""
         row = first_object(value)
         own = isinstance(row.get("id"), str) or "server" in row
         return own and "name" in row and "inputSchema" not in row

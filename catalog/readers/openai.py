@@ -15,7 +15,7 @@ _LISTS = ("tools", "functions")
 class OpenAiReader:
     """`{"type": "function", "function": {...}}`, `{"type": "function", "name": ...}` or bare.
 
-    They may stand in a list, alone, or under `tools` or `functions` of a request body.
+    A single one, a list, or `tools` or `functions` of a request body.
     """
 
     name = "openai"
@@ -45,7 +45,7 @@ class OpenAiReader:
             raise CatalogError("holds no OpenAI functions: expected a list of them")
 
     def tool(self, entry: Entry) -> Tool:
-        """The tool of a function; the vendor's built-in tools are refused."""
+        """The tool of a function. Built-in tools of the provider are refused."""
         value = fields_of(entry)
         kind = value.get("type", "function")
         if kind != "function":

@@ -1,4 +1,4 @@
-"""What a reader of one format offers."""
+"""The protocol of readers, one per format."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ..text import NAME_LIMIT, Notes, clean_line
 from ..tool import Tool
 
 _SCHEMA_KEYS = {"inputSchema": "mcp", "input_schema": "anthropic", "parameters": "openai"}
-"""Key under which a definition has its arguments, and the format that it is the key of."""
+"""Keys for the arguments of a definition, with the format that uses each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Parsed JSON on its way to a reader.
+    """Parsed JSON for a reader.
 
     Attributes:
         value: the JSON value; for a file of lines, the list of the lines' values.
-        server: the server asked for by the caller, which wins over what the document says.
-        fallback: the server to assume where neither the caller nor the document names one.
-        lines: for a file of lines, the number of the line each value stood on.
-        keep_ids: whether rows keep the ids they carry; see `read_tools`.
-        taken: `folded` names of all files that are read together: a file belongs to the server it
-            is named after, and no other file can claim that server.
-        notes: what a reader left out of good definitions or changed, one sentence each; complete
-            once all tools are made.
+        server: the caller's server; takes precedence over the document.
+        fallback: the server if neither the caller nor the document names one.
+        lines: for a file of lines, the line number of each value.
+        keep_ids: whether rows keep their ids; see `read_tools`.
+        taken: `folded` names of all files that are read together. A server with the name of a file
+            belongs to that file only.
+        notes: parts that a reader left out or changed, one sentence each; complete when all tools
+            are made.
     """
 
     value: Any
@@ -40,11 +40,11 @@ class Document:
     notes: list[str] = field(default_factory=list)
 
     def place(self, index: int) -> str:
-        """Where the value of this index stood."""
+        """The position of the value with this index."""
         return f"line {self.lines[index]}" if self.lines else f"[{index}]"
 
     def named(self, declared: object) -> str | None:
-        """The server of a definition, given what the document declares."""
+        """The server of a definition, from the caller, the document or the file name."""
         if self.server is not None:
             return self.server
         if not isinstance(declared, str) or not declared:
@@ -71,9 +71,9 @@ class Entry:
     """One definition found in a document.
 
     Attributes:
-        where: its place in the document.
-        value: the definition in the document's own form.
-        server: the server it belongs to.
+        where: its position in the document.
+        value: the definition in the format of the document.
+        server: its server.
     """
 
     where: str
@@ -85,7 +85,7 @@ class Reader(Protocol):
     """Reads one format.
 
     Attributes:
-        name: what `read_tools(format=...)` calls it.
+        name: name of the format, for `read_tools(format=...)`.
     """
 
     name: str
@@ -115,7 +115,7 @@ def fields_of(entry: Entry) -> dict[str, Any]:
     """The definition as an object.
 
     Raises:
-        ToolError: it is something else.
+        ToolError: it is not an object.
     """
     if not isinstance(entry.value, dict):
         kind = type(entry.value).__name__
@@ -124,12 +124,12 @@ def fields_of(entry: Entry) -> dict[str, Any]:
 
 
 def refuse_other_schema(value: dict[str, Any], field: str, own: tuple[str, ...]) -> None:
-    """Refuse a definition whose arguments stand under the key of another format.
+    """Refuse a definition with its arguments under the key of another format.
 
     Args:
         value: the definition.
         field: key that this format uses, for the message.
-        own: all spellings of that key.
+        own: all spellings of this key.
 
     Raises:
         ToolError: it has another format's key and none of its own; names the format to use.
@@ -147,18 +147,18 @@ def refuse_other_schema(value: dict[str, Any], field: str, own: tuple[str, ...])
 
 
 def folded(server: str) -> str:
-    """A server's name as it is compared: cleaned, without regard to letter case and width."""
+    """A server's name for comparison: cleaned, ignoring letter case and character width."""
     line = clean_line(server[: 4 * NAME_LIMIT], "server", Notes())
     return unicodedata.normalize("NFKC", line).casefold()
 
 
 def shown(value: object) -> str:
-    """A value as an error message names it: short text itself, anything else by its type."""
+    """A value for an error message: a short text itself, any other value by its type."""
     return f"{value!r:.80}" if isinstance(value, str) else type(value).__name__
 
 
 def first_object(value: Any) -> dict[str, Any]:
-    """The first object of a list, by which its format is recognised; {} where there is none."""
+    """The first object of a list, to recognise its format; {} if there is none."""
     if not isinstance(value, list):
         return {}
     return next((item for item in value if isinstance(item, dict)), {})

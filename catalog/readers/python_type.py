@@ -1,4 +1,4 @@
-"""Python annotations as data sets write them (`List[int], optional`), turned into JSON Schema."""
+"""Converts Python annotations in data sets (`List[int], optional`) to JSON Schema."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEPTH = 8
 def to_schema(annotation: str) -> tuple[dict[str, Any], bool]:
     """The JSON Schema of an annotation and whether it is marked optional.
 
-    A type that is not known leaves the value unrestricted: {}.
+    An unknown type becomes {}, which accepts any value.
 
     Args:
         annotation: such as `List[int]`, `str, optional` or `Dict[str, Any]`.
@@ -70,7 +70,7 @@ class _Parser:
         return dict(_TYPES.get(name, {}))
 
     def _arguments(self, depth: int) -> list[dict[str, Any]]:
-        """Types up to the closing bracket; past the depth bound they are skipped, not read."""
+        """Types up to the closing bracket. Beyond the maximum depth they are skipped."""
         found: list[dict[str, Any]] = []
         if depth > _DEPTH:
             self._at = len(self._tokens)
@@ -94,7 +94,7 @@ class _Parser:
 
 
 def _any_of(branches: list[dict[str, Any]]) -> dict[str, Any]:
-    """One schema for several: itself where they agree, unrestricted where one of them is."""
+    """One schema for several: the schema itself if all are equal, {} if one is {}."""
     distinct: list[dict[str, Any]] = []
     for branch in branches:
         if branch not in distinct:

@@ -15,7 +15,10 @@ from .python_type import to_schema
 
 
 class XlamReader:
-    """Rows `{"query", "tools", ...}` with `tools` a JSON text; a function repeated is read once."""
+    """Rows `{"query", "tools", ...}` with `tools` as JSON text.
+
+    A repeated function is read once.
+    """
 
     name = "xlam"
 
@@ -47,7 +50,10 @@ class XlamReader:
                     yield Entry(where, function, document.named(None))
 
     def tool(self, entry: Entry) -> Tool:
-        """The tool of a function; what is not optional and has no default is required."""
+        """The tool of a function.
+
+        Parameters are required unless they are optional or have a default.
+        """
         if isinstance(entry.value, ToolError):
             raise entry.value
         function = fields_of(entry)
@@ -57,7 +63,7 @@ class XlamReader:
 
 
 def _functions(row: Any) -> list[Any] | ToolError:
-    """The functions of a row, or what is wrong with it, which costs no other row."""
+    """The functions of a row, or its problem. Other rows are not affected."""
     if not isinstance(row, dict) or "tools" not in row:
         return ToolError(field="tools", reason="is missing: a row must be an object with tools")
     tools = row["tools"]

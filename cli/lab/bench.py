@@ -72,14 +72,14 @@ def bench(
     from ...evals.lab.bench import report
     from ...evals.lab.bench.bars import short
     from ...evals.lab.bench.material import read_material
-    from ...evals.lab.bench.run import SIZES, Plan, measure
+    from ...evals.lab.bench.run import SIZES, BenchPlan, measure
     from ...evals.lab.record import Record, provenance, running_command, write_record
 
     if quick and size:
         raise typer.BadParameter("--quick is --size 5000: give one of them")
     sizes = (_QUICK_SIZE,) if quick else tuple(dict.fromkeys(size or SIZES))
     material = read_material(tools or [], queries or [], sample=sample, seed=seed)
-    plan = Plan(sizes=sizes, fast=fast)
+    plan = BenchPlan(sizes=sizes, fast=fast)
     origin = provenance(running_command())
     with steps() as step:
         found = measure(material, plan, step=step)

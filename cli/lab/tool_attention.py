@@ -48,14 +48,14 @@ def measure_arms(
     """
     from ...catalog import read_tools
     from ...evals.lab.attention import report
-    from ...evals.lab.attention.run import Plan, measure
+    from ...evals.lab.attention.run import SizePlan, measure
     from ...evals.lab.attention.sizes import SIZES
     from ...evals.lab.record import provenance, running_command, write_record
 
     if plots is not None and record is None:
         raise typer.BadParameter("--plots draws from the records: give --record too")
     read = [read_tools(path, strict=False, keep_ids=True) for path in tools or []]
-    plan = Plan(
+    plan = SizePlan(
         others=tuple(tool for one in read for tool in one.tools),
         others_from=tuple("/".join(path.parts[-2:]) for path in tools or []),
         sizes=tuple(sorted(set(size or SIZES))),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...decision import Decider
 from ...decision.calibration import Searching, ranked_examples, wording_odds
 from ...decision.report import Report, measure_fitted
-from ...retrieval.usage import Event
+from ...retrieval.usage import UsageEvent
 from .cut_splits import CutRow, cut_rates
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Checked:
 
 def check_decision(
     engine: Searching,
-    requests: Sequence[Event],
+    requests: Sequence[UsageEvent],
     tiers: Sequence[str],
     *,
     encoder: Encoder | None,

@@ -31,10 +31,10 @@ from ...evals.lab.record import RESULTS, Record, provenance, write_record
 from ...evals.table import Cell, Table
 from ...evals.xlam_rows import stream_rows
 from .batches import Mixture
-from .data import Request, TrainingData, hold_out, read_tool, read_training_data
+from .data import TrainingData, TrainingQuery, hold_out, read_tool, read_training_data
 from .encoder_training import Training, near_twins
 from .evaluate import LabelledSet, evaluate
-from .negatives import Twins
+from .negatives import TrainingTwins
 from .program import run_program
 from .recipe import Recipe
 from .text_encoder import TextEncoder
@@ -52,7 +52,7 @@ _SEEN = 500
 """Requests trained on that are scored as well, among the tools of their servers."""
 
 
-def _all(_: Request) -> bool:
+def _all(_: TrainingQuery) -> bool:
     return True
 
 
@@ -71,7 +71,7 @@ class Variant:
 
     mixture: dict[str, Any] = field(default_factory=dict)
     recipe: dict[str, Any] = field(default_factory=dict)
-    keep: Callable[[Request], bool] = _all
+    keep: Callable[[TrainingQuery], bool] = _all
     written: bool = True
     twins: bool = True
     judged: bool = True
@@ -117,7 +117,7 @@ def run_variant(
     variant: Variant,
     recipe: Recipe,
     data: TrainingData,
-    twins: Twins,
+    twins: TrainingTwins,
     development: LabelledSet,
     *,
     start: Path,
@@ -207,7 +207,7 @@ def main(
                 variant,
                 replace(recipe, seed=one),
                 trained,
-                twins if variant.twins else Twins(everything.tools, none),
+                twins if variant.twins else TrainingTwins(everything.tools, none),
                 sets["mcp_dev judged"],
                 start=start,
                 out=folders[name],

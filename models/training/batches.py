@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .data import TrainingData
-from .negatives import Twins
+from .negatives import TrainingTwins
 from .views import joined, self_supervised, shown
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class TrainingBatch:
     """Texts of a training step and which pairs count.
 
     queries: n texts; documents: m texts; tools: the tools that the first of them show, the rest are
@@ -76,7 +76,7 @@ class Batches:
     def __init__(
         self,
         data: TrainingData,
-        twins: Twins,
+        twins: TrainingTwins,
         mixture: Mixture,
         *,
         seed: int,
@@ -96,7 +96,7 @@ class Batches:
             if served.home:
                 self._of_server[served.home].append(position)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[TrainingBatch]:
         rng = random.Random(self._seed)
         queue: list[int] = []
         seen: set[int] = set()
@@ -133,7 +133,7 @@ class Batches:
             group += rng.sample(places, min(len(places), self._mixture.per_tool))
         return list(dict.fromkeys(group))
 
-    def _build(self, chosen: list[int], rng: random.Random) -> Batch:
+    def _build(self, chosen: list[int], rng: random.Random) -> TrainingBatch:
         data, mixture = self._data, self._mixture
         queries: list[str] = []
         serving: list[tuple[int, ...]] = []
@@ -184,7 +184,7 @@ class Batches:
         serving: list[tuple[int, ...]],
         documents: dict[int, str],
         wordings: dict[int, str],
-    ) -> Batch:
+    ) -> TrainingBatch:
         """Which documents serve which queries, and what stays out: twins, and others' wordings."""
         column = {tool: index for index, tool in enumerate(documents)}
         positive = np.zeros((len(queries), len(documents) + len(wordings)), dtype=np.bool_)
@@ -196,7 +196,7 @@ class Batches:
         for place, own in enumerate(wordings, len(documents)):
             ignored[:, place] = [bool(found & answers[own]) for found in answers]
             positive[own, place] = True
-        return Batch(
+        return TrainingBatch(
             queries=tuple(queries),
             documents=(*documents.values(), *wordings.values()),
             tools=tuple(documents),

@@ -57,7 +57,7 @@ class TrainingTool:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TrainingQuery:
     """A request and the positions of the tools that serve it in `TrainingData.tools`.
 
     `english` is the request it was translated from, "" where it is no translation; `also` are
@@ -83,7 +83,7 @@ class TrainingData:
     """Tools and the requests for some of them."""
 
     tools: tuple[TrainingTool, ...]
-    requests: tuple[Request, ...]
+    requests: tuple[TrainingQuery, ...]
 
     @property
     def tools_fingerprint(self) -> str:
@@ -109,7 +109,7 @@ class TrainingData:
         return table
 
 
-def _digest(parts: Iterable[TrainingTool | Request]) -> str:
+def _digest(parts: Iterable[TrainingTool | TrainingQuery]) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for part in parts:
         digest.update(repr(part).encode(errors="replace"))
@@ -159,13 +159,13 @@ def read_tool(row: Mapping[str, Any], source: str) -> TrainingTool:
 
 def _read_set(
     folder: Path, offset: int, written: Iterable[Path]
-) -> tuple[list[TrainingTool], list[Request]]:
+) -> tuple[list[TrainingTool], list[TrainingQuery]]:
     source = folder.name
     tools = [
         read_tool(row, source) for row in read_rows(folder / "tools.jsonl", needs=("id", "name"))
     ]
     place = {tool.id: offset + index for index, tool in enumerate(tools)}
-    requests: list[Request] = []
+    requests: list[TrainingQuery] = []
     needs = ("query", "relevant")
     own = [row["query"] for row in read_rows(folder / "queries.jsonl", needs=needs)]
     for path in (folder / "queries.jsonl", *written):
@@ -178,7 +178,7 @@ def _read_set(
             if ids:
                 relevant = tuple(dict.fromkeys(place[name] for name in ids))
                 style, english = row.get("style") or "", _english(row, own, f"{path}:{number}")
-                requests.append(Request(row["query"], relevant, style, source, english))
+                requests.append(TrainingQuery(row["query"], relevant, style, source, english))
     return tools, requests
 
 
@@ -192,15 +192,15 @@ def _english(row: Mapping[str, Any], own: list[str], where: str) -> str:
     return " ".join(own[line - 1].split())
 
 
-def capped(requests: list[Request], limit: int, seed: int) -> list[Request]:
+def capped(requests: list[TrainingQuery], limit: int, seed: int) -> list[TrainingQuery]:
     """At most `limit` requests, spread evenly over the tools they ask for."""
     if len(requests) <= limit:
         return requests
     rng = random.Random(seed)
-    queues: defaultdict[int, list[Request]] = defaultdict(list)
+    queues: defaultdict[int, list[TrainingQuery]] = defaultdict(list)
     for request in rng.sample(requests, len(requests)):
         queues[request.relevant[0]].append(request)
-    chosen: list[Request] = []
+    chosen: list[TrainingQuery] = []
     while len(chosen) < limit:
         for queue in queues.values():
             if queue and len(chosen) < limit:
@@ -233,7 +233,7 @@ def read_training_data(
         raise EvaluationError(f"{directory}: no set with a queries.jsonl below it")
     further = [] if written is None else sorted(written.glob("tools-*.jsonl"))
     tools: list[TrainingTool] = []
-    requests: list[Request] = []
+    requests: list[TrainingQuery] = []
     for folder in folders:
         set_tools, set_requests = _read_set(folder, len(tools), further)
         tools.extend(set_tools)
@@ -246,8 +246,8 @@ def read_training_data(
 
 
 def judged(
-    requests: Iterable[Request], tools: Sequence[TrainingTool], judgements: Path
-) -> list[Request]:
+    requests: Iterable[TrainingQuery], tools: Sequence[TrainingTool], judgements: Path
+) -> list[TrainingQuery]:
     """The requests with what else serves them, without those that do not tell their tool.
 
     Args:
@@ -258,7 +258,7 @@ def judged(
     """
     rows = {row["request"]: row for row in read_rows(judgements, needs=("request",))}
     place = {tool.id: index for index, tool in enumerate(tools)}
-    kept: list[Request] = []
+    kept: list[TrainingQuery] = []
     for request in requests:
         row = rows.get(request.key, {})
         if not row.get("unclear"):

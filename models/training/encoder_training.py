@@ -14,14 +14,14 @@ import torch
 from numpy.typing import NDArray
 from rich.progress import Progress, TaskID
 
-from .batches import Batch, Batches
+from .batches import Batches, TrainingBatch
 from .contrastive import contrastive_loss
 from .data import TrainingData
 from .evaluate import LabelledSet, evaluate, evaluate_late
 from .late import HEAD_RATE, late_interaction
-from .loop import Run
-from .negatives import Twins, mine
-from .recipe import Recipe, Record
+from .loop import TrainingRun
+from .negatives import TrainingTwins, mine
+from .recipe import Recipe, RunRecord
 from .text_encoder import TextEncoder
 
 #: Tools whose tokens the head of late interaction starts from.
@@ -38,7 +38,7 @@ def _encode(
         return encoder.encode(texts, max_length, lambda done: progress.update(bar, completed=done))
 
 
-def near_twins(data: TrainingData, encoder: Path, out: Path, device: torch.device) -> Twins:
+def near_twins(data: TrainingData, encoder: Path, out: Path, device: torch.device) -> TrainingTwins:
     """Find the near twins among the tools with an encoder that was not trained on them.
 
     Args:
@@ -53,10 +53,10 @@ def near_twins(data: TrainingData, encoder: Path, out: Path, device: torch.devic
         texts = [tool.text for tool in data.tools]
         vectors = _encode(TextEncoder(encoder, device), texts, _TWIN_LENGTH, "finding twins")
         np.save(cache, vectors)
-    return Twins(data.tools, np.load(cache))
+    return TrainingTwins(data.tools, np.load(cache))
 
 
-class Training(Run):
+class Training(TrainingRun):
     """A run of a recipe, from a start or from where it was interrupted.
 
     Args:
@@ -74,7 +74,7 @@ class Training(Run):
         recipe: Recipe,
         data: TrainingData,
         development: LabelledSet,
-        twins: Twins,
+        twins: TrainingTwins,
         *,
         start: Path,
         out: Path,
@@ -102,7 +102,7 @@ class Training(Run):
             weight_decay=recipe.weight_decay,
             fused=True,
         )
-        record = Record(asdict(recipe), start.name, data.counts())
+        record = RunRecord(asdict(recipe), start.name, data.counts())
         super().__init__(
             recipe, record, out, optimizer, self._encoder.parameters(), data.fingerprint
         )
@@ -118,7 +118,7 @@ class Training(Run):
             self._stream_began = self._step
             self._batches = self._stream()
 
-    def _stream(self) -> Iterator[Batch]:
+    def _stream(self) -> Iterator[TrainingBatch]:
         """Batches from the step of the last mining on, which is also part of their seed."""
         batches = Batches(
             self._data,

@@ -13,7 +13,7 @@ import torch
 from rich.progress import Progress, TaskID
 
 from ...errors import EvaluationError
-from .recipe import Record, learning_rate_share
+from .recipe import RunRecord, learning_rate_share
 
 
 class Schedule(Protocol):
@@ -45,7 +45,7 @@ class Schedule(Protocol):
         ...
 
 
-class Run(ABC):
+class TrainingRun(ABC):
     """A run of a recipe, from a start or from where it was interrupted.
 
     Args:
@@ -63,7 +63,7 @@ class Run(ABC):
     def __init__(
         self,
         schedule: Schedule,
-        record: Record,
+        record: RunRecord,
         out: Path,
         optimizer: torch.optim.Optimizer,
         trained: Iterable[torch.nn.Parameter],
@@ -102,7 +102,7 @@ class Run(ABC):
     def _prepare(self, progress: Progress, bar: TaskID) -> None:  # noqa: B027 - nothing by default
         """What comes before a step; not counted in its time."""
 
-    def run(self) -> Record:
+    def run(self) -> RunRecord:
         """Train until the recipe's last step or minute; returns the record, also written."""
         if (self._out / "state.pt").exists():
             self._resume()
@@ -172,6 +172,6 @@ class Run(ABC):
             )
         self._optimizer.load_state_dict(state["optimizer"])
         self._step = state["step"]
-        self._record = Record(**state["record"])
+        self._record = RunRecord(**state["record"])
         self._seconds = self._record.seconds
         self._restore(state)

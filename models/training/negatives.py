@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...text import spaced, words
-from .data import Request, TrainingTool
+from .data import TrainingQuery, TrainingTool
 
 #: Cosine from which two texts are twins whatever their names, and that for tools of equal name.
 TWIN_COSINE = 0.86
@@ -27,7 +27,7 @@ POSITIVE_SHARE = 0.97
 SUSPECT_COSINE = 0.75
 
 
-class Twins:
+class TrainingTwins:
     """Which tools are near copies of each other on different servers.
 
     Args:
@@ -90,9 +90,9 @@ class Bm25:
 
 
 def mine(
-    requests: Sequence[Request],
+    requests: Sequence[TrainingQuery],
     tools: Sequence[TrainingTool],
-    twins: Twins,
+    twins: TrainingTwins,
     request_vectors: NDArray[np.float32],
     tool_vectors: NDArray[np.float32],
     *,

@@ -50,7 +50,7 @@ class Recipe:
 
 
 @dataclass(slots=True)
-class Record:
+class RunRecord:
     """What a run was and how it went; written after each evaluation.
 
     `unseen`: figures of the kept checkpoint on requests to servers that were held out.

@@ -24,10 +24,10 @@ from .cross_encoder import CrossEncoder
 from .data import TrainingData, read_training_data
 from .encoder_training import near_twins
 from .evaluate import QUERY_LENGTH, TOOL_LENGTH, LabelledSet, ranking_figures
-from .loop import Run
+from .loop import TrainingRun
 from .negatives import mine
 from .program import run_program
-from .recipe import Record
+from .recipe import RunRecord
 from .text_encoder import TextEncoder
 from .views import shown
 
@@ -164,7 +164,7 @@ class Finals:
         return found
 
 
-class RerankTraining(Run):
+class RerankTraining(TrainingRun):
     """A run of a recipe, from a start or from where it was interrupted.
 
     Args:
@@ -196,7 +196,7 @@ class RerankTraining(Run):
         self._model = CrossEncoder(start, device, layers=recipe.layers, frozen=recipe.frozen)
         trained = [one for one in self._model.parameters() if one.requires_grad]
         optimizer = torch.optim.AdamW(trained, lr=0.0, weight_decay=recipe.weight_decay)
-        record = Record(asdict(recipe), start.name, data.counts())
+        record = RunRecord(asdict(recipe), start.name, data.counts())
         super().__init__(recipe, record, out, optimizer, trained, data.fingerprint)
 
     def _update(self) -> float:

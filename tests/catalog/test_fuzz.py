@@ -201,10 +201,12 @@ def test_valid_documents_are_valid(document: Any) -> None:
     assert read_tools(document).tools
 
 
-@pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
 @pytest.mark.parametrize("document", VALID, ids=range(len(VALID)))
-def test_hostile_parts_are_read_or_refused(document: Any, hostile: Any) -> None:
-    for path in places(document)[1:]:
+def test_hostile_parts_are_read_or_refused(document: Any, number: int) -> None:
+    hostile = HOSTILE[number]
+    # Every second place, another half for the next value.
+    for path in places(document)[1 + number % 2 :: 2]:
         value = mutated(document, path[:-1] + path[-1:], 0)
         inner = value
         for key in path[:-1]:

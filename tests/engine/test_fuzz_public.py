@@ -21,7 +21,7 @@ from shortlist import Catalog, Engine, ShortlistError, State, Tool
 from shortlist.catalog import read_tools
 from shortlist.catalog.readers import READERS
 from shortlist.config import Config
-from shortlist.retrieval.usage import Event
+from shortlist.retrieval.usage import UsageEvent
 
 from .fuzz_values import (
     ALLOWED,
@@ -184,7 +184,7 @@ class PublicMethods(RuleBasedStateMachine):
 
     @rule(
         reasons=either({}, {"mail/list_message": "why"}),
-        events=either([Event("list", ("mail/list_message",))], [Event(3, 4)]),  # type: ignore[arg-type]
+        events=either([UsageEvent("list", ("mail/list_message",))], [UsageEvent(3, 4)]),  # type: ignore[arg-type]
         state=STATE,
         tool_id=IDENTITY,
     )

@@ -25,6 +25,7 @@ from .reading_process import check
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 25 if os.environ.get("SHORTLIST_LONG_TESTS") else 12
+READS = 20 if os.environ.get("SHORTLIST_LONG_TESTS") else 8
 KILLS_ANYWHERE = 50 if os.environ.get("SHORTLIST_LONG_TESTS") else 5
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -148,7 +149,7 @@ def test_two_readers_beside_a_writer(
     first = start("saving_process", tmp_path, 0, 1, backend)
     assert first.communicate()[0] == "0\n"
     writer = start("saving_process", tmp_path, 1, 0, backend)
-    readers = [start("reading_process", tmp_path, 20, backend) for _ in range(2)]
+    readers = [start("reading_process", tmp_path, READS, backend) for _ in range(2)]
     for reader in readers:
         _, complaint = reader.communicate(timeout=120)
         assert reader.returncode == 0, complaint

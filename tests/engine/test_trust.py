@@ -83,7 +83,7 @@ class TestScan:
         refusal = engine.view().refusal(CALM.id)
         assert refusal is not None
         assert refusal.reason == "It waits for an operator's approval."
-        assert refusal.detail == {"code": "held_by_operator"}
+        assert refusal.detail == {"code": "quarantined_by_operator"}
         assert engine.quarantined[CALM.id] == "its author was fired"
 
     def test_a_warning_is_offered_and_in_the_events(self, make_engine: MakeEngine) -> None:

@@ -17,7 +17,7 @@ from shortlist.gateway.logs import log_opener
 from shortlist.gateway.manifests import Manifests
 from shortlist.gateway.oauth import KeyringLogins
 from shortlist.gateway.server_spec import ServerSpec
-from shortlist.gateway.upstream import State, UpstreamError
+from shortlist.gateway.upstream import ServerState, UpstreamError
 
 from .oauth_server import protected_server
 
@@ -90,7 +90,7 @@ async def test_without_a_login_a_server_waits_for_consent(tmp_path, kept):
             await group.start(fleet.run)
             upstream = fleet.upstreams["plans"]
             with anyio.fail_after(30):
-                while upstream.state is not State.AWAITING_CONSENT:
+                while upstream.state is not ServerState.AWAITING_CONSENT:
                     await anyio.sleep(0.02)
             with pytest.raises(UpstreamError, match="shortlist auth login plans"):
                 await upstream.ready()
@@ -137,7 +137,7 @@ async def test_a_revoked_login_asks_for_consent_again_and_not_a_person(tmp_path,
         async with anyio.create_task_group() as group:
             await group.start(fleet.run)
             with anyio.fail_after(30):
-                while fleet.upstreams["plans"].state is not State.AWAITING_CONSENT:
+                while fleet.upstreams["plans"].state is not ServerState.AWAITING_CONSENT:
                     await anyio.sleep(0.02)
             group.cancel_scope.cancel()
         assert authorization.logins == 1
@@ -150,7 +150,7 @@ async def test_a_server_with_a_token_of_its_own_uses_no_login(tmp_path, kept):
         async with anyio.create_task_group() as group:
             await group.start(fleet.run)
             with anyio.fail_after(30):
-                while fleet.upstreams["plans"].state is not State.AWAITING_CONSENT:
+                while fleet.upstreams["plans"].state is not ServerState.AWAITING_CONSENT:
                     await anyio.sleep(0.02)
             group.cancel_scope.cancel()
 

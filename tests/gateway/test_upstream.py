@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from shortlist.gateway.logs import ROTATED_FROM, ServerLog
 from shortlist.gateway.orphans import RunningProcesses
-from shortlist.gateway.stdio import MOST_BYTES, Lines, TooLong
+from shortlist.gateway.stdio import MOST_BYTES, LineReader, TooLong
 from shortlist.gateway.upstream import LostError, UpstreamError
 from shortlist.tests.gateway.fleets import call, noted, rough, running, text_of, until
 
@@ -165,7 +165,7 @@ def test_lines_come_whole_whatever_the_chunks(lengths, steps, most):
     """Chunks end anywhere; a line above the limit gives its two ends and its size."""
     given_lines = [bytes(97 + (at * 7) % 26 for at in range(size**3)) for size in lengths]
     data = b"".join(line + b"\n" for line in given_lines) + b"rest"
-    lines, got, at = Lines(most=most), [], 0
+    lines, got, at = LineReader(most=most), [], 0
     for step in itertools.cycle(steps):
         got += lines.feed(data[at : at + step])
         at += step

@@ -12,7 +12,16 @@ import pytest
 from shortlist import Config, Engine
 from shortlist.errors import ConfigError
 from shortlist.gating import Condition, State
-from shortlist.gating.condition import KINDS, NO, YES, Predicates, Read, Request, Truth, register
+from shortlist.gating.condition import (
+    KINDS,
+    NO,
+    YES,
+    ConditionInput,
+    Predicates,
+    Read,
+    Truth,
+    register,
+)
 from shortlist.gating.declaration import read_gate
 
 from .conftest import small_catalog
@@ -39,7 +48,7 @@ class Calls(Condition):
     def describe(self) -> str:
         return f"{self.least} calls first"
 
-    def evaluate(self, request: Request) -> Truth:
+    def evaluate(self, request: ConditionInput) -> Truth:
         if "broken" in request.state.scopes:
             raise OSError("no count")
         return YES if len(request.state.called) >= self.least else NO

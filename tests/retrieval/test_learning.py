@@ -18,7 +18,7 @@ from shortlist import Engine, Tool, stage_models
 from shortlist.errors import RequestError, StoreError
 from shortlist.retrieval.held_out import LEAST, Comparison, refusal, scores
 from shortlist.retrieval.learned import Learned
-from shortlist.retrieval.usage import Event
+from shortlist.retrieval.usage import UsageEvent
 
 DIM = 48
 TOOLS = 120
@@ -69,9 +69,9 @@ def tools(count: int = TOOLS, note: str = "") -> list[Tool]:
     return [Tool(name(number), None, f"does w{number} {note}".strip()) for number in range(count)]
 
 
-def events(count: int = TOOLS, each: int = 4) -> list[Event]:
+def events(count: int = TOOLS, each: int = 4) -> list[UsageEvent]:
     return [
-        Event(f"{name(number)} please q{number} r{turn}", (name(number),))
+        UsageEvent(f"{name(number)} please q{number} r{turn}", (name(number),))
         for number in range(count)
         for turn in range(each)
     ]
@@ -106,7 +106,7 @@ def taught(taught_folder: Path, encoder: DialectEncoder, tmp_path: Path) -> Path
     return Path(shutil.copytree(taught_folder, tmp_path / "index"))
 
 
-def hits(engine: Engine, asked: Sequence[Event]) -> float:
+def hits(engine: Engine, asked: Sequence[UsageEvent]) -> float:
     return float(np.mean([engine.search(one.query, k=1).ids == one.relevant for one in asked]))
 
 
@@ -120,7 +120,8 @@ class TestAccepted:
     def test_seen_and_unseen_rise_and_new_requests_with_them(self, encoder: DialectEncoder) -> None:
         engine = make_engine()
         others = [
-            Event(f"{name(number)} another s{number}", (name(number),)) for number in range(TOOLS)
+            UsageEvent(f"{name(number)} another s{number}", (name(number),))
+            for number in range(TOOLS)
         ]
         before = hits(engine, others)
         report = engine.learn(events())
@@ -148,7 +149,7 @@ class TestAccepted:
         assert answers(engine) == first
 
     def test_events_of_tools_that_are_gone_are_counted(self, encoder: DialectEncoder) -> None:
-        report = make_engine().learn([*events(), Event("old", ("gone",))])
+        report = make_engine().learn([*events(), UsageEvent("old", ("gone",))])
         assert report.skipped == 1
         assert report.accepted
 
@@ -158,7 +159,7 @@ class TestRefused:
         engine = make_engine()
         random = np.random.default_rng(0)
         noise = [
-            Event(f"{name(random.integers(TOOLS))} r{turn}", (name(random.integers(TOOLS)),))
+            UsageEvent(f"{name(random.integers(TOOLS))} r{turn}", (name(random.integers(TOOLS)),))
             for turn in range(400)
         ]
         before = answers(engine)
@@ -178,7 +179,7 @@ class TestRefused:
 
     def test_no_known_tool(self, encoder: DialectEncoder) -> None:
         with pytest.raises(RequestError, match="none of 1 names a tool"):
-            make_engine().learn([Event("x", ("gone",))])
+            make_engine().learn([UsageEvent("x", ("gone",))])
 
     def test_no_vectors(self) -> None:
         engine = Engine.from_tools(tools(3), tiers=["lexical"])

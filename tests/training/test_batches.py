@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shortlist.models.training.batches import Batch, Batches, Mixture
+from shortlist.models.training.batches import Batches, Mixture, TrainingBatch
 from shortlist.models.training.data import TrainingData, read_training_data
-from shortlist.models.training.negatives import Twins
+from shortlist.models.training.negatives import TrainingTwins
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +17,8 @@ def data(toy_sets: Path) -> TrainingData:
     return read_training_data(toy_sets, caps={"plain": 10})
 
 
-def _twins(data: TrainingData) -> Twins:
-    return Twins(data.tools, np.eye(len(data.tools), dtype=np.float32))
+def _twins(data: TrainingData) -> TrainingTwins:
+    return TrainingTwins(data.tools, np.eye(len(data.tools), dtype=np.float32))
 
 
 def test_every_query_has_its_document_and_labels_agree(data: TrainingData) -> None:
@@ -57,7 +57,7 @@ def test_a_translation_is_set_against_its_english_wording_and_its_tool(data: Tra
     other = next(request for request in of_tool if request.relevant != english.relevant)
     three = replace(data, requests=(translated, english, other))
 
-    def batch(share: float) -> Batch:
+    def batch(share: float) -> TrainingBatch:
         mixture = Mixture(
             queries=3, self_supervised=0, joined=0, extra_documents=0, translated=share
         )
@@ -123,7 +123,9 @@ def test_what_also_serves_a_request_is_a_positive_where_it_is_shown(data: Traini
 
 def test_twins_of_the_answer_are_no_negatives(data: TrainingData) -> None:
     vectors = np.ones((len(data.tools), 2), dtype=np.float32) / np.sqrt(2)
-    batch = next(iter(Batches(data, Twins(data.tools, vectors), Mixture(queries=16), seed=0)))
+    batch = next(
+        iter(Batches(data, TrainingTwins(data.tools, vectors), Mixture(queries=16), seed=0))
+    )
     servers = np.array(
         [
             next((s for s in ("mail", "calendar", "files", "music") if s in d), "")

@@ -14,8 +14,8 @@ from shortlist.catalog import Tool
 from shortlist.catalog.document import embedding_text, tool_text
 from shortlist.errors import EvaluationError
 from shortlist.models.training.data import (
-    Request,
     TrainingData,
+    TrainingQuery,
     TrainingTool,
     capped,
     hold_out,
@@ -119,7 +119,7 @@ def test_cap_depends_on_its_seed_alone(toy_sets: Path) -> None:
 
 @given(st.lists(st.integers(0, 6), max_size=60), st.integers(0, 80))
 def test_capped_takes_what_it_says(tools: list[int], limit: int) -> None:
-    requests = [Request(str(i), (tool,), "", "s") for i, tool in enumerate(tools)]
+    requests = [TrainingQuery(str(i), (tool,), "", "s") for i, tool in enumerate(tools)]
     kept = capped(requests, limit, seed=0)
     assert len(kept) == min(limit, len(requests))
     assert len(set(kept)) == len(kept)
@@ -178,7 +178,7 @@ def worlds(draw: st.DrawFn) -> TrainingData:
     )
     relevant = st.lists(st.integers(0, len(tools) - 1), min_size=1, max_size=3, unique=True)
     rows = draw(st.lists(relevant, max_size=20))
-    requests = tuple(Request(f"q{i}", tuple(row), "", "s") for i, row in enumerate(rows))
+    requests = tuple(TrainingQuery(f"q{i}", tuple(row), "", "s") for i, row in enumerate(rows))
     return TrainingData(tools, requests)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shortlist.models.training.data import Request, TrainingTool, read_training_data
-from shortlist.models.training.negatives import Bm25, Twins, mine
+from shortlist.models.training.data import TrainingQuery, TrainingTool, read_training_data
+from shortlist.models.training.negatives import Bm25, TrainingTwins, mine
 
 
 def _tool(number: int, server: str | None, name: str) -> TrainingTool:
@@ -29,7 +29,7 @@ def test_twins_are_near_copies_on_other_servers() -> None:
         _tool(5, None, "forecast_x"),  # no server counts as a server of its own
     ]
     vectors = _unit([[1, 0], [1, 0.01], [1, 0], [1, 0.7], [0, 1], [1, 0]])
-    twins = Twins(tools, vectors)
+    twins = TrainingTwins(tools, vectors)
     assert twins.of(0) == {1, 3, 5}
     assert twins.of(4) == set()
     assert twins.answers([0]) == {0, 1, 3, 5}
@@ -48,7 +48,7 @@ def test_mined_are_wrong_and_near(toy_sets: Path) -> None:
     rng = np.random.default_rng(0)
     tools = _unit(rng.normal(size=(len(data.tools), 8)).tolist())
     requests = _unit(rng.normal(size=(len(data.requests), 8)).tolist())
-    twins = Twins(data.tools, tools)
+    twins = TrainingTwins(data.tools, tools)
     mined = mine(data.requests, data.tools, twins, requests, tools, each=4)
     assert len(mined) == len(data.requests)
     for request, negatives in zip(data.requests, mined, strict=True):
@@ -66,7 +66,9 @@ def test_a_look_alike_that_outscores_the_answer_is_suspect_unless_a_sibling(
     tools = [_tool(0, "a", "x"), _tool(1, server, "y"), _tool(2, "c", "z")]
     vectors = _unit([[1, 0.0], [0.8, 0.6], [0, 1]])
     asked = _unit([[0.8, 0.6]])
-    mined = mine([Request("q", (0,), "", "s")], tools, Twins(tools, vectors), asked, vectors)
+    mined = mine(
+        [TrainingQuery("q", (0,), "", "s")], tools, TrainingTwins(tools, vectors), asked, vectors
+    )
     assert (1 in mined[0]) is kept
     assert 2 in mined[0]
 
@@ -75,6 +77,6 @@ def test_what_was_judged_to_serve_as_well_is_not_mined() -> None:
     tools = [_tool(0, "a", "x"), _tool(1, "a", "y"), _tool(2, "c", "z")]
     vectors = _unit([[1, 0.0], [0.8, 0.6], [0, 1]])
     asked = _unit([[0.8, 0.6]])
-    request = Request("q", (0,), "", "s", also=(1,))
-    (mined,) = mine([request], tools, Twins(tools, vectors), asked, vectors)
+    request = TrainingQuery("q", (0,), "", "s", also=(1,))
+    (mined,) = mine([request], tools, TrainingTwins(tools, vectors), asked, vectors)
     assert mined == (2,)

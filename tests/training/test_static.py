@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shortlist.models import DEFAULT_ENCODER
 from shortlist.models.hub import WEIGHTS
 from shortlist.models.static import StaticEncoder, character_grams
-from shortlist.models.training.data import Request, TrainingData, TrainingTool
+from shortlist.models.training.data import TrainingData, TrainingQuery, TrainingTool
 from shortlist.models.training.static_tables import Bags, TokenSum, write_tables
 from shortlist.models.training.static_training import (
     Neighbourhoods,
@@ -37,7 +37,7 @@ def data(tools: int = 60) -> TrainingData:
     return TrainingData(
         tuple(TrainingTool(f"s:{n}", "s", "server", f"tool {n}", "") for n in range(tools)),
         tuple(
-            Request(f"request {n}", (n % tools,), "", "s", also=((n + 1) % tools,))
+            TrainingQuery(f"request {n}", (n % tools,), "", "s", also=((n + 1) % tools,))
             for n in range(600)
         ),
     )

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from shortlist import Catalog, Tool
 from shortlist.catalog.text_file import FILE_BYTES
 from shortlist.errors import PinsError
-from shortlist.trust import Change, Pins
+from shortlist.trust import DefinitionChange, Pins
 
 NOTE = {"type": "object", "properties": {"note": {"type": "string", "description": "Any text."}}}
 ADD = Tool("add", "math", "Adds numbers. Takes two.", NOTE)
 SUB = Tool("sub", "math", "Subtracts numbers.")
 
 
-def changed(before: Tool, after: Tool) -> Change:
+def changed(before: Tool, after: Tool) -> DefinitionChange:
     change = Pins().pin([before]).change(after)
     assert change is not None
     return change

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from .tasks import Script, Turn
+from .tasks import TaskScript, TaskTurn
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownTools:
     """What stands in the prompt about tools in one turn, and what it lets a model do.
 
     Args:
@@ -36,11 +36,11 @@ class Shown:
 class Running(Protocol):
     """An arm in one conversation."""
 
-    def show(self, turn: Turn) -> Shown:
+    def show(self, turn: TaskTurn) -> ShownTools:
         """The prompt's tools for a turn. Nothing but the words may be read, except by an oracle."""
         ...
 
-    def done(self, turn: Turn) -> None:
+    def done(self, turn: TaskTurn) -> None:
         """The agent called the tools that it needed and could call or name, and answered."""
         ...
 
@@ -48,7 +48,7 @@ class Running(Protocol):
 class Arm(Protocol):
     """A way of showing tools."""
 
-    def begin(self, script: Script) -> Running:
+    def begin(self, script: TaskScript) -> Running:
         """Start a conversation. Of the script only the scopes may be read."""
         ...
 
@@ -56,7 +56,7 @@ class Arm(Protocol):
 class Stateless:
     """A conversation of an arm that keeps nothing from turn to turn."""
 
-    def done(self, turn: Turn) -> None:
+    def done(self, turn: TaskTurn) -> None:
         """Nothing is kept."""
 
 

@@ -11,7 +11,7 @@ POOL_TOKENS = 2_000.0
 POINTS_LOST = 3.0
 
 
-class Bar(NamedTuple):
+class CoverageGoal(NamedTuple):
     """One goal.
 
     Attributes:
@@ -27,7 +27,7 @@ class Bar(NamedTuple):
     passed: bool
 
 
-def bars(found: Mapping[str, Any]) -> list[Bar]:
+def bars(found: Mapping[str, Any]) -> list[CoverageGoal]:
     """Every goal, met or not.
 
     Args:
@@ -38,25 +38,25 @@ def bars(found: Mapping[str, Any]) -> list[Bar]:
     tokens, rival_tokens = ours["turns"]["tokens"], rival["turns"]["tokens"]
     rival_coverage = 100 * rival["coverage"]
     return [
-        Bar(
+        CoverageGoal(
             "user messages with all needed tools offered, %",
             f">= {COVERAGE:g}",
             coverage,
             coverage >= COVERAGE,
         ),
-        Bar(
+        CoverageGoal(
             "cached tokens per turn, 30-turn sessions",
             f"<= {CACHED_TOKENS:,.0f}",
             ours["long_cached"],
             ours["long_cached"] <= CACHED_TOKENS,
         ),
-        Bar(
+        CoverageGoal(
             "tokens per turn, below simple retrieval (tier embed)",
             f"< {rival_tokens:,.0f}",
             tokens,
             tokens < rival_tokens,
         ),
-        Bar(
+        CoverageGoal(
             "offered %, above simple retrieval (tier embed)",
             f"> {rival_coverage:.1f}",
             coverage,
@@ -66,7 +66,7 @@ def bars(found: Mapping[str, Any]) -> list[Bar]:
     ]
 
 
-def _of_sizes(rows: list[Mapping[str, Any]]) -> list[Bar]:
+def _of_sizes(rows: list[Mapping[str, Any]]) -> list[CoverageGoal]:
     apart = {row["tools"]: row for row in rows if not row["same_work"]}
     most = max(apart)
     if most <= 120 or 120 not in apart:
@@ -75,13 +75,13 @@ def _of_sizes(rows: list[Mapping[str, Any]]) -> list[Bar]:
     before, after = (apart[size]["library defaults"]["coverage"] for size in (120, most))
     lost = 100 * (before - after)
     return [
-        Bar(
+        CoverageGoal(
             f"tokens of the prefix with {most:,} tools",
             f"<= {POOL_TOKENS:,.0f}",
             pool,
             pool <= POOL_TOKENS,
         ),
-        Bar(
+        CoverageGoal(
             f"offered %: points lost from 120 to {most:,} tools",
             f"<= {POINTS_LOST:g}",
             lost,

@@ -13,7 +13,7 @@ from .remembering import RememberingEngine
 from .replay import brief, figures
 from .settings import DEFAULTS, SUMMARIES
 from .sizes import SIZES, answerable, does_the_same_work, padded, shuffled
-from .tasks import Script
+from .tasks import TaskScript
 from .workbench import Shared, Workbench
 
 Step = Callable[[str], None]
@@ -34,7 +34,7 @@ ten of the testbed take."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SizePlan:
     """What to measure besides the testbed: catalogs of growing size around it.
 
     Args:
@@ -58,7 +58,7 @@ class Plan:
         tools = (tool for others in self.fillers() for tool in padded(catalog, most, others))
         return list(dict.fromkeys(map(embedding_text, tools)))
 
-    def measure(self, scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, Any]:
+    def measure(self, scripts: Sequence[TaskScript], shared: Shared, step: Step) -> dict[str, Any]:
         """Every size, and several settings at the largest.
 
         Args:
@@ -90,7 +90,7 @@ def _grown(
     engine: RememberingEngine,
     size: int,
     others: Sequence[Tool],
-    scripts: Sequence[Script],
+    scripts: Sequence[TaskScript],
     shared: Shared,
     step: Step,
 ) -> Workbench:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from ....catalog import Catalog, Tool
 from ....text import terms
-from .tasks import Script
+from .tasks import TaskScript
 
 if TYPE_CHECKING:
     from ....loaders import Summaries
 
 
 def word_overlap(
-    scripts: Iterable[Script], catalog: Catalog, summaries: Summaries
+    scripts: Iterable[TaskScript], catalog: Catalog, summaries: Summaries
 ) -> dict[str, dict[str, float]]:
     """Shares of words that a request and its tools have in common, by kind of task.
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ....catalog import Catalog, Tool
 from ....loaders.detail import definition_text
-from .arm import Running, Shown, Stateless, text_of
-from .tasks import Script, Turn
+from .arm import Running, ShownTools, Stateless, text_of
+from .tasks import TaskScript, TaskTurn
 
 STATIC_TOOLS = 30
 RETRIEVED_TOOLS = 10
@@ -29,18 +29,22 @@ class Standing(Stateless):
     def __init__(self, tools: Iterable[Tool]) -> None:
         shown = tuple(tools)
         ids = frozenset(tool.id for tool in shown)
-        self._shown = Shown((text_of([definition(tool) for tool in shown]),), (), (), ids, ids, ids)
+        self._shown = ShownTools(
+            (text_of([definition(tool) for tool in shown]),), (), (), ids, ids, ids
+        )
 
-    def begin(self, script: Script) -> Running:  # noqa: ARG002 - nothing depends on it
+    def begin(self, script: TaskScript) -> Running:  # noqa: ARG002 - nothing depends on it
         """It is the same in every conversation."""
         return self
 
-    def show(self, turn: Turn) -> Shown:  # noqa: ARG002 - nothing depends on it
+    def show(self, turn: TaskTurn) -> ShownTools:  # noqa: ARG002 - nothing depends on it
         """The same."""
         return self._shown
 
 
-def curated(catalog: Catalog, scripts: Sequence[Script], count: int = STATIC_TOOLS) -> list[Tool]:
+def curated(
+    catalog: Catalog, scripts: Sequence[TaskScript], count: int = STATIC_TOOLS
+) -> list[Tool]:
     """The tools that every second task needs most often, ties in catalog order.
 
     It is then measured on all tasks, so it has seen half of what it is asked for.
@@ -70,16 +74,16 @@ class Retrieval(Stateless):
         self._pool = (pool,) if pool else ()
         self._visible = frozenset(tool.id for tool in catalog) if pool else frozenset()
 
-    def begin(self, script: Script) -> Running:  # noqa: ARG002 - nothing depends on it
+    def begin(self, script: TaskScript) -> Running:  # noqa: ARG002 - nothing depends on it
         """It keeps nothing of a conversation."""
         return self
 
-    def show(self, turn: Turn) -> Shown:
+    def show(self, turn: TaskTurn) -> ShownTools:
         """The schemas found for the user's words."""
         tools = [self._catalog.get(tool_id) for tool_id in self._search(turn.user)]
         ids = frozenset(tool.id for tool in tools)
         tail = (text_of([definition(tool) for tool in tools]),) if tools else ()
-        return Shown(self._pool, (), tail, ids, ids, ids | self._visible)
+        return ShownTools(self._pool, (), tail, ids, ids, ids | self._visible)
 
 
 _COMMAND = definition_text(
@@ -108,7 +112,7 @@ class Discovery:
         counts = ", ".join(f"{name} ({len(tools)})" for name, tools in self._servers.items())
         self.head = text_of([_COMMAND, f"Servers: {counts}"])
 
-    def begin(self, script: Script) -> Running:  # noqa: ARG002 - nothing depends on it
+    def begin(self, script: TaskScript) -> Running:  # noqa: ARG002 - nothing depends on it
         """Start with nothing asked."""
         return _Discovering(self)
 
@@ -142,7 +146,7 @@ class _Discovering(Stateless):
         self._told: dict[str, str] = {}
         self._batches: list[str] = []
 
-    def show(self, turn: Turn) -> Shown:
+    def show(self, turn: TaskTurn) -> ShownTools:
         """What has been asked by now, what this turn needs included."""
         servers = {tool_id: self._arm.server_of(tool_id) for tool_id in turn.needed}
         listed = [name for name in dict.fromkeys(servers.values()) if name not in self._listed]
@@ -154,7 +158,7 @@ class _Discovering(Stateless):
             self._told[tool_id] = self._arm.help(servers[tool_id], tool_id)
             self._batches.append(self._told[tool_id])
         visible = frozenset().union(*map(self._arm.names, self._listed))
-        return Shown(
+        return ShownTools(
             (self._arm.head,),
             tuple(self._batches),
             (),

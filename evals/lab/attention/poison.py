@@ -8,9 +8,9 @@ from importlib.resources import files
 from typing import Any
 
 from ....catalog import Catalog, Tool
-from .arm import Arm, Shown
+from .arm import Arm, ShownTools
 from .replay import replay
-from .tasks import Script
+from .tasks import TaskScript
 from .transcript import Prices, TextTokens
 
 
@@ -25,7 +25,7 @@ def poisoned_tools() -> tuple[Tool, ...]:
 
 def exposure(
     arm: Arm,
-    scripts: Iterable[Script],
+    scripts: Iterable[TaskScript],
     poisoned: Iterable[Tool],
     count: TextTokens,
     prices: Prices,
@@ -47,7 +47,7 @@ def exposure(
     named: list[frozenset[str]] = []
     offered: list[frozenset[str]] = []
 
-    def watch(shown: Shown) -> None:
+    def watch(shown: ShownTools) -> None:
         named.append(ids & shown.visible)
         offered.append(ids & shown.offered)
 

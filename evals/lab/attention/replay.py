@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from .arm import Arm, Shown
-from .tasks import KINDS, Script
+from .arm import Arm, ShownTools
+from .tasks import KINDS, TaskScript
 from .transcript import Paid, Prices, TextTokens, Transcript
 
 LONG = 30
@@ -19,7 +19,7 @@ TASK_TOKENS = 14_900
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """One turn under an arm.
 
     Args:
@@ -49,12 +49,12 @@ class Outcome:
 
 def replay(
     arm: Arm,
-    scripts: Iterable[Script],
+    scripts: Iterable[TaskScript],
     count: TextTokens,
     prices: Prices,
     *,
-    watch: Callable[[Shown], None] | None = None,
-) -> list[Outcome]:
+    watch: Callable[[ShownTools], None] | None = None,
+) -> list[TurnOutcome]:
     """Every turn of every task under an arm.
 
     Args:
@@ -72,7 +72,7 @@ def replay(
             if watch is not None:
                 watch(shown)
             outcomes.append(
-                Outcome(
+                TurnOutcome(
                     script.id,
                     script.kind,
                     number,
@@ -99,7 +99,7 @@ def utilisation(tools: float, task: float) -> float:
     return task / (task + tools)
 
 
-def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def figures(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
     """What the turns came to.
 
     Returns:
@@ -143,18 +143,18 @@ def brief(found: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name != "long"}
 
 
-def _long(outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
-    sessions: dict[str, list[Outcome]] = {}
+def _long(outcomes: Sequence[TurnOutcome]) -> list[list[TurnOutcome]]:
+    sessions: dict[str, list[TurnOutcome]] = {}
     for one in outcomes:
         sessions.setdefault(one.script, []).append(one)
     return [turns[:LONG] for turns in sessions.values() if len(turns) >= LONG]
 
 
-def _coverage(asked: Sequence[Outcome]) -> float:
+def _coverage(asked: Sequence[TurnOutcome]) -> float:
     return fmean(one.offered == one.asked for one in asked)
 
 
-def _turns(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _turns(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
     asked = [one for one in outcomes if one.asked]
     return {
         "turns": len(outcomes),
@@ -168,7 +168,7 @@ def _turns(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def _session(turns: Sequence[Outcome]) -> dict[str, Any]:
+def _session(turns: Sequence[TurnOutcome]) -> dict[str, Any]:
     """One session's first 30 turns, turn by turn and in all."""
     return {
         "script": turns[0].script,

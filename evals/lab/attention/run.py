@@ -12,21 +12,21 @@ from .... import demo
 from ....catalog import Catalog
 from ....loaders import Summaries
 from .arm import Arm
-from .growth import Plan, Step
+from .growth import SizePlan, Step
 from .overlap import word_overlap
 from .poison import exposure, poisoned_tools, with_poison
 from .preconditions import testbed_gate
 from .replay import brief
 from .settings import DEFAULTS, EVERY_SIGNATURE, SUMMARIES, Settings
 from .stock import STOCK_THREADS, stock_absence, stock_spec
-from .tasks import KINDS, Script, asked, load_scripts
+from .tasks import KINDS, TaskScript, asked, load_scripts
 from .transcript import Prices
 from .workbench import Shared, Workbench
 
-__all__ = ["Plan", "measure"]
+__all__ = ["SizePlan", "measure"]
 
 
-def measure(plan: Plan, *, step: Step = lambda _: None) -> dict[str, Any]:
+def measure(plan: SizePlan, *, step: Step = lambda _: None) -> dict[str, Any]:
     """Run everything. All figures but the seconds are the same in each run.
 
     Args:
@@ -45,7 +45,7 @@ def measure(plan: Plan, *, step: Step = lambda _: None) -> dict[str, Any]:
     return found | took
 
 
-def _measured(plan: Plan, shared: Shared, encoded: Future[Any], step: Step) -> dict[str, Any]:
+def _measured(plan: SizePlan, shared: Shared, encoded: Future[Any], step: Step) -> dict[str, Any]:
     step("tasks")
     catalog = demo.load_catalog()
     scripts = load_scripts(catalog)
@@ -69,13 +69,13 @@ def _measured(plan: Plan, shared: Shared, encoded: Future[Any], step: Step) -> d
     return found | {"sizes": plan.measure(some(scripts), shared, step)}
 
 
-def some(scripts: Sequence[Script]) -> list[Script]:
+def some(scripts: Sequence[TaskScript]) -> list[TaskScript]:
     """Every third single and multi task, and all sessions, for what is measured many times."""
     alone = [script for script in scripts if script.kind != "session"]
     return alone[::3] + [script for script in scripts if script.kind == "session"]
 
 
-def _tasks(scripts: Sequence[Script], catalog: Catalog) -> dict[str, Any]:
+def _tasks(scripts: Sequence[TaskScript], catalog: Catalog) -> dict[str, Any]:
     sessions = [script for script in scripts if script.kind == "session"]
     return {
         "scripts": {kind: sum(one.kind == kind for one in scripts) for kind in KINDS},
@@ -146,7 +146,7 @@ def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, An
             yield f"as published, k = {k}", brief(bench.figures(arm))
 
 
-def _variant(bench: Workbench, settings: Settings, scripts: Sequence[Script]) -> dict[str, Any]:
+def _variant(bench: Workbench, settings: Settings, scripts: Sequence[TaskScript]) -> dict[str, Any]:
     """Figures of one variant. `reachable`: tools offered, or promoted by their first call."""
     found = brief(bench.figures(bench.two_phase(settings), scripts))
     return found | {"reachable": found["visible" if settings.promote else "coverage"]}
@@ -164,7 +164,7 @@ def _preconditions(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str
         yield name, _variant(place, settings, sessions)
 
 
-def _poison(scripts: Sequence[Script], shared: Shared, step: Step) -> dict[str, Any]:
+def _poison(scripts: Sequence[TaskScript], shared: Shared, step: Step) -> dict[str, Any]:
     """How often the sessions show a poisoned definition, by method."""
     step("poison")
     poisoned = poisoned_tools()

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....catalog import Catalog, Tool
 from ..bench.growth import grow
-from .tasks import Script
+from .tasks import TaskScript
 
 SIZES = (50, 120, 500, 1_000, 5_000, 10_000)
 
@@ -51,7 +51,7 @@ def shuffled(tools: Iterable[Tool], *, seed: int = 0) -> tuple[Tool, ...]:
     return tuple(given[i] for i in np.random.default_rng(seed).permutation(len(given)))
 
 
-def answerable(scripts: Iterable[Script], catalog: Catalog) -> list[Script]:
+def answerable(scripts: Iterable[TaskScript], catalog: Catalog) -> list[TaskScript]:
     """The tasks that take no tool the catalog lacks."""
     return [
         script

@@ -16,7 +16,7 @@ KINDS = ("single", "multi", "session")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TaskTurn:
     """What a user says and what it takes.
 
     Args:
@@ -32,7 +32,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class TaskScript:
     """A conversation: of one turn for a task that stands alone.
 
     Args:
@@ -44,11 +44,11 @@ class Script:
 
     id: str
     kind: str
-    turns: tuple[Turn, ...]
+    turns: tuple[TaskTurn, ...]
     scopes: tuple[str, ...] = ()
 
 
-def load_scripts(catalog: Catalog) -> tuple[Script, ...]:
+def load_scripts(catalog: Catalog) -> tuple[TaskScript, ...]:
     """All tasks, in the order of `KINDS`.
 
     Args:
@@ -62,23 +62,23 @@ def load_scripts(catalog: Catalog) -> tuple[Script, ...]:
     return (*single, *multi, *_read("sessions.jsonl", catalog, _session))
 
 
-def asked(scripts: Iterable[Script]) -> int:
+def asked(scripts: Iterable[TaskScript]) -> int:
     """How many requests take a tool."""
     return sum(bool(turn.needed) for script in scripts for turn in script.turns)
 
 
-def _alone(row: Mapping[str, Any], kind: str) -> Script:
-    return Script(row["id"], kind, (Turn(row["request"], tuple(row["needed"])),))
+def _alone(row: Mapping[str, Any], kind: str) -> TaskScript:
+    return TaskScript(row["id"], kind, (TaskTurn(row["request"], tuple(row["needed"])),))
 
 
-def _session(row: Mapping[str, Any]) -> Script:
-    turns = tuple(Turn(t["user"], tuple(t["needed"]), t["assistant"]) for t in row["turns"])
-    return Script(row["id"], "session", turns, tuple(row["scopes"]))
+def _session(row: Mapping[str, Any]) -> TaskScript:
+    turns = tuple(TaskTurn(t["user"], tuple(t["needed"]), t["assistant"]) for t in row["turns"])
+    return TaskScript(row["id"], "session", turns, tuple(row["scopes"]))
 
 
 def _read(
-    name: str, catalog: Catalog, script_of: Callable[[Mapping[str, Any]], Script]
-) -> list[Script]:
+    name: str, catalog: Catalog, script_of: Callable[[Mapping[str, Any]], TaskScript]
+) -> list[TaskScript]:
     text = files(__package__).joinpath("tasks", name).read_text(encoding="utf-8")
     scripts = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from .arm import Shown
-from .tasks import Turn
+from .arm import ShownTools
+from .tasks import TaskTurn
 
 if TYPE_CHECKING:
     from ....models import TokenCounter
@@ -80,7 +80,7 @@ class Transcript:
         self._batches: tuple[str, ...] = ()
         self._before: list[_Piece] = []
 
-    def turn(self, shown: Shown, turn: Turn) -> Paid:
+    def turn(self, shown: ShownTools, turn: TaskTurn) -> Paid:
         """The cost of a turn; what it says joins the conversation."""
         self._place(shown.batches)
         said = _Piece(turn.user, tools=False, stays=True)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from .... import State
 from ....errors import EvaluationError
-from .arm import Running, Shown
+from .arm import Running, ShownTools
 from .example_arguments import example_arguments
 from .settings import Settings
-from .tasks import Script, Turn
+from .tasks import TaskScript, TaskTurn
 
 if TYPE_CHECKING:
     from ....engine import Engine
@@ -57,7 +57,7 @@ class TwoPhase:
         """A new conversation."""
         return self.engine.session(format=FORMAT, state=state, **self.settings.session)
 
-    def begin(self, script: Script) -> Running:
+    def begin(self, script: TaskScript) -> Running:
         """A session of its own."""
         gated = self.settings.preconditions
         state = State(scopes=frozenset(script.scopes)) if gated else None
@@ -80,13 +80,13 @@ class _Running:
         self._batches: list[str] = []
         self._callable: frozenset[str] = frozenset()
 
-    def show(self, turn: Turn) -> Shown:
+    def show(self, turn: TaskTurn) -> ShownTools:
         """What a caller would send of tools in this turn."""
         answer = self._session.turn(turn.user)
         self._add(answer)
         self._callable = answer.callable
         levels = {tool_id: self._session.level(tool_id) for tool_id in answer.callable}
-        return Shown(
+        return ShownTools(
             (*map(_definition, answer.tools), *(block["text"] for block in answer.system)),
             tuple(self._batches),
             tuple(_text(message) for message in answer.transient),
@@ -95,7 +95,7 @@ class _Running:
             self._arm.visible | answer.callable | frozenset(answer.active),
         )
 
-    def done(self, turn: Turn) -> None:
+    def done(self, turn: TaskTurn) -> None:
         """What can be called is called; what is only visible is named, promoted, and called."""
         for tool_id in turn.needed:
             named = self._arm.settings.promote and tool_id in self._arm.visible

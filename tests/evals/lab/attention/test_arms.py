@@ -19,18 +19,18 @@ from shortlist.evals.lab.attention.replay import figures, replay
 from shortlist.evals.lab.attention.settings import Settings
 from shortlist.evals.lab.attention.sizes import answerable, does_the_same_work, padded
 from shortlist.evals.lab.attention.stock import published_summary
-from shortlist.evals.lab.attention.tasks import Script, Turn, load_scripts
+from shortlist.evals.lab.attention.tasks import TaskScript, TaskTurn, load_scripts
 from shortlist.evals.lab.attention.transcript import Prices, TextTokens
 from shortlist.evals.lab.attention.workbench import TRUSTING, Shared, Workbench
 from shortlist.models import TokenCounter
 
-TALK = Script(
+TALK = TaskScript(
     "talk",
     "session",
     (
-        Turn("why is CI red on PR 702?", ("github/get_job_logs",), "A timeout."),
-        Turn("thanks", (), "Sure."),
-        Turn("start it again", ("github/dispatch_workflow",), "Done."),
+        TaskTurn("why is CI red on PR 702?", ("github/get_job_logs",), "A timeout."),
+        TaskTurn("thanks", (), "Sure."),
+        TaskTurn("start it again", ("github/dispatch_workflow",), "Done."),
     ),
     ("github:read", "github:write"),
 )
@@ -66,7 +66,7 @@ def test_pruning_keeps_what_every_second_task_needs_most(catalog):
     scripts = load_scripts(catalog)
     kept = curated(catalog, scripts, 30)
     assert len({tool.id for tool in kept}) == 30
-    only = Script("one", "single", (Turn("x", ("web/read_feed",)),))
+    only = TaskScript("one", "single", (TaskTurn("x", ("web/read_feed",)),))
     assert curated(catalog, [only, *scripts[1:2]], 1) == [catalog.get("web/read_feed")]
 
 
@@ -96,7 +96,7 @@ def test_two_phases_promote_what_a_model_names_and_append_it(bench):
     outcomes = bench.outcomes(arm)
     assert all(one.visible == one.asked for one in outcomes)
     assert all(one.typed <= one.offered for one in outcomes)
-    again = Script("again", "session", (*TALK.turns, TALK.turns[0]))
+    again = TaskScript("again", "session", (*TALK.turns, TALK.turns[0]))
     assert bench.outcomes(arm, [again])[-1].typed == 1
     deaf = bench.two_phase(
         Settings({"k": 1, "pool": "summaries", "schema_tokens": 0}, promote=False)
@@ -105,7 +105,7 @@ def test_two_phases_promote_what_a_model_names_and_append_it(bench):
 
 
 def test_figures_of_a_long_session(bench, catalog):
-    long = Script("long", "session", TALK.turns * 12)
+    long = TaskScript("long", "session", TALK.turns * 12)
     found = figures(bench.outcomes(Standing(catalog), [long]))
     assert found["coverage"] == 1.0
     assert len(found["long"][0]["cached"]) == 30

@@ -8,7 +8,7 @@ from shortlist import demo
 from shortlist.errors import EvaluationError
 from shortlist.evals.lab.attention import tasks
 from shortlist.evals.lab.attention.overlap import word_overlap
-from shortlist.evals.lab.attention.tasks import Script, Turn, asked, load_scripts
+from shortlist.evals.lab.attention.tasks import TaskScript, TaskTurn, asked, load_scripts
 from shortlist.loaders import Summaries
 
 
@@ -70,10 +70,10 @@ def test_requests_are_not_worded_like_the_pool(scripts, catalog):
 def test_overlap_counts_shares_of_words(catalog):
     tool = catalog.get("slack/add_reaction")
     summary = Summaries().of(tool)
-    said = Script("a", "single", (Turn(summary, (tool.id,)),))
+    said = TaskScript("a", "single", (TaskTurn(summary, (tool.id,)),))
     held = word_overlap([said], catalog, Summaries())["single"]
     assert held["summary_in_request"] == held["summary_most"] == 1.0
-    other = Script("b", "single", (Turn("zzz qqq", (tool.id,)),))
+    other = TaskScript("b", "single", (TaskTurn("zzz qqq", (tool.id,)),))
     assert word_overlap([other], catalog, Summaries())["single"] == {
         "requests": 1,
         "request_in_tools": 0.0,

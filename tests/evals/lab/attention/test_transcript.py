@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.evals.lab.attention.arm import Shown
+from shortlist.evals.lab.attention.arm import ShownTools
 from shortlist.evals.lab.attention.replay import TASK_TOKENS, utilisation
-from shortlist.evals.lab.attention.tasks import Turn
+from shortlist.evals.lab.attention.tasks import TaskTurn
 from shortlist.evals.lab.attention.transcript import Prices, TextTokens, Transcript
 from shortlist.models import TokenCounter
 
@@ -24,8 +24,8 @@ def transcript() -> Transcript:
 
 def test_what_stands_is_written_once_and_read_afterwards():
     turns = transcript()
-    first = turns.turn(Shown(("h" * 100,)), Turn("ask", ()))
-    second = turns.turn(Shown(("h" * 100,)), Turn("more", ()))
+    first = turns.turn(ShownTools(("h" * 100,)), TaskTurn("ask", ()))
+    second = turns.turn(ShownTools(("h" * 100,)), TaskTurn("more", ()))
     assert first == (100, 125.0, 100.0, 0, 3)
     assert second.cached == pytest.approx(10)
     assert second.changed_bytes == 0
@@ -33,8 +33,8 @@ def test_what_stands_is_written_once_and_read_afterwards():
 
 def test_what_is_appended_changes_nothing_before_it():
     turns = transcript()
-    turns.turn(Shown(("h",), ("a" * 10,)), Turn("ask", (), "told"))
-    paid = turns.turn(Shown(("h",), ("a" * 10, "b" * 20)), Turn("more", ()))
+    turns.turn(ShownTools(("h",), ("a" * 10,)), TaskTurn("ask", (), "told"))
+    paid = turns.turn(ShownTools(("h",), ("a" * 10, "b" * 20)), TaskTurn("more", ()))
     assert paid.changed_bytes == 0
     assert paid.cached == pytest.approx(0.1 * 11 + 1.25 * 20)
     assert paid.words == len("asktoldmore")
@@ -42,8 +42,8 @@ def test_what_is_appended_changes_nothing_before_it():
 
 def test_a_suffix_laid_out_anew_moves_the_conversation_behind_it():
     turns = transcript()
-    turns.turn(Shown(("h",), ("a" * 10,)), Turn("ask", (), "told"))
-    paid = turns.turn(Shown(("h",), ("c" * 10,)), Turn("more", ()))
+    turns.turn(ShownTools(("h",), ("a" * 10,)), TaskTurn("ask", (), "told"))
+    paid = turns.turn(ShownTools(("h",), ("c" * 10,)), TaskTurn("more", ()))
     assert paid.changed_bytes == 10 + len("ask")
     assert paid.cached == pytest.approx(0.1 + 12.5)
 
@@ -51,13 +51,13 @@ def test_a_suffix_laid_out_anew_moves_the_conversation_behind_it():
 def test_a_tail_is_paid_in_full_every_turn_and_never_written():
     turns = transcript()
     for _ in range(2):
-        paid = turns.turn(Shown(("h",), (), ("t" * 40,)), Turn("ask", ()))
+        paid = turns.turn(ShownTools(("h",), (), ("t" * 40,)), TaskTurn("ask", ()))
     assert paid.cached == pytest.approx(0.1 + 40)
     assert paid.changed_bytes == 40 + len("ask")
 
 
 def test_further_calls_read_everything_again():
-    paid = transcript().turn(Shown(("h" * 100,), extra_calls=2), Turn("ask", ()))
+    paid = transcript().turn(ShownTools(("h" * 100,), extra_calls=2), TaskTurn("ask", ()))
     assert paid.cached == pytest.approx(125 + 2 * 10)
     assert paid.uncached == 300
 
@@ -71,7 +71,9 @@ def test_further_calls_read_everything_again():
 def test_a_turn_costs_between_all_read_and_all_written(turns):
     held = transcript()
     for batches, tail in turns:
-        paid = held.turn(Shown(("head",), tuple(batches), (tail,)), Turn("said", (), "told"))
+        paid = held.turn(
+            ShownTools(("head",), tuple(batches), (tail,)), TaskTurn("said", (), "told")
+        )
         assert 0.1 * paid.tokens - 1e-9 <= paid.cached <= 1.25 * paid.tokens + 1e-9
         assert paid.tokens == 4 + sum(map(len, batches)) + len(tail)
 

@@ -5,22 +5,24 @@ import pytest
 
 from shortlist import demo
 from shortlist.evals.lab.attention import growth, remembering
-from shortlist.evals.lab.attention.growth import Plan
+from shortlist.evals.lab.attention.growth import SizePlan
 from shortlist.evals.lab.attention.replay import replay
 from shortlist.evals.lab.attention.settings import DEFAULTS
 from shortlist.evals.lab.attention.sizes import padded
-from shortlist.evals.lab.attention.tasks import Script, Turn
+from shortlist.evals.lab.attention.tasks import TaskScript, TaskTurn
 from shortlist.evals.lab.attention.workbench import Shared, Workbench
 
 CATALOG = demo.load_catalog()
-TALK = Script(
+TALK = TaskScript(
     "talk",
     "session",
     (
-        Turn("which job logs of the CI are there for PR 702?", ("github/get_job_logs",), "None."),
-        Turn("thanks", (), "Sure."),
-        Turn("start it again", ("github/dispatch_workflow",), "Done."),
-        Turn("frobnicate the whatsit", ("jira/link_issues",), "Done."),
+        TaskTurn(
+            "which job logs of the CI are there for PR 702?", ("github/get_job_logs",), "None."
+        ),
+        TaskTurn("thanks", (), "Sure."),
+        TaskTurn("start it again", ("github/dispatch_workflow",), "Done."),
+        TaskTurn("frobnicate the whatsit", ("jira/link_issues",), "Done."),
     ),
 )
 
@@ -104,8 +106,8 @@ def test_every_size_is_measured_and_at_the_largest_a_curve(monkeypatch):
     }
     monkeypatch.setattr(growth, "CURVE", curve)
     steps, shared = [], Shared()
-    plan = Plan(sizes=(50, 130))
-    found = plan.measure([TALK, Script("one", "single", TALK.turns[:1])], shared, steps.append)
+    plan = SizePlan(sizes=(50, 130))
+    found = plan.measure([TALK, TaskScript("one", "single", TALK.turns[:1])], shared, steps.append)
     assert [row["tools"] for row in found["rows"]] == [50, 130]
     assert [row["generated"] for row in found["rows"]] == [0, 10]
     names = [row["name"] for row in found["curve"]]

@@ -23,7 +23,7 @@ from shortlist.evals.lab.bench.material import read_material
 from shortlist.evals.lab.bench.processes import run_job
 from shortlist.evals.lab.bench.stuffing import stuffing
 
-PLAN = run.Plan(sizes=(50, 60), threads=(1,), callers=(1, 2), rounds=1, repeats=1, fast=True)
+PLAN = run.BenchPlan(sizes=(50, 60), threads=(1,), callers=(1, 2), rounds=1, repeats=1, fast=True)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +202,7 @@ def test_steps_are_told(found: run.Bench, steps: list[str]) -> None:
 
 def test_a_size_too_small_to_measure_is_refused() -> None:
     with pytest.raises(EvaluationError, match="at least 50"):
-        run.Plan(sizes=(49,))
+        run.BenchPlan(sizes=(49,))
 
 
 def test_a_failing_process_says_why() -> None:
