@@ -18,8 +18,9 @@ _LOG = logging.getLogger(__name__)
 _START_S = 0.5
 """Seconds until the encoder is loaded: the first requests of a process come before it."""
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 300.0
-_EXIT_WAIT_S = 5.0
-"""How long the end of the process waits for a thread that is in native code."""
+_EXIT_WAIT_S = 60.0
+"""How long the end of the process waits for the texts in work, a tenth of a second where nothing
+else runs. A thread that is in native code when the interpreter goes would abort the process."""
 
 Step = Callable[[Callable[[], bool]], bool]
 """Encodes one batch, unless the function it is given says to stop; returns whether more waits."""

@@ -24,7 +24,6 @@ from .processes import GuardedLock
 from .retrieval import Selection, Strategy
 from .retrieval.batch import Read
 from .retrieval.index import Index
-from .retrieval.learning import LearningReport, learn
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
 from .retrieval.usage import UsageEvent, checked_events
@@ -33,6 +32,7 @@ from .view import View
 
 if TYPE_CHECKING:
     from .loaders import SchemaLoader
+    from .retrieval.learning import LearningReport
     from .session import Session
     from .trust import Flag
 
@@ -354,6 +354,8 @@ class Engine:
         """
         if self._index.pending and (error := self.wait().error):
             raise ModelError(error)
+        from .retrieval.learning import learn
+
         with self._updating:
             index = self._index
             again = partial(ranked, self._builder, self._searcher, index)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from threading import Event, Lock
 from typing import Any
 
@@ -50,8 +49,6 @@ class StageModels:
         self.encoder_guard = Guard()
         self.missing: dict[str, Exception] = {}
         self._check()
-        # `np.unique`, which fusions use, imports this on its first call: 10 ms of a request's time.
-        import_module("numpy.ma")
 
     def encoder(self) -> Encoder:
         """The encoder of the dense stage."""

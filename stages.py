@@ -23,6 +23,7 @@ from .retrieval.features import FeatureScorer, reader
 from .retrieval.index import Dense, Documents
 from .retrieval.known_requests import KnownRequests
 from .retrieval.learned import Learned
+from .retrieval.query import distinct
 from .retrieval.request_vectors import RequestVectors
 from .retrieval.rerank import ModelRerank, TextScorer
 from .retrieval.settings import DEFAULT_BOOSTS
@@ -152,7 +153,9 @@ class Stages:
 
     def fits(self, vectors: Vectors) -> bool:
         """Whether vectors were made by the configured encoder."""
-        return vectors.fits(self._models.encoder(), tokens=self._reads_tokens)
+        # Where the encoder has read nothing, it need not be loaded to learn what it gives.
+        read = len(vectors.pending()) < len(vectors.keys)
+        return vectors.fits(self._models.encoder(), tokens=self._reads_tokens and read)
 
     def dense(
         self,
@@ -233,7 +236,7 @@ class Stages:
             known = known.filled(made.requests)
             its = set(made.requests.ids)
             found += [row for row, tool in enumerate(tools) if tool.id in its]
-        rows = np.unique(np.array(found, np.int64))
+        rows = distinct(np.array(found, np.int64))
         values = vectors.values
         if learned is not None or known is not None:
             some = [tools[row] for row in rows.tolist()]

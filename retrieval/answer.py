@@ -64,9 +64,9 @@ def permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, rows: int) -> Ra
     kept = (found >= 0) & (found < rows)
     if mask is not None:
         kept[kept] = mask[found[kept]]
-    first = np.zeros(len(found), np.bool_)
-    first[np.unique(found, return_index=True)[1]] = True
-    kept &= first
+    order = np.argsort(found, kind="stable")
+    again = found[order[1:]] == found[order[:-1]]
+    kept[order[1:][again]] = False
     return ranking if bool(kept.all()) else Ranking(found[kept], scores[kept], ranking.rest)
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ..errors import ConfigError
 from ..settings import PartSettings
-from .query import Ranking
+from .query import Ranking, distinct
 
 _Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -57,9 +57,9 @@ class ReciprocalRankFusion:
                 for name, ranking in rankings.items()
             ]
         )
-        distinct, position = np.unique(rows, return_inverse=True)
-        scores = np.bincount(position, weights=credits_, minlength=len(distinct))
-        return Ranking.best(distinct.astype(np.int64), scores.astype(np.float32), len(distinct))
+        ranked = distinct(rows)
+        scores = np.bincount(np.searchsorted(ranked, rows), credits_, len(ranked))
+        return Ranking.best(ranked, scores.astype(np.float32), len(ranked))
 
 
 class LinearFusion:
@@ -87,7 +87,7 @@ class LinearFusion:
     def fuse(self, rankings: Mapping[str, Ranking]) -> Ranking:
         """Every row of any ranking with its fused score, best first, ties by row."""
         _check_stages(self._given, rankings)
-        rows = np.unique(np.concatenate([ranking.rows for ranking in rankings.values()]))
+        rows = distinct(np.concatenate([ranking.rows for ranking in rankings.values()]))
         total = np.zeros(len(rows), np.float32)
         for name, ranking in rankings.items():
             if len(ranking):

@@ -87,6 +87,17 @@ class Ranking:
         return Ranking(self.rows[:depth], self.scores[:depth])
 
 
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The values in ascending order, each once.
+
+    As `np.unique`, whose first call imports a part of numpy: 30 ms of a process's first answer.
+    """
+    ordered = np.sort(values)
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first]
+
+
 def by_id(ranking: Ranking, tools: Sequence[Tool]) -> Ranking:
     """The ranking with neighbours of equal score in order of tool id, all else as it was.
 

@@ -37,8 +37,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
 from .batch import Read
@@ -108,6 +106,8 @@ def save(
         StoreError: another process is writing, or the disk refuses. Nothing of the new version
             is left then.
     """
+    from filelock import FileLock, Timeout  # 25 ms of a start
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:

@@ -12,8 +12,6 @@ from tempfile import NamedTemporaryFile
 from time import time
 from typing import Any, Self
 
-from filelock import FileLock, Timeout
-
 from ..catalog import Catalog, Tool
 from ..catalog.text_file import read_text_file
 from ..errors import PinsError
@@ -185,6 +183,8 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
     Raises:
         PinsError: the file cannot be read or written, or another process holds it for too long.
     """
+    from filelock import FileLock, Timeout  # 25 ms of a start
+
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Final
 
 from .flag import Level
 
@@ -254,16 +255,22 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-class Concept(NamedTuple):
+@dataclass(frozen=True)
+class Concept:
     """Words for one idea.
 
     Args:
         letters: a text must contain some of these to match; empty if there is no such condition.
-        expression: matches the words.
+        words: regular expression that matches the words.
     """
 
     letters: tuple[str, ...]
-    expression: re.Pattern[str]
+    words: str
+
+    @cached_property
+    def expression(self) -> re.Pattern[str]:
+        """The same compiled when it is first used: to compile all takes 50 ms of a start."""
+        return re.compile(self.words)
 
 
 BLOCK: Final = re.compile(
@@ -357,6 +364,6 @@ RULES: Final = (
 
 
 CONCEPTS: Final = {
-    name: Concept(tuple(letters.split("|")) if letters else (), re.compile(expression))
+    name: Concept(tuple(letters.split("|")) if letters else (), expression)
     for name, (letters, expression) in _CONCEPTS.items()
 }

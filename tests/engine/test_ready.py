@@ -181,7 +181,8 @@ def test_unknown_tokens_count_for_no_tool(held: HeldEncoder) -> None:
 def test_the_encoder_is_not_loaded_before_the_first_answer() -> None:
     program = """
 import sys
-from shortlist import Engine, demo
+from shortlist import Engine, demo, encoding
+encoding._START_S = 60
 engine = Engine.from_tools(demo.load_catalog(), wait=False)
 found = engine.search("open an issue about the login bug", k=3)
 assert found.tier == "fast", found
@@ -447,3 +448,20 @@ def test_tiers_without_vectors_start_no_thread() -> None:
     engine = Engine.from_tools(make_tools(), tiers=["lexical", "fast"], wait=False)
     assert encoding_threads() == before
     assert engine.ready.done
+
+
+def test_the_first_answer_of_a_saved_index_imports_little(tmp_path: Path) -> None:
+    Engine.from_tools(demo.load_catalog(), wait=False).save(tmp_path)
+    program = """
+import sys
+from shortlist import Engine, encoding
+encoding._START_S = 60
+engine = Engine.open(sys.argv[1], wait=False)
+assert engine.search("open an issue about the login bug").tier == "fast"
+slow = {"asyncio", "filelock", "numpy.ma", "onnxruntime", "ssl"} & sys.modules.keys()
+assert not slow, slow
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

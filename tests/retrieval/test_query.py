@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.retrieval import Ranking
+from shortlist.retrieval.query import distinct
 
 SCORES = st.lists(st.sampled_from([0.0, 0.5, 0.5000001, 1.0, -1.0]), max_size=40)
 
@@ -28,3 +29,8 @@ def test_head_and_empty() -> None:
     assert ranking.head(1).rows.tolist() == [3]
     assert len(ranking.head(9)) == 2
     assert len(Ranking.empty()) == 0
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_distinct_values(values: list[int]) -> None:
+    assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))

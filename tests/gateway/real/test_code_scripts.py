@@ -24,9 +24,10 @@ import shortlist
 
 from .clients import Result, Sdk2, sdk2
 from .gateway_process import Setup, over_http
-from .right_scripts import LOG, ORDERS, RIGHT, Right, write_data
+from .right_scripts import RIGHT
+from .script_material import LOG, ORDERS, SETTINGS, Right, Wrong, write_data
 from .servers import SERVERS, SMALL, RealServer, entries, fill
-from .wrong_scripts import SETTINGS, WRONG, Wrong
+from .wrong_scripts import WRONG
 
 #: In the environment of the gateway and of each server, never in that of a script.
 SECRET = "sk-never-in-a-script-1f9a"

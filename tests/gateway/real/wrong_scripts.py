@@ -2,55 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from .right_scripts import SMALL_SERVERS
-
-#: What scripts may do in the gateway of these tests, and how long one tool may take.
-SETTINGS = {
-    "pass_through": 0,
-    "result_tokens": 2_000,
-    "code": {
-        "allow": ["filesystem/write_file", "filesystem/edit_file"],
-        "deny": ["git/git_commit"],
-        "flows": [["sqlite", "time"]],
-    },
-    "profiles": {
-        "default": {
-            "rules": [{"tools": ["git/git_create_branch"], "needs": {"scope": "admin"}}],
-        }
-    },
-    "timeouts": {"everything/trigger-long-running-operation": 2},
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """A script and its error.
-
-    Args:
-        name: what is wrong.
-        servers: that it calls, or tries to.
-        code: the script; `{work}` is the folder that the servers share.
-        kind: of the error.
-        words: that its message and further messages must have.
-        line: that it must name; None where no line is to blame.
-        slow: whether it takes as long as its limit of time.
-    """
-
-    name: str
-    servers: str
-    code: str
-    kind: str
-    words: tuple[str, ...]
-    line: int | None = 1
-    slow: bool = False
-
-    @property
-    def is_small(self) -> bool:
-        """Whether the three small servers are enough, and little time."""
-        return not self.slow and SMALL_SERVERS.issuperset(self.servers.split())
-
+from .script_material import Wrong
 
 FILE = 'await filesystem.read_text_file(path="{work}/notes/plan.txt"'
 
