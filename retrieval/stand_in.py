@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models import StaticEncoder, TokenVectors
+from ..models import TokenVectors
+
+if TYPE_CHECKING:
+    from ..models import StaticEncoder
 
 _MARK = 8
 """Bytes 0 that a static key begins with."""

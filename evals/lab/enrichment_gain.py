@@ -26,7 +26,7 @@ from ..dataset import file_lines, parse_object
 from ..table import Table
 from ..tool_files import read_tool_files
 from .library import LEAST_REQUESTS, single_requests
-from .record import Record, provenance, running_command, write_record
+from .record import Record, provenance, write_record
 
 _DEPTH = 10
 _COLUMNS = (
@@ -190,7 +190,7 @@ def main() -> None:
     parser.add_argument("--title", required=True)
     parser.add_argument("--record", type=Path, required=True, metavar="FILE.json")
     given = parser.parse_args()
-    origin = provenance(running_command())
+    origin = provenance(["shortlist", "lab", "enrichment-gain", *sys.argv[1:]])
     if given.sub_catalog is not None:
         tools, rows = sub_catalog(given.sub_catalog, given.size)
         enrichments = Enrichments(rows)

@@ -184,3 +184,17 @@ def test_twins_of_different_servers_are_listed(run_json, tools_file, monkeypatch
         {"id": "one/other", "name": "other", "server": "one", "description": "Another thing"},
     )
     assert run_json("doctor", "--tools", path)["twins"] == [{"ids": ["one/read", "two/read"]}]
+
+
+def test_tools_of_well_known_servers_are_named(tools_file, run_json):
+    names = ("owner", "repo", "title", "body", "assignees", "milestone", "labels")
+    issue = {
+        "name": "create_issue",
+        "server": "code",
+        "description": "Create a new issue in a GitHub repository",
+        "input_schema": {"type": "object", "properties": {name: {} for name in names}},
+    }
+    found = checks(run_json("doctor", "--tools", tools_file(issue, POOR[0])))["known tools"]
+    assert found["status"] == "note"
+    assert found["summary"] == "1 of 2 tools have example queries from the library"
+    assert found["details"] == ["code: 1 tool of github"]

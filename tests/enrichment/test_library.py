@@ -27,7 +27,7 @@ from shortlist.enrichment.library import (
 from shortlist.evals.lab.library import HeldOut, Written, build, chosen, read_products
 from shortlist.evals.tool_files import read_tool_files
 from shortlist.models import load_encoder
-from shortlist.retrieval.request_vectors import RequestVectors
+from shortlist.retrieval.request_vectors import LENGTH, RequestVectors
 from shortlist.trust import Trust
 
 
@@ -168,6 +168,14 @@ class TestSearch:
         asked = "weather in the coming days"
         for tier in on.tiers:
             assert on.search(asked, tier=tier).hits == off.search(asked, tier=tier).hits
+
+    def test_vectors_of_known_tools_are_shorter_in_the_static_stage_too(self) -> None:
+        index = Engine.from_tools([ISSUE, *OTHERS]).view().admission.index
+        assert index.static is not None
+        lengths = np.linalg.norm(index.static.values, axis=1)
+        row = index.rows["github/create_issue"]
+        assert lengths[row] == pytest.approx(LENGTH, abs=1e-4)
+        np.testing.assert_allclose(np.delete(lengths, row), 1, atol=1e-4)
 
     def test_requests_are_not_encoded_again(self, small: Library) -> None:
         known = Enrichments(library=small).matched([ISSUE, PAGE])
