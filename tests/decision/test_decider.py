@@ -139,7 +139,7 @@ def test_a_file_of_another_format_says_how_to_make_it_anew(tmp_path):
 def test_the_bundled_decision_are_for_the_bundled_encoder_and_every_tier_but_fast():
     decider = Decider.bundled()
     assert decider.encoder == load_encoder().fingerprint
-    assert set(decider.tiers) == {"lexical", "embed", "hybrid", "rerank"}
+    assert set(decider.tiers) == {"lexical", "fast", "embed", "hybrid", "rerank"}
     assert not decider.tiers["lexical"].dense
     assert decider.origin["files"]
 

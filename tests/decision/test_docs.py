@@ -33,7 +33,7 @@ def test_the_numbers_are_those_of_the_code():
 
 def test_another_encoder_is_not_judged_and_told():
     decider = Decider.bundled().for_encoder("another")
-    assert set(decider.tiers) == {"lexical"}
+    assert set(decider.tiers) == {"lexical", "fast"}
     assert "was fitted to another encoder" in decider.unfit["hybrid"]
 
 
