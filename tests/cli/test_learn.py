@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,17 +13,23 @@ PLACES = ("north", "south", "east", "west")
 WORDS = ("zorp", "quax", "fleem", "drindle", "vash", "mip", "tragul", "oskin")
 
 
-@pytest.fixture
-def shop(run, tools_file, tmp_path) -> Path:
+@pytest.fixture(scope="module")
+def made(run, tmp_path_factory) -> Path:
     """An index of tools that users ask for in a jargon of their own."""
     rows = [
         {"name": f"process_{place}_{step}", "description": f"Runs step {step} of line {place}."}
         for place in PLACES
         for step in range(8)
     ]
-    folder = tmp_path / "shop"
-    run("index", tools_file(*rows), "--out", folder)
-    return folder
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "tools.json").write_text(json.dumps({"tools": rows}), encoding="utf-8")
+    run("index", folder / "tools.json", "--out", folder / "shop")
+    return folder / "shop"
+
+
+@pytest.fixture
+def shop(made, tmp_path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "shop"))
 
 
 @pytest.fixture

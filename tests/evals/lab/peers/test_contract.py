@@ -69,13 +69,13 @@ def test_a_depth_free_order_does_not_depend_on_k(peer: Peer, tools: list[Tool]) 
     if not peer.depth_free:
         pytest.skip("its order depends on how many ids are asked for")
     many = [
-        Tool(f"{t.name}_{n}", t.server, f"{t.description}, {n}") for t in tools for n in range(3)
+        Tool(f"{t.name}_{n}", t.server, f"{t.description}, {n}") for t in tools for n in range(2)
     ]
     peer.index(many)
     try:
         for query in OBVIOUS:
             whole = peer.search(query, len(many))
-            assert all(peer.search(query, k) == whole[:k] for k in (1, 3, 10))
+            assert all(peer.search(query, k) == whole[:k] for k in (1, 10))
     finally:
         peer.index(tools)
 
