@@ -1,4 +1,4 @@
-"""`python -m shortlist.evals.lab.bench.instant`: what answering at once takes (ADR 22).
+"""`shortlist lab bench-instant`: what answering at once takes (ADR 22).
 
 The tier `fast` beside `embed` and peers, in turn; a process that opens a saved index; new tools
 from the file to the first answer; searches while the encoder catches up. Wall and CPU time of each.
