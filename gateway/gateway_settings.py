@@ -70,19 +70,22 @@ class CodeSettings(Section):
     """Scripts of the model that call tools, by the meta-tool `run_code`.
 
     Args:
-        on: whether there is `run_code`; it needs the extra `code`.
+        on: whether there is `run_code`; it needs the extra `code`. True as soon as the table is
+            written.
         deny: ids or globs of tools that scripts do not call.
         ask: ids or globs of tools that the user is asked about at every call.
-        count: ids or globs of tools to the calls that one script makes of each without asking.
+        count: for ids or globs of tools, how many times one script may call the tool without
+            asking.
         allow: ids or globs of tools that scripts call without asking. Here and in `count`, a tool
             with `destructiveHint` is allowed by its id only. The first of `deny`, `ask`, `count`
-            and `allow` that names a tool decides.
-        flows: pairs of globs over names of servers: after a script called the first, it does not
-            call the second. `extract` counts as a server of that name.
+            and `allow` that names a tool decides. A tool that none of them names may be called
+            if it is not destructive.
+        flows: pairs of globs of server names: after a call to a server of the first glob, the script
+            may not call a server of the second. `extract` is treated as a server.
         extract: shell command of a small model for `extract(value, kind)` in scripts: it reads a
             prompt on stdin and answers on stdout.
-        observe: whether stubs of tools without an output schema have a type that comes from the
-            results of the same client so far.
+        observe: whether the signature of a tool without an output schema states a type that is
+            guessed from the results of this client so far.
     """
 
     on: bool = True
@@ -166,11 +169,11 @@ class GatewaySettings(Section):
         split_call_tool: whether `call_tool` is replaced by one tool to read, one to write and one
             to destroy.
         catalog: server name to description. Such a server is found by its description only, and
-            starts when it is called.
+            starts when that is called. A list of `{"name", "description"}` works too.
         operator: text added to the description of `search_tools`.
         code: whether the model may run scripts that call tools: true, or a table with what scripts
-            may do.
-        idle_stop_s: a server is stopped after this many seconds without a call; None for never.
+            may do. Off by default.
+        idle_stop_s: a server is stopped after this many seconds without a call; `null` for never.
         events: file to which each search, call and server start is appended as a JSON line. The
             path is relative to the folder of the configuration.
         event_content: whether events contain queries, arguments and results.
