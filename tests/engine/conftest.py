@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import pytest
 
 from shortlist import Engine, stage_models
 from shortlist.errors import ModelError
+from shortlist.models import load_encoder
 
-from .fakes import BagEncoder, OverlapReranker, make_tools
+from .fakes import BagEncoder, OverlapReranker, TokenBagEncoder, make_tools
+from .held_encoder import HeldEncoder
 
 TIERS = ("lexical", "fast", "embed", "hybrid", "rerank")
 
@@ -109,3 +111,21 @@ def saved_once(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture
 def saved(saved_once: Path, models: Models, tmp_path: Path) -> Path:
     return Path(shutil.copytree(saved_once, tmp_path / "index"))
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldEncoder]:
+    """The bundled encoder, held back."""
+    encoder = HeldEncoder(load_encoder())
+    monkeypatch.setattr(stage_models, "load_encoder", lambda *_, **__: encoder)
+    yield encoder
+    encoder.let.set()
+
+
+@pytest.fixture
+def other(models: Models) -> Iterator[HeldEncoder]:
+    """An encoder that static vectors cannot be compared with, held back."""
+    encoder = HeldEncoder(TokenBagEncoder())
+    models.encoders["other"] = encoder  # type: ignore[assignment]
+    yield encoder
+    encoder.let.set()

@@ -2,106 +2,24 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Event, active_count
-from threading import enumerate as threads
-from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from shortlist import Engine, Tool, demo, stage_models
-from shortlist.errors import ModelError
-from shortlist.models import load_encoder
-from shortlist.retrieval.usage import UsageEvent as Used
+from shortlist import Engine, Tool, demo
 
 from .conftest import TIERS, Models
-from .fakes import TokenBagEncoder, make_tools
+from .fakes import make_tools
+from .held_encoder import OTHER, HeldEncoder, encoding_threads, until
 
 QUERIES = ("open an issue about the login bug", "tell the team", "which invoices are overdue?")
-OTHER: dict[str, Any] = {"encoder": "other", "reranker": "overlap"}
 NEW = Tool("brew_espresso", "kitchen", "Brew a cup of strong coffee with the espresso machine")
-
-
-class HeldEncoder:
-    """Another encoder that reads definitions only while it is let.
-
-    Args:
-        encoder: the other one.
-    """
-
-    in_process = True
-
-    def __init__(self, encoder: Any) -> None:
-        self._encoder = encoder
-        self.name, self.fingerprint = encoder.name, encoder.fingerprint
-        self.dim: int = encoder.dim
-        self.let, self.waiting, self.left = Event(), Event(), 10**6
-        self.read: list[str] = []
-        self.broken: Exception | None = None
-
-    @property
-    def token_dim(self) -> int:
-        return int(getattr(self._encoder, "token_dim", 0))
-
-    def encode(self, texts: Sequence[str], *, query: bool = False, progress: Any = None) -> Any:
-        return self.encode_with_tokens(texts, query=query, progress=progress)[0]
-
-    def encode_with_tokens(
-        self, texts: Sequence[str], *, query: bool = False, progress: Any = None
-    ) -> tuple[NDArray[np.float32], Any]:
-        if not query:
-            if self.left <= 0:
-                self.waiting.set()
-            if self.left <= 0 or not self.let.is_set():
-                self.waiting.set()
-                assert self.let.wait(60)
-            if self.broken is not None:
-                raise self.broken
-            self.left -= len(texts)
-            if self.left <= 0:
-                self.let.clear()
-            self.read += texts
-        if self.token_dim:
-            return self._encoder.encode_with_tokens(texts, query=query, progress=progress)  # type: ignore[no-any-return]
-        return self._encoder.encode(texts, query=query, progress=progress), None
-
-
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldEncoder]:
-    """The bundled encoder, held back."""
-    encoder = HeldEncoder(load_encoder())
-    monkeypatch.setattr(stage_models, "load_encoder", lambda *_, **__: encoder)
-    yield encoder
-    encoder.let.set()
-
-
-@pytest.fixture
-def other(models: Models) -> Iterator[HeldEncoder]:
-    """An encoder that static vectors cannot be compared with, held back."""
-    encoder = HeldEncoder(TokenBagEncoder())
-    models.encoders["other"] = encoder  # type: ignore[assignment]
-    yield encoder
-    encoder.let.set()
-
-
-def until(true: Callable[[], object], seconds: float = 60) -> None:
-    end = monotonic() + seconds
-    while not true():
-        assert monotonic() < end
-        sleep(0.01)
-
-
-def encoding_threads() -> int:
-    return sum(one.name == "shortlist-encoding" for one in threads())
 
 
 def same_answers(one: Engine, other: Engine, queries: Sequence[str] = QUERIES) -> None:
@@ -298,128 +216,6 @@ def test_a_kill_loses_the_batch_in_work(models: Models, tmp_path: Path) -> None:
     same_answers(
         engine, Engine.from_tools(make_tools(200), encoder="other", tiers=["fast", "embed"])
     )
-
-
-def test_a_failure_is_told_and_tried_again(
-    other: HeldEncoder, caplog: pytest.LogCaptureFixture
-) -> None:
-    other.broken = ModelError("the model's host is down")
-    other.let.set()
-    with caplog.at_level(logging.WARNING, "shortlist"):
-        engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
-        assert engine.wait(60).error == "the model's host is down"
-    assert "the encoder does not go on: the model's host is down" in caplog.text
-    with pytest.raises(ModelError, match="host is down"):
-        engine.update(make_tools(101), wait=True)
-    with pytest.raises(ModelError, match="host is down"):
-        engine.learn([Used("create an issue", (make_tools()[0].id,))])
-    assert len(engine.catalog) == 101
-    other.broken = None
-    until(lambda: engine.ready.done)
-    assert engine.ready.error is None
-
-
-def test_a_bug_is_told_and_the_tools_are_searched_on(
-    other: HeldEncoder, caplog: pytest.LogCaptureFixture
-) -> None:
-    other.broken = ZeroDivisionError("by zero")
-    other.let.set()
-    engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
-    assert engine.wait(60).error == "ZeroDivisionError: by zero"
-    assert "encoding stops" in caplog.text
-    assert engine.search("create an issue").tier == "fast"
-
-
-def test_a_missing_encoder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(*_: object, **__: object) -> None:
-        raise ModelError("no file of this model")
-
-    monkeypatch.setattr(stage_models, "load_encoder", absent)
-    engine = Engine.from_tools(demo.load_catalog(), wait=False)
-    assert engine.wait(60).error == "no file of this model"
-    found = engine.search("open an issue")
-    assert found.tier_reason == "hybrid -> fast: encoder: no file of this model"
-    engine.close()
-
-
-def test_the_encoder_must_be_the_tables_teacher(models: Models) -> None:
-    engine = Engine.from_tools(make_tools(), reranker="overlap", wait=False)
-    assert "not the one that the static tables were trained for" in str(engine.wait(60).error)
-    engine.close()
-
-
-def test_close_stops_and_the_engine_answers_on(other: HeldEncoder) -> None:
-    before = active_count()
-    with Engine.from_tools(make_tools(), **OTHER, wait=False) as engine:
-        until(other.waiting.is_set)
-        other.left = 16
-        other.let.set()
-    assert active_count() == before
-    assert engine.ready.encoded == 16
-    assert engine.search("create an issue").tier == "fast"
-    engine.update(make_tools(101))
-    assert encoding_threads() == 0
-    engine.close()
-
-
-def test_an_engine_that_nobody_has_any_more_ends_its_thread(other: HeldEncoder) -> None:
-    other.left = 64
-    other.let.set()
-    engine = Engine.from_tools(make_tools(200), **OTHER, wait=False)
-    until(other.waiting.is_set)
-    del engine
-    gc.collect()
-    other.left = 64
-    other.let.set()
-    until(lambda: encoding_threads() == 0)
-    assert len(other.read) == 128
-
-
-def test_the_end_of_a_process_waits_for_nothing() -> None:
-    program = """
-from shortlist import Engine
-from tests.engine.fakes import make_tools
-engine = Engine.from_tools(make_tools(2000), wait=False)
-engine._encoding._wanted.set()
-import time
-time.sleep({seconds})
-"""
-    root = Path(__file__).resolve().parents[2]
-    for seconds in (0, 0.3, 1):
-        done = subprocess.run(
-            [sys.executable, "-c", program.format(seconds=seconds)],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
-def test_a_fork_can_end_while_its_parent_encodes() -> None:
-    program = """
-import os, sys
-from shortlist import Engine
-from shortlist.errors import ProcessError
-from tests.engine.fakes import make_tools
-engine = Engine.from_tools(make_tools(300), wait=False)
-child = os.fork()
-if child == 0:
-    engine.close()
-    try:
-        engine.wait()
-    except ProcessError:
-        sys.exit(7)
-    sys.exit(1)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-assert engine.wait(60).done
-"""
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_versions_change_nothing_but_vectors(other: HeldEncoder) -> None:
