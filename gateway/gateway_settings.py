@@ -80,8 +80,8 @@ class CodeSettings(Section):
             with `destructiveHint` is allowed by its id only. The first of `deny`, `ask`, `count`
             and `allow` that names a tool decides. A tool that none of them names may be called
             if it is not destructive.
-        flows: pairs of globs of server names: after a call to a server of the first glob, the script
-            may not call a server of the second. `extract` is treated as a server.
+        flows: pairs of globs of server names: after a call to a server of the first glob, the
+            script may not call a server of the second. `extract` is treated as a server.
         extract: shell command of a small model for `extract(value, kind)` in scripts: it reads a
             prompt on stdin and answers on stdout.
         observe: whether the signature of a tool without an output schema states a type that is
