@@ -107,17 +107,12 @@ def calibrate(
 
 
 def tiers_of(engine: Engine, asked: Sequence[str] | None) -> list[str]:
-    """The tiers asked for, or all but a built-in one that has no bundled model to start from.
+    """The tiers asked for, or all.
 
     Raises:
         BadParameter: there is no such tier.
     """
-    from ..decision.decider import Decider
-    from ..sections import BUILT_IN_TIERS
-
-    bundled = Decider.bundled().tiers
-    started = [one for one in engine.tiers if one in bundled or one not in BUILT_IN_TIERS]
-    names = list(dict.fromkeys(asked or started))
+    names = list(dict.fromkeys(asked or engine.tiers))
     for name in names:
         if name not in engine.tiers:
             raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(engine.tiers)}")

@@ -74,8 +74,7 @@ def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
     assert "--out" in " ".join(told.stderr.split())
 
 
-def test_without_a_tier_only_those_with_a_model_to_start_from_are_calibrated(index):
+def test_without_a_tier_all_are_calibrated(index):
     engine = Engine.open(index)
-    assert "fast" in engine.tiers
-    assert tiers_of(engine, None) == ["lexical", "embed", "hybrid", "rerank"]
-    assert tiers_of(engine, ["fast"]) == ["fast"]
+    assert tiers_of(engine, None) == ["lexical", "fast", "embed", "hybrid", "rerank"]
+    assert tiers_of(engine, ["fast", "fast"]) == ["fast"]
