@@ -64,7 +64,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = 0,
     threads: Annotated[int, typer.Option(help="CPU threads.")] = os.cpu_count() or 1,
 ) -> None:
-    """Train on the CPU: some ten minutes of encoding, then some ten of training."""
+    """Train on the CPU: some three minutes of encoding, then some four of training."""
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     teacher, sets = load_encoder(), _distinct(read_training_data(data, seed=seed), seed)
