@@ -204,14 +204,8 @@ class Stages:
             dense.encoder, dense.vectors, change, progress, self._stand_in(wait)
         )
         made = self._request_vectors(requests, dense.requests, wait)
-        values = vectors.values
-        if learned is not None or made is not None or dense.requests is not None:
-            fresh = _taught(change.changed(), values[change.rows], learned, made)
-            values = patched(dense.values, len(values), change.rows, fresh)
-        index = _updated(dense.index, values, change.rows)
-        if index is None:
-            index = self._dense.build(values, **self._config.dense.arguments())
-        return self._dense_of(index, vectors, values, made), encoded
+        next_dense = self._patched(dense, vectors, made, change.changed(), change.rows, learned)
+        return next_dense, encoded
 
     def filled_dense(
         self,
@@ -237,15 +231,36 @@ class Stages:
             its = set(made.requests.ids)
             found += [row for row, tool in enumerate(tools) if tool.id in its]
         rows = distinct(np.array(found, np.int64))
+        some = [tools[row] for row in rows.tolist()]
+        return self._patched(dense, vectors, known, some, rows, learned), rows
+
+    def _patched(
+        self,
+        dense: Dense,
+        vectors: Vectors,
+        requests: RequestVectors | None,
+        tools: Sequence[Tool],
+        rows: NDArray[np.int64],
+        learned: Learned | None,
+    ) -> Dense:
+        """The dense stage after some rows have changed.
+
+        Args:
+            dense: the stage before.
+            vectors: vectors of all tools.
+            requests: vectors of all example queries.
+            tools: the tools of the changed rows.
+            rows: numbers of the changed rows.
+            learned: learned adjustments.
+        """
         values = vectors.values
-        if learned is not None or known is not None:
-            some = [tools[row] for row in rows.tolist()]
-            fresh = _taught(some, values[rows], learned, known)
+        if learned is not None or requests is not None or dense.requests is not None:
+            fresh = _taught(tools, values[rows], learned, requests)
             values = patched(dense.values, len(values), rows, fresh)
         index = _updated(dense.index, values, rows)
         if index is None:
             index = self._dense.build(values, **self._config.dense.arguments())
-        return self._dense_of(index, vectors, values, known), rows
+        return self._dense_of(index, vectors, values, requests)
 
     def _dense_of(
         self,
