@@ -69,9 +69,11 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
 
 def _for_scripts(profile: Profile) -> list[types.Tool]:
     """The meta-tools that scripts need beside tools that are all shown directly."""
+    if not profile.code:
+        return []
     extract = profile.extract is not None
-    tools = meta_tools("", least_permissive([]), code=profile.code, extract=extract)
-    return [tool for tool in tools if profile.code and tool.name in (DETAILS, READ, RUN)]
+    tools = meta_tools("", least_permissive([]), code=True, extract=extract)
+    return [tool for tool in tools if tool.name in (DETAILS, READ, RUN)]
 
 
 def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
