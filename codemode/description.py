@@ -1,4 +1,4 @@
-"""What a model is told of `run_code` before it writes a script."""
+"""The description of `run_code`, which a model reads before it writes a script."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def argument_notes(tool: Tool, known: Mapping[str, str]) -> dict[str, str]:
     for name, made in known.items():
         text, label = _argument(properties[name], about | _words(name)), made
         if made != name:
-            # An original name that needs no explanation stands in place of the made one.
+            # An original name that needs no explanation replaces the made one.
             same = re.sub(r"\W", "_", name) == made.rstrip("_")
             plain = text and same and name.isascii() and name.isprintable()
             label = name if plain else made

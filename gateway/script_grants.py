@@ -1,4 +1,4 @@
-"""What scripts of each profile may call, told before any script runs."""
+"""What scripts of each profile may call, known before any script runs."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def code_tools(
 ) -> list[BaseTool]:
     """`find_functions` and `run_code`, for `create_agent(tools=...)`.
 
-    Conversations are told apart by their `thread_id`; their successful calls count for rules.
+    Each `thread_id` is one conversation. Its successful calls count for rules.
 
     Args:
         tools: what scripts may call, under the rules of the engine.

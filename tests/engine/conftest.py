@@ -115,7 +115,7 @@ def saved(saved_once: Path, models: Models, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldEncoder]:
-    """The bundled encoder, held back."""
+    """The bundled encoder; it reads no definition before a test lets it."""
     encoder = HeldEncoder(load_encoder())
     monkeypatch.setattr(stage_models, "load_encoder", lambda *_, **__: encoder)
     yield encoder
@@ -124,7 +124,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldEncoder]:
 
 @pytest.fixture
 def other(models: Models) -> Iterator[HeldEncoder]:
-    """An encoder that static vectors cannot be compared with, held back."""
+    """An encoder of another vector space; it reads no definition before a test lets it."""
     encoder = HeldEncoder(TokenBagEncoder())
     models.encoders["other"] = encoder  # type: ignore[assignment]
     yield encoder
