@@ -251,7 +251,7 @@ def test_the_first_answer_of_a_saved_index_imports_little(tmp_path: Path) -> Non
     program = """
 import sys
 from shortlist import Engine, encoding
-encoding._START_S = 60
+encoding.BackgroundEncoding.start = lambda self: None  # it loads the encoder as soon as one asks
 engine = Engine.open(sys.argv[1], wait=False)
 assert engine.search("open an issue about the login bug").tier == "fast"
 slow = {"asyncio", "filelock", "numpy.ma", "onnxruntime", "ssl"} & sys.modules.keys()
