@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import registry
 from ..errors import ConfigError
+from ..pattern import Pattern
 from .condition import (
     NO,
     YES,
@@ -30,7 +31,6 @@ from .condition import (
     register,
 )
 from .hints import DEFAULTS
-from .pattern import Pattern
 from .state import Scalar, State, is_scalar
 
 

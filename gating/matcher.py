@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..errors import ConfigError
+from ..pattern import Pattern, fold
 from ..retrieval.change import Change, patched
 from .condition import Mask
 from .conditions import json_key
 from .hints import hints
-from .pattern import Pattern, fold
 from .rule import Rule
 from .state import Scalar
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..pattern import Pattern
 from .compiled import CompiledGate
 from .condition import Condition, Mask, Truth
 from .constructors import all_of
 from .gate import Gate
 from .matcher import Rows
-from .pattern import Pattern
 from .rule import Rule
 from .satisfiable import satisfiable, simple
 

@@ -25,8 +25,8 @@ from shortlist.gating import (
 )
 from shortlist.gating.compiled import CompiledGate
 from shortlist.gating.gatekeeper import Gatekeeper
-from shortlist.gating.pattern import Pattern, fold
 from shortlist.gating.quarantine import Quarantine
+from shortlist.pattern import Pattern, fold
 from shortlist.retrieval.index import Index, rows_of
 from shortlist.retrieval.names import Names
 

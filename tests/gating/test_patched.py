@@ -26,9 +26,9 @@ from shortlist.gating import matcher as matcher_module
 from shortlist.gating.allowed import Allowed
 from shortlist.gating.compiled import CompiledGate
 from shortlist.gating.gatekeeper import Gatekeeper
-from shortlist.gating.pattern import Pattern
 from shortlist.gating.problem import catalog_problems
 from shortlist.gating.quarantine import Quarantine
+from shortlist.pattern import Pattern
 from shortlist.retrieval.change import Change
 from shortlist.retrieval.index import Index, rows_of
 from shortlist.retrieval.names import Names
