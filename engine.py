@@ -82,8 +82,9 @@ class Engine:
         self._offering = GuardedLock("engine")
         encoder = None if index.encoder is None else index.encoder.fingerprint
         self._policy = policy_for(builder.config.decision, encoder)
-        self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), builder.encoder_wanted())
-        if index.pending or builder.encoder_wanted() is not None:
+        wanted = builder.stages.encoder_wanted()
+        self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), wanted)
+        if index.pending or wanted is not None:
             self._encoding.start()
 
     @classmethod
@@ -584,13 +585,13 @@ class Engine:
         first = (*self.config.session.pinned, *reversed(list(self._used)))
         batch = self._builder.batch(index, first, max(_BATCH, len(index.tools) // _VERSIONS))
         if batch is None:
-            self._builder.load_encoder()
+            self._builder.stages.load_encoder()
             return False
         parts = []
         for part in batch.parts(_TEXTS):
             if stopped():
                 break
-            parts.append(self._builder.read(part))
+            parts.append(self._builder.stages.read(part))
         if not parts:
             return True
         read = Read.joined(parts)

@@ -155,7 +155,7 @@ def test_any_series_of_changes(
             continue
         fresh = CompiledGate(OWN, tools, names)
         assert said(compiled) == said(fresh)
-        index = Index(catalog, tools, None, None, {}, names=names)
+        index = Index(catalog, tools, names)
         for given_state in (state, HOLDING):
             for limit in (None, allowed):
                 one, other = (
