@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from threading import Lock, RLock
-from types import TracebackType
 
 from .errors import ProcessError
 
@@ -59,10 +58,5 @@ class GuardedLock(ProcessGuard):
         self.check()
         self._lock.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._lock.release()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
 from ..retrieval.selection import Hit, Selection
+from .logistic import form_of
 from .measurements import DEPTH, measure
 from .network import Network
 from .tier import TierModel
@@ -103,6 +105,7 @@ class Decider:
     origin: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
+    @cache
     def bundled(cls) -> Self:
         """The bundled models, for the bundled encoder and the built-in tiers."""
         return cls.load(BUNDLED)
@@ -140,8 +143,8 @@ class Decider:
             "format": _FORMAT,
             "origin": dict(self.origin),
             "encoder": self.encoder,
-            "wording": None if self.wording is None else self.wording.to_dict(),
-            "tiers": {tier: model.to_dict() for tier, model in self.tiers.items()},
+            "wording": form_of(self.wording),
+            "tiers": {tier: form_of(model) for tier, model in self.tiers.items()},
         }
         Path(path).write_text(json.dumps(held) + "\n", encoding="utf-8")
 

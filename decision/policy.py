@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +23,10 @@ class DecisionPolicy:
 
     Args:
         decider: the calibration; None for no decisions.
-        off: why there are no decisions, if there is no decider.
     """
 
-    def __init__(self, decider: Decider | None, off: str = "the decision is off") -> None:
+    def __init__(self, decider: Decider | None) -> None:
         self.decider = decider
-        self._off = off
 
     @property
     def depth(self) -> int:
@@ -53,7 +50,7 @@ class DecisionPolicy:
             vector: embedding of the query, shape (dim,).
         """
         if self.decider is None:
-            return Decision.unjudged(selection.hits, k, self._off)
+            return Decision.unjudged(selection.hits, k, "the decision is off")
         if permitted < MIN_TOOLS:
             why = f"only {permitted} tools are permitted; fewer than {MIN_TOOLS} are not judged"
             return Decision.unjudged(selection.hits, k, why)
@@ -75,10 +72,5 @@ def policy_for(setting: str | Path, encoder: str | None) -> DecisionPolicy:
     """
     if setting == OFF:
         return DecisionPolicy(None)
-    decider = _bundled() if setting == BUNDLED else Decider.load(setting)
+    decider = Decider.bundled() if setting == BUNDLED else Decider.load(setting)
     return DecisionPolicy(decider.for_encoder(encoder))
-
-
-@cache
-def _bundled() -> Decider:
-    return Decider.bundled()

@@ -113,7 +113,7 @@ class _SharedModels(StageModels):
         super().__init__(config)
 
     def encoder(self) -> Encoder:
-        spec, arguments = self._config.encoder_arguments()
+        spec, arguments = self._config.model_arguments(self._config.encoder)
         return self._encoders.load(spec, **arguments)
 
 
