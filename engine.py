@@ -82,7 +82,7 @@ class Engine:
         self._offering = GuardedLock("engine")
         encoder = None if index.encoder is None else index.encoder.fingerprint
         self._policy = policy_for(builder.config.decision, encoder)
-        wanted = builder.stages.encoder_wanted()
+        wanted = builder.stages.models.wanted()
         self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), wanted)
         if index.pending or wanted is not None:
             self._encoding.start()
@@ -448,17 +448,16 @@ class Engine:
             ['billing__list_invoices']
         """
         from .session import Session
+        from .session.data import SessionData, checked_allowed, new_id
 
         self._offering.check()
-        return Session(
-            self,
-            self.config.session.changed(settings),
+        data = SessionData(
+            id=new_id() if session_id is None else session_id,
             format=format,
-            state=state,
-            allowed=allowed,
-            schemas=schemas,
-            session_id=session_id,
+            state=State() if state is None else state,
+            allowed=checked_allowed(allowed),
         )
+        return Session(self, self.config.session.changed(settings), data, schemas)
 
     def resume(
         self,
@@ -487,10 +486,10 @@ class Engine:
             >>> engine.resume(session.save()).active
             ('billing/list_invoices',)
         """
-        from .session.resuming import resumed
+        from .session import Session
 
         self._offering.check()
-        return resumed(self, saved, settings, schemas)
+        return Session.resumed(self, saved, settings, schemas)
 
     def search(
         self,

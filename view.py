@@ -349,4 +349,4 @@ class View:
             raise RequestError(f"selection: a Selection, not {type(selection).__name__}")
         k = None if k is None else self._searcher.count(k)
         permitted = len(self.admission.index.tools) - len(self.admission.refusals)
-        return self.policy.decide(selection, k=k, vector=selection.vector, permitted=permitted)
+        return self.policy.decide(selection, k=k, permitted=permitted)

@@ -9,9 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
 from ..retrieval.selection import Hit, Selection
@@ -165,19 +162,13 @@ class Decider:
         models = {tier: model for tier, model in self.tiers.items() if tier not in unfit}
         return type(self)(models, None, None, {**self.unfit, **unfit}, self.origin)
 
-    def decide(
-        self,
-        selection: Selection,
-        *,
-        k: int | None = None,
-        vector: NDArray[np.float32] | None = None,
-    ) -> Decision:
+    def decide(self, selection: Selection, *, k: int | None = None) -> Decision:
         """Decide which tools of an answer to offer.
 
         Args:
-            selection: the answer, with `measurements.DEPTH` (20) hits if possible.
+            selection: the answer, with `measurements.DEPTH` (20) hits if possible. The model of
+                wording reads its vector.
             k: maximum number of tools to offer; all that pass the cut when absent.
-            vector: embedding of the query, shape (dim,), for the model of its wording.
         """
         hits = selection.hits
         model = self.tiers.get(selection.tier)
@@ -185,8 +176,9 @@ class Decider:
             why = self.unfit.get(selection.tier, f"tier {selection.tier!r} has no calibration")
             return Decision.unjudged(hits, k, why)
         measured = measure(selection.query, hits[:DEPTH])
-        known = vector is not None and self.wording is not None
-        wording = float(self.wording(vector)) if known else None  # type: ignore[misc, arg-type]
+        wording = None
+        if selection.vector is not None and self.wording is not None:
+            wording = float(self.wording(selection.vector))
         fits = model.fitting(measured, wording)
         right = model.rightness(measured).tolist()
         final = [not _FINAL.isdisjoint(hit.stages) for hit in hits]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..retrieval.selection import Selection
 from .decider import Decider, Decision
 from .measurements import DEPTH
@@ -33,28 +30,20 @@ class DecisionPolicy:
         """Number of hits that a decision needs."""
         return 1 if self.decider is None else DEPTH
 
-    def decide(
-        self,
-        selection: Selection,
-        *,
-        permitted: int,
-        k: int | None = None,
-        vector: NDArray[np.float32] | None = None,
-    ) -> Decision:
+    def decide(self, selection: Selection, *, permitted: int, k: int | None = None) -> Decision:
         """Decide about an answer.
 
         Args:
             selection: the answer.
             permitted: number of permitted tools.
             k: maximum number of tools to offer.
-            vector: embedding of the query, shape (dim,).
         """
         if self.decider is None:
             return Decision.unjudged(selection.hits, k, "the decision is off")
         if permitted < MIN_TOOLS:
             why = f"only {permitted} tools are permitted; fewer than {MIN_TOOLS} are not judged"
             return Decision.unjudged(selection.hits, k, why)
-        return self.decider.decide(selection, k=k, vector=vector)
+        return self.decider.decide(selection, k=k)
 
 
 def policy_for(setting: str | Path, encoder: str | None) -> DecisionPolicy:
