@@ -11,7 +11,7 @@ from ..gating import State
 from .active import Active
 from .conversation import Conversation
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ def read_saved(values: Mapping[str, Any]) -> SavedSession:
         )
     if values.get("version") != VERSION:
         raise RequestError(
-            f"saved session: version {values.get('version')!r:.20}, and only {VERSION} can be read"
+            f"saved session: version {values.get('version')!r:.20}, and only {VERSION} can be "
+            "read; start a new session with `engine.session()`"
         )
     try:
         allowed, shown = values["allowed"], values["prompt"]
