@@ -37,7 +37,7 @@ class Profile:
         trusted: globs over the asked servers whose claimed tools rank first.
         called: globs over the trusted servers whose claimed tool is called without the model, if it
             is read-only and the claim has arguments.
-        always: ids or globs of tools that are always shown directly.
+        pinned: ids or globs of tools that are always shown directly.
         split: whether three tools, to read, to write and to destroy, replace `call_tool`.
         pass_through: all tools are shown directly if their definitions take less than this share of
             the context.
@@ -59,7 +59,7 @@ class Profile:
     asked: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
-    always: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
     split: bool = False
     pass_through: float = 0.03
     context_tokens: int = 200_000
@@ -90,7 +90,7 @@ class Profile:
             asked=given.votes.servers,
             trusted=given.votes.claims,
             called=given.votes.calls,
-            always=tuple(settings.always),
+            pinned=tuple(settings.pinned),
             split=settings.split_call_tool,
             pass_through=settings.pass_through,
             context_tokens=settings.context_tokens,
