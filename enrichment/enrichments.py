@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -60,6 +63,15 @@ class Enrichments:
 
     def __bool__(self) -> bool:
         return bool(self._by_id) or self._library is not None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all rows and of the library."""
+        rows = [row.to_dict() for rows in self._by_id.values() for row in rows]
+        whole = hashlib.sha256(json.dumps(rows, sort_keys=True).encode())
+        if self._library is not None:
+            whole.update(self._library.fingerprint.encode())
+        return whole.hexdigest()
 
     def of(self, tool: Tool) -> KnownRequests | None:
         """The enrichment of a tool; None if it has none."""

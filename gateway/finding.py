@@ -14,6 +14,9 @@ from .instructions import servers_meant
 _ADDED = 2
 #: Least number of common words of query and instructions if the search abstained.
 _WORDS = 2
+#: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
+#: the encoder takes longer, the tier `fast` answers.
+SEARCH_MS = 500.0
 
 
 def find(
@@ -39,7 +42,7 @@ def find(
     Raises:
         RequestError: an argument is wrong.
     """
-    found = view.search(query, k=k, tier=tier, decide=True)
+    found = view.search(query, k=k, tier=tier, budget_ms=SEARCH_MS, decide=True)
     texts = (embedding_text(hit.tool) for hit in found.hits)
     servers = {hit.tool.server for hit in found.hits}
     least = _WORDS if found.abstained else 1
@@ -52,7 +55,7 @@ def find(
         return found
     tools = [tool for tool in view.tools() if tool.server == meant[0]]
     own = view.limited(tool.id for tool in tools)
-    added = own.search(query, k=min(_ADDED, k), tier=tier).hits
+    added = own.search(query, k=min(_ADDED, k), tier=tier, budget_ms=SEARCH_MS).hits
     if not added:
         added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[: min(_ADDED, k)])
     kept = found.hits[: k - len(added)]
