@@ -28,8 +28,8 @@ class Enrichments:
 
     Args:
         rows: in order of weight: of the requests of one tool the first 16 are used.
-        library: rows for the tools of known servers. A fresh row goes before one of the library
-            for a definition that differs.
+        library: rows of the package for known servers. Such a row is not used for a changed
+            definition if `rows` has a fresh one.
 
     Example:
         >>> from shortlist import Tool
@@ -53,7 +53,7 @@ class Enrichments:
         """The enrichments that a configuration names.
 
         Args:
-            names: files, and `library` for that of the package.
+            names: files, and `library` for the rows of the package.
 
         Raises:
             ConfigError: see `read_enrichments`.

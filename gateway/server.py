@@ -1,4 +1,4 @@
-"""The MCP server in front: meta-tools, pinned tools, and calls through to the servers behind."""
+"""The MCP server that clients connect to: meta-tools, tools shown directly, forwarded calls."""
 
 from __future__ import annotations
 

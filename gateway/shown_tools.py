@@ -86,7 +86,7 @@ def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
 
 
 def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[Tool]:
-    """The permitted tools that are shown beside the meta-tools: pinned, or with an interface."""
+    """The permitted tools shown beside the meta-tools: in `pinned`, or with a user interface."""
     pins = frozenset(client.profile.pinned)
     globs = [Pattern(pin) for pin in client.profile.pinned if pin.strip()]
     shown, with_ui = [], 0
