@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .catalog import Catalog
+from .catalog import Catalog, Tool
 from .config import Config, TrustConfig
 from .enrichment import Enrichments
 from .errors import ConfigError, StoreError
@@ -19,6 +19,7 @@ from .gating import Gate
 from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
+from .processes import paused_gc
 from .retrieval import Strategy
 from .retrieval.batch import Batch, Read
 from .retrieval.change import NEW, Change
@@ -77,6 +78,7 @@ class Builder:
         """The configured tiers by name."""
         return strategies(self.config)
 
+    @paused_gc()
     def build(
         self,
         catalog: Catalog,
@@ -225,6 +227,7 @@ class Builder:
         taught = replace(index, dense=dense, static=None, learned=learned, change=None)
         return self._completed(taught)
 
+    @paused_gc()
     def open(
         self,
         folder: str | Path,
@@ -260,7 +263,7 @@ class Builder:
                 progress=progress,
             )
         tools = rows_of(saved.catalog)
-        requests = self.enrichments.matched(tools)
+        requests = self._known(saved, tools)
         settings = self._settings(requests)
         same = saved.settings.get("requests") == settings.get("requests")
         lexical = None
@@ -284,6 +287,17 @@ class Builder:
             tools, vectors, learned, requests, saved.requests, folder, wait=self._wait
         )
         return self._completed(replace(index, dense=dense, encoded=encoded, learned=learned))
+
+    def _known(self, saved: Saved, tools: Sequence[Tool]) -> Mapping[str, KnownRequests]:
+        """Example queries of the saved tools; as saved, if their sources and vectors still fit."""
+        if (
+            saved.settings.get("enrichments") == self.enrichments.fingerprint
+            and saved.vectors is not None
+            and saved.requests is not None
+            and self.stages.fits(saved.vectors)
+        ):
+            return saved.known
+        return self.enrichments.matched(tools)
 
     def save(
         self, index: Index, folder: str | Path, quarantined: Mapping[str, str] | None = None
@@ -328,7 +342,9 @@ class Builder:
         return flags
 
     def _settings(self, requests: Mapping[str, KnownRequests]) -> dict[str, Any]:
-        known = {"requests": digest(requests)} if requests else {}
+        if not requests:
+            return self.stages.settings()
+        known = {"requests": digest(requests), "enrichments": self.enrichments.fingerprint}
         return self.stages.settings() | known
 
     def _completed(self, index: Index) -> Index:

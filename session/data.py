@@ -100,7 +100,8 @@ class SessionData:
             )
         if (version := values.get("version")) != VERSION:
             raise RequestError(
-                f"saved session: version {version!r:.20}, and only {VERSION} can be read"
+                f"saved session: version {version!r:.20}, and only {VERSION} can be read; "
+                "start a new session"
             )
         allowed, shown = values["allowed"], values["prompt"]
         data = cls(

@@ -48,7 +48,7 @@ class Session:
 
     Raises:
         RequestError: there is no such tier or format.
-        UnknownToolError: a pinned tool is not in the catalog.
+        UnknownToolError: a tool of the setting `pinned` is not in the catalog.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -106,7 +106,7 @@ class Session:
         try:
             data, before = SessionData.from_dict(saved)
             base = engine.config.session.changed({**before, **settings})
-            # A pinned tool that is gone since is left out.
+            # Tools of the setting `pinned` that have left the catalog are left out.
             pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
             return cls(engine, base.changed({"pinned": pinned}), data, schemas)
         except ShortlistError:
