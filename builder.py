@@ -23,7 +23,6 @@ from .processes import paused_gc
 from .retrieval import Strategy
 from .retrieval.batch import Batch, Read
 from .retrieval.change import NEW, Change
-from .retrieval.folder import folder_of
 from .retrieval.held_out import DEPTH
 from .retrieval.index import Index, rows_of
 from .retrieval.known_requests import KnownRequests, digest
@@ -31,7 +30,7 @@ from .retrieval.learned import Learned
 from .retrieval.names import Names
 from .retrieval.request_vectors import RequestVectors
 from .retrieval.searcher import Searcher
-from .retrieval.store import Saved, current, read, save
+from .retrieval.store import Saved, current, folder_of, read, save
 from .retrieval.twins import Twins
 from .retrieval.vectors import Vectors
 from .stage_models import StageModels

@@ -13,7 +13,7 @@ from weakref import WeakMethod
 from .builder import Builder, ranked
 from .catalog import Catalog, Tools
 from .config import Config
-from .decision.policy import policy_for
+from .decision.decider import decider_for
 from .encoding import BackgroundEncoding, Ready
 from .errors import ModelError, RequestError
 from .gating import Gate, State, Votes
@@ -81,7 +81,7 @@ class Engine:
         # A request reads, and a change replaces, the version and its quarantine together.
         self._offering = GuardedLock("engine")
         encoder = None if index.encoder is None else index.encoder.fingerprint
-        self._policy = policy_for(builder.config.decision, encoder)
+        self._decider = decider_for(builder.config.decision, encoder)
         wanted = builder.stages.models.wanted()
         self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), wanted)
         if index.pending or wanted is not None:
@@ -410,7 +410,7 @@ class Engine:
             index, quarantine = self._index, self._quarantine
         keeper = self._gatekeeper.joined(rules)
         admission = keeper.admission(index, quarantine, state, allowed, votes)
-        return View(admission, self._searcher, self._policy)
+        return View(admission, self._searcher, self._decider)
 
     def session(
         self,

@@ -17,7 +17,11 @@ from .measurements import DEPTH, measure
 from .network import Network
 from .tier import TierModel
 
-BUNDLED = Path(__file__).parent / "bundled.json"
+OFF, BUNDLED = "off", "bundled"
+MIN_TOOLS = 10
+"""With fewer permitted tools there is no decision: the calibration had no smaller catalogs, and a
+model can read so few tools itself."""
+_FILE = Path(__file__).parent / "bundled.json"
 _FORMAT = 1
 #: Stages whose word is final: the request is the tool's name, or its server takes the turn.
 _FINAL = frozenset({"exact", "claim"})
@@ -105,7 +109,7 @@ class Decider:
     @cache
     def bundled(cls) -> Self:
         """The bundled models, for the bundled encoder and the built-in tiers."""
-        return cls.load(BUNDLED)
+        return cls.load(_FILE)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -199,6 +203,25 @@ class Decider:
         return Decision(
             tuple(offered[:k]), judged, fits, False, None, _cut(model, offered, hits, k)
         )
+
+
+def decider_for(setting: str | Path, encoder: str | None) -> Decider | None:
+    """The decider of the setting `decision`, for an encoder; None where the decision is off.
+
+    There is no decision for tiers whose scores come from another encoder than the calibration's;
+    the answer says so.
+
+    Args:
+        setting: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
+        encoder: fingerprint of the engine's encoder; None if it has none.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    if setting == OFF:
+        return None
+    decider = Decider.bundled() if setting == BUNDLED else Decider.load(setting)
+    return decider.for_encoder(encoder)
 
 
 def _short(probability: float | None) -> float | None:
