@@ -19,6 +19,8 @@ _MARKED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
 _WORD = re.compile(rf"(?:[^\W_]|[{_MARKED}])+")
+# What separates words of ASCII text, made blank: a third of the time that `_WORD` takes.
+_SEPARATED = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
 _CONTRACTION = re.compile(r"(?<=\w)['\u2019](?=(?:s|t|re|ve|ll|d|m)\b)", re.IGNORECASE)
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -68,6 +70,14 @@ def spaced(text: str) -> str:
     )
 
 
+def _split(text: str) -> list[str]:
+    if "'" in text or "\u2019" in text:
+        text = _CONTRACTION.sub("", text)
+    if text.isascii():
+        return text.encode().translate(_SEPARATED).decode().split()
+    return _WORD.findall(text)
+
+
 def _bigrams(run: str) -> list[str]:
     return [run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)]
 
@@ -79,8 +89,11 @@ def words(text: str) -> list[str]:
     so that `GitHub` matches `github` and `git`. Scripts without spaces give bigrams.
     """
     found: list[str] = []
-    for word in _WORD.findall(_CONTRACTION.sub("", fold(text))):
+    for word in _split(fold(text)):
         if word.isascii():
+            if word.islower() and word.isalpha():
+                found.append(word)
+                continue
             parts = split_identifier(word)
             if len(parts) > 1:
                 found.extend(part.lower() for part in parts)

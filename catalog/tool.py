@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from ..errors import ToolError
@@ -160,8 +161,8 @@ class Tool:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The arguments, flattened; computed on each access."""
-        return flatten(self.input_schema)
+        """The arguments, flattened; computed anew unless the tool was among the last asked for."""
+        return _parameters(self._input_schema)
 
     def with_id(self, id: str) -> Tool:  # noqa: A002 - the field's name
         """A copy of the tool with another id.
@@ -294,6 +295,11 @@ class Tool:
 
 def _frozen(value: object, field: str, notes: Notes) -> bytes | None:
     return None if value is None else freeze(value, field, notes)
+
+
+@lru_cache(maxsize=8)
+def _parameters(frozen: bytes) -> tuple[Parameter, ...]:
+    return flatten(_thaw(frozen))
 
 
 def _thaw(frozen: bytes) -> dict[str, Any]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
 from .tokenization import encodable, load_tokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 _ARRAYS = (
     "query_rows",
@@ -24,6 +29,11 @@ _ARRAYS = (
     "tool_places",
     "projection",
 )
+#: Texts from which on words are tokenised, see `_WordIds`.
+_MANY = 16
+_WORD = re.compile(r"[^ \t\n\r!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
+# The tokenizer looks for these before it splits a text.
+_SPECIAL = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK)\]")
 _GRAM = 4
 #: Characters of a text whose n-grams are read.
 _GRAM_CHARACTERS = 1_024
@@ -115,8 +125,11 @@ class StaticEncoder:
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)
+        ids = _WordIds(self._tokenizer, self._max_tokens).of if len(texts) >= _MANY else self._ids
         for row, text in enumerate(texts):
-            vectors[row] = self._query_sum(text) if query else self._tool_sum(text)
+            bounded = encodable(text, self._max_tokens)
+            tokens = np.array(ids(bounded), np.int64)
+            vectors[row] = self._query_sum(text, tokens) if query else self._tool_sum(tokens)
             if progress is not None:
                 progress(1)
         return _units(vectors)
@@ -132,13 +145,12 @@ class StaticEncoder:
         """
         return _units(self.encode(texts, query=query) @ self._projection.T)
 
-    def _query_sum(self, text: str) -> NDArray[np.float32]:
-        total = self._query.sum(self._ids(text))
+    def _query_sum(self, text: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        total = self._query.sum(ids)
         total += self._grams.sum(character_grams(text, len(self._grams)))
         return total
 
-    def _tool_sum(self, text: str) -> NDArray[np.float32]:
-        ids = self._ids(text)
+    def _tool_sum(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         places = self._tool_places[ids]
         # Tokens that no training definition has are read as in a query.
         known = places >= 0
@@ -147,9 +159,35 @@ class StaticEncoder:
             total += self._query.sum(ids[~known])
         return total
 
-    def _ids(self, text: str) -> NDArray[np.int64]:
-        encoding = self._tokenizer.encode(encodable(text, self._max_tokens))
-        return np.array(encoding.ids, np.int64)
+    def _ids(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text).ids
+
+
+class _WordIds(dict[str, list[int]]):
+    """Token ids of words. Texts of one kind share most of their words, and each is tokenised once.
+
+    The tokenizer (BERT's) splits a text at white space and around punctuation.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
+        self._tokenizer = tokenizer
+        self._first, self._last = tokenizer.encode("").ids
+        self._most = max_tokens - 1
+
+    def __missing__(self, word: str) -> list[int]:
+        ids = self[word] = self._tokenizer.encode(word, add_special_tokens=False).ids
+        return ids
+
+    def of(self, text: str) -> list[int]:
+        """Token ids of a text, as the tokenizer gives them."""
+        if _SPECIAL.search(text):
+            return self._tokenizer.encode(text).ids
+        ids = [self._first]
+        for word in _WORD.findall(text):
+            ids += self[word]
+            if len(ids) >= self._most:
+                break
+        return [*ids[: self._most], self._last]
 
 
 class _Table:
