@@ -24,11 +24,6 @@ _NAME = 24
 """Columns of a server's name."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("stats")(stats)
-
-
 def stats(
     events: Annotated[
         Path, typer.Argument(metavar="EVENTS", help="File of events, one JSON object per line.")

@@ -20,13 +20,9 @@ if TYPE_CHECKING:
 
 _QUARANTINED = 3
 
-_PinsOption = Annotated[
-    Path, typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
-]
-
-_OptionalPins = Annotated[
-    Path | None, typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
-]
+_PINS = typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
+_PinsOption = Annotated[Path, _PINS]
+_OptionalPins = Annotated[Path | None, _PINS]
 _GatewayOption = Annotated[
     Path | None,
     typer.Option(
@@ -44,11 +40,6 @@ _SettingsOption = Annotated[
 trust = typer.Typer(
     no_args_is_help=True, help="Accept tool definitions, and review those that changed."
 )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to an application."""
-    app.add_typer(trust, name="trust")
 
 
 @trust.command()

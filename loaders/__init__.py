@@ -8,7 +8,6 @@ from ..lazy import public
 
 if TYPE_CHECKING:
     from .detail import Detail
-    from .entry import EntryWriter
     from .layout import Layout
     from .names import provider_name
     from .packing import Candidate, pack
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "Candidate": ".packing",
     "Detail": ".detail",
-    "EntryWriter": ".entry",
     "FolderSource": ".sources",
     "Layout": ".layout",
     "Loaded": ".schemas",
@@ -48,7 +46,6 @@ _HOMES = {
 __all__ = [
     "Candidate",
     "Detail",
-    "EntryWriter",
     "FolderSource",
     "Layout",
     "Loaded",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from ...errors import RequestError
 from .anthropic import AnthropicTools
@@ -35,6 +36,7 @@ FORMATS: Mapping[str, Callable[[], Renderer]] = {
 """Name to renderer."""
 
 
+@cache
 def renderer_for(name: str) -> Renderer:
     """The renderer of a format.
 

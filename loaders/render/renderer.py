@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
 from ...catalog import Tool
 from ...catalog.short import without_prose
+from ..counting import bundled_counter
 from ..detail import Detail, definition_text, describe
 from ..entry import PoolEntry, RenderedTool
 from ..layout import Batch, Layout
 from ..names import provider_name
 
+_KEPT = 32_768
+"""Maximum number of cached entries: four levels of 4,096 tools in two formats."""
 HEADING = "Tools loaded:\n"
 """Stands before the lines of each batch that travels in a message."""
 
@@ -46,7 +50,7 @@ class Rendered:
         return sum(len(one.encode("utf-8", "replace")) for one in before.segments[same:])
 
 
-class Renderer(Protocol):
+class Renderer(Hashable, Protocol):
     """Writes tools and layouts in one format."""
 
     name_length: ClassVar[int | None]
@@ -63,6 +67,20 @@ class Renderer(Protocol):
     def render(self, layout: Layout) -> Rendered:
         """A layout."""
         ...
+
+
+@lru_cache(_KEPT)
+def write_entry(renderer: Renderer, tool: Tool, detail: Detail, summary: str) -> PoolEntry:
+    """The text of a tool at a level of detail. Cached, so that sessions share token counts.
+
+    Args:
+        renderer: renderer of the format.
+        tool: the definition.
+        detail: level of detail.
+        summary: summary of the tool; the full definition has none.
+    """
+    text, native = renderer.render_tool(tool, detail, summary)
+    return PoolEntry(tool.id, detail, text, native, bundled_counter().count(f"{text}\n"))
 
 
 def line(tool: Tool, detail: Detail, summary: str) -> RenderedTool:
