@@ -350,12 +350,8 @@ class Stages:
         """
         static = self._models.static()
         if dense is not None and dense.vectors.model == static.teacher:
-            taught = dense.values[rows]
-            values = static.project(taught)
-            if dense.requests is not None:
-                # Projecting makes unit vectors; those of tools with requests are shorter.
-                values *= np.linalg.norm(taught, axis=1, keepdims=True)
-            return values
+            # Vectors of tools with requests are shorter than 1.
+            return static.project(dense.values[rows], keep_lengths=dense.requests is not None)
         if dense is not None and dense.vectors.model == static.fingerprint:
             return dense.values[rows]
         return static.encode([embedding_text(tool) for tool in tools])

@@ -310,7 +310,8 @@ def _thaw(frozen: bytes) -> dict[str, Any]:
 def _text(value: object, field: str) -> str:
     if not isinstance(value, str):
         raise ToolError(field=field, reason=f"must be text, got {type(value).__name__}")
-    return value
+    # A copy: kept, a text would keep the block of memory that the JSON it was read from lies in.
+    return "".join((value, ""))
 
 
 def _line(value: object, field: str, notes: Notes, limit: int) -> str:

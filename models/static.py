@@ -34,6 +34,7 @@ _MANY = 16
 _WORD = re.compile(r"[^ \t\n\r!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 # The tokenizer looks for these before it splits a text.
 _SPECIAL = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK)\]")
+_BLOCK = 4_096
 _GRAM = 4
 #: Characters of a text whose n-grams are read.
 _GRAM_CHARACTERS = 1_024
@@ -134,9 +135,19 @@ class StaticEncoder:
                 progress(1)
         return _units(vectors)
 
-    def project(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Vectors of the teacher, shape (n, its dim), as unit vectors of this encoder's space."""
-        return _units(vectors @ self._projection)
+    def project(
+        self, vectors: NDArray[np.float32], *, keep_lengths: bool = False
+    ) -> NDArray[np.float32]:
+        """Vectors of the teacher as vectors of this encoder's space, shape (n, dim).
+
+        Args:
+            vectors: of the teacher, shape (n, its dim).
+            keep_lengths: whether they stay as long as they are; unit vectors otherwise.
+        """
+        values = _units(vectors @ self._projection)
+        if keep_lengths:
+            values *= _lengths(vectors)
+        return values
 
     def lifted(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """What `encode` gives, as vectors of the teacher's space, shape (n, its dim).
@@ -212,7 +223,16 @@ class _Table:
         return total
 
 
+def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """L2 norms of rows, shape (n, 1), without a copy of all rows on the way."""
+    found = np.empty((len(vectors), 1), np.float32)
+    for start in range(0, len(vectors), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        found[block] = np.linalg.norm(vectors[block], axis=1, keepdims=True)
+    return found
+
+
 def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: NDArray[np.float32] = vectors / np.maximum(lengths, 1e-12)
-    return units
+    """The same array, with rows of length 1."""
+    vectors /= np.maximum(_lengths(vectors), 1e-12)
+    return vectors

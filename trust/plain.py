@@ -60,11 +60,6 @@ def plain(text: str) -> str:
     return _BLANKS.sub(" ", _JOINED.sub(" ", text.lower()))
 
 
-def may_be_encoded(text: str) -> bool:
-    """Whether a text has a passage that `decoded` tries to decode."""
-    return _BASE64.search(text) is not None
-
-
 def decoded(text: str) -> Iterator[str]:
     """Decoded passages of base64 or hexadecimal that contain words."""
     for stretch in _BASE64.finditer(text):

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..catalog import Tool
 from .flag import Finding
-from .plain import decoded, may_be_encoded, plain, visible
+from .plain import decoded, plain, visible
 from .rules import BLOCK, CONCEPTS, ORDERS, REACHING_ORDERS, RULES, ScanRule
 from .texts import MOST_CHARACTERS, MOST_STRINGS, Text, texts
 
@@ -54,7 +54,7 @@ def scan(tool: Tool) -> tuple[Finding, ...]:
         read.append(one if text == one.text else one._replace(text=text))
         left -= max(len(one.text), len(text))
     found += _scanned(read)
-    for one in read if may_be_encoded("\n".join(one.text for one in read)) else ():
+    for one in read:
         for hidden in decoded(one.text):
             where = f"{one.where} (encoded)"
             inside = _scanned([Text(where, visible(hidden), slot=one.slot, encoded=True)])
