@@ -58,6 +58,12 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
 
+def _split(text: str) -> list[str]:
+    if text.isascii():
+        return text.encode().translate(_SEPARATED).decode().split()
+    return _WORD.findall(text)
+
+
 def split_identifier(word: str) -> list[str]:
     """The words of an identifier: `getUserByID2` gives get, User, By, ID, 2."""
     return _PART.findall(word)
@@ -65,17 +71,7 @@ def split_identifier(word: str) -> list[str]:
 
 def spaced(text: str) -> str:
     """The text with identifiers written as separate words."""
-    return " ".join(
-        part for word in _WORD.findall(text) for part in split_identifier(word) or (word,)
-    )
-
-
-def _split(text: str) -> list[str]:
-    if "'" in text or "\u2019" in text:
-        text = _CONTRACTION.sub("", text)
-    if text.isascii():
-        return text.encode().translate(_SEPARATED).decode().split()
-    return _WORD.findall(text)
+    return " ".join(part for word in _split(text) for part in split_identifier(word) or (word,))
 
 
 def _bigrams(run: str) -> list[str]:
@@ -88,8 +84,11 @@ def words(text: str) -> list[str]:
     An identifier gives its parts. If letter case or digits split it, it gives the whole word too,
     so that `GitHub` matches `github` and `git`. Scripts without spaces give bigrams.
     """
+    text = fold(text)
+    if "'" in text or "\u2019" in text:
+        text = _CONTRACTION.sub("", text)
     found: list[str] = []
-    for word in _split(fold(text)):
+    for word in _split(text):
         if word.isascii():
             if word.islower() and word.isalpha():
                 found.append(word)

@@ -126,11 +126,12 @@ class StaticEncoder:
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)
-        ids = _WordIds(self._tokenizer, self._max_tokens).of if len(texts) >= _MANY else self._ids
+        known = _WordIds(self._tokenizer, self._max_tokens) if len(texts) >= _MANY else None
         for row, text in enumerate(texts):
             bounded = encodable(text, self._max_tokens)
-            tokens = np.array(ids(bounded), np.int64)
-            vectors[row] = self._query_sum(text, tokens) if query else self._tool_sum(tokens)
+            found = self._tokenizer.encode(bounded).ids if known is None else known.of(bounded)
+            ids = np.array(found, np.int64)
+            vectors[row] = self._query_sum(text, ids) if query else self._tool_sum(ids)
             if progress is not None:
                 progress(1)
         return _units(vectors)
@@ -169,9 +170,6 @@ class StaticEncoder:
         if not known.all():
             total += self._query.sum(ids[~known])
         return total
-
-    def _ids(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text).ids
 
 
 class _WordIds(dict[str, list[int]]):

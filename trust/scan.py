@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import accumulate, islice
 from typing import Final
 
@@ -97,12 +97,12 @@ class _Passages:
     def __init__(self, read: list[Text]) -> None:
         self._read = read
         self._whole = plain("\n".join(one.text for one in read))
-        self._occurs = _Occurs(self._whole)
+        self._occurs = cache(partial(_occurs, self._whole))
         self._known: dict[str, frozenset[int]] = {}
 
     def matches(self, rule: ScanRule) -> Iterable[int]:
         """Numbers of the sentences at which a rule matches."""
-        return self._near(rule) if all(map(self._occurs.__getitem__, rule.needs)) else ()
+        return self._near(rule) if all(map(self._occurs, rule.needs)) else ()
 
     def _near(self, rule: ScanRule) -> Iterator[int]:
         held = [self._holding(name) for name in rule.needs]
@@ -136,7 +136,7 @@ class _Passages:
         """Numbers of the sentences with a concept."""
         known = self._known.get(name)
         if known is None:
-            found = CONCEPTS[name].expression.finditer(self._whole) if self._occurs[name] else ()
+            found = CONCEPTS[name].expression.finditer(self._whole) if self._occurs(name) else ()
             known = self._known[name] = frozenset(self._number(one.start()) for one in found)
         return known
 
@@ -174,17 +174,11 @@ class _Passages:
         return [0, *(match.end() for match in _END.finditer(self._whole))]
 
 
-class _Occurs(dict[str, bool]):
-    """Whether a concept occurs in a text, by its name; looked for when first asked."""
-
-    def __init__(self, whole: str) -> None:
-        self._whole = whole
-
-    def __missing__(self, name: str) -> bool:
-        concept = CONCEPTS[name]
-        possible = not concept.letters or any(map(self._whole.__contains__, concept.letters))
-        self[name] = possible and concept.expression.search(self._whole) is not None
-        return self[name]
+def _occurs(whole: str, name: str) -> bool:
+    """Whether a concept occurs in a text."""
+    concept = CONCEPTS[name]
+    possible = not concept.letters or any(map(whole.__contains__, concept.letters))
+    return possible and concept.expression.search(whole) is not None
 
 
 def _cut(text: str) -> str:
