@@ -43,6 +43,11 @@ class Document:
         """The position of the value with this index."""
         return f"line {self.lines[index]}" if self.lines else f"[{index}]"
 
+    def entries(self, values: list[Any], server: str | None, prefix: str = "") -> Iterator[Entry]:
+        """Each value of a list as a definition of a server."""
+        for index, value in enumerate(values):
+            yield Entry(f"{prefix}{self.place(index)}", value, server)
+
     def named(self, declared: object) -> str | None:
         """The server of a definition, from the caller, the document or the file name."""
         if self.server is not None:
@@ -117,10 +122,24 @@ def fields_of(entry: Entry) -> dict[str, Any]:
     Raises:
         ToolError: it is not an object.
     """
-    if not isinstance(entry.value, dict):
-        kind = type(entry.value).__name__
-        raise ToolError(field="definition", reason=f"must be an object, got {kind}")
-    return entry.value
+    return object_at(entry.value, "definition")
+
+
+def object_at(value: Any, field: str) -> dict[str, Any]:
+    """The value of a field that must be an object.
+
+    Raises:
+        ToolError: it is another value.
+    """
+    if not isinstance(value, dict):
+        raise ToolError(field=field, reason=f"must be an object, got {type(value).__name__}")
+    return value
+
+
+def name_of(definition: dict[str, Any]) -> str | None:
+    """The name in a definition, if it is text."""
+    name = definition.get("name")
+    return name if isinstance(name, str) else None
 
 
 def refuse_other_schema(value: dict[str, Any], field: str, own: tuple[str, ...]) -> None:
@@ -138,12 +157,8 @@ def refuse_other_schema(value: dict[str, Any], field: str, own: tuple[str, ...])
         return
     for key, name in _SCHEMA_KEYS.items():
         if key not in own and isinstance(value.get(key), dict):
-            tool = value.get("name")
-            raise ToolError(
-                field=field,
-                reason=f"is missing, but there is {key!r}: use format {name}, or auto",
-                tool=tool if isinstance(tool, str) else None,
-            )
+            reason = f"is missing, but there is {key!r}: use format {name}, or auto"
+            raise ToolError(field=field, reason=reason, tool=name_of(value))
 
 
 def folded(server: str) -> str:
