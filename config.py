@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
@@ -82,19 +82,12 @@ class IndexConfig(Section):
     """What is indexed besides the definitions.
 
     Args:
-        enrichments: JSON lines files of example queries for tools, and `known_servers` for
-            those in the package; see `docs/enrichment.md`. An empty list turns
+        enrichments: JSON lines files of example queries for tools, and `library` for those that
+            are shipped for well-known servers; see `docs/enrichment.md`. An empty list turns
             enrichment off.
     """
 
-    enrichments: tuple[Literal["known_servers"] | Path, ...] = ("known_servers",)
-
-    @field_validator("enrichments")
-    @classmethod
-    def _present_name(cls, names: tuple[str | Path, ...]) -> tuple[str | Path, ...]:
-        if Path("library") in names:
-            raise ValueError("'library' is now called 'known_servers'")
-        return names
+    enrichments: tuple[Literal["library"] | Path, ...] = ("library",)
 
 
 class TrustConfig(Section):
@@ -130,7 +123,7 @@ class SessionConfig(Section):
         must_offer: whether the first call of a tool that the prompt does not show is answered with
             the tool's definition. False lets the call pass if its arguments fit.
         active_tools: maximum number of tools that a conversation keeps.
-        always: ids of tools that are offered from the first turn on and never dropped.
+        pinned: ids of tools that are offered from the first turn on and never dropped.
         operator: text before the tools in the system prompt.
         pool: lines of the pool: `signatures`, `summaries`, or `auto`, which picks by size.
         pool_tokens: token budget of the pool, or of the working set in large catalogs.
@@ -145,15 +138,13 @@ class SessionConfig(Section):
         events: file that events are appended to as JSON lines; or a `Recorder`.
     """
 
-    renamed: ClassVar = {"pinned": "always"}
-
     tier: str | None = None
     k: int | None = Field(default=None, ge=1, strict=True)
     abstain: bool = True
     cut: bool = False
     must_offer: bool = True
     active_tools: int = Field(default=50, ge=1, strict=True)
-    always: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
     operator: str = ""
     pool: Literal["auto", "signatures", "summaries"] = "auto"
     pool_tokens: int = Field(default=3_000, ge=0)

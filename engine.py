@@ -436,7 +436,7 @@ class Engine:
         Raises:
             ConfigError: an unknown setting, or a wrong value.
             RequestError: there is no such format or tier.
-            UnknownToolError: a tool of `always` is not in the catalog.
+            UnknownToolError: a pinned tool is not in the catalog.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -581,7 +581,7 @@ class Engine:
     def _encode_some(self, stopped: Callable[[], bool]) -> bool:
         """Encode one batch of tools that wait for it; whether others do."""
         index = self._index
-        first = (*self.config.session.always, *reversed(list(self._used)))
+        first = (*self.config.session.pinned, *reversed(list(self._used)))
         batch = self._builder.batch(index, first, max(_BATCH, len(index.tools) // _VERSIONS))
         if batch is None:
             self._builder.load_encoder()

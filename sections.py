@@ -47,8 +47,6 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    #: Former names of settings, with the present ones. A former name is an error that says so.
-    renamed: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="wrap")
     @classmethod
@@ -65,11 +63,7 @@ class Section(BaseModel):
 
     @classmethod
     def _prepared(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:
-        former = [key for key in cls.renamed if isinstance(values, Mapping) and key in values]
-        if not former:
-            return values, []
-        problems = [problem((key,), f"is now called {cls.renamed[key]!r}") for key in former]
-        return {key: value for key, value in values.items() if key not in former}, problems
+        return values, []
 
 
 class PartSection(Section):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
 
@@ -161,7 +161,7 @@ class GatewaySettings(Section):
     Args:
         profiles: permissions of each client, by name; without profiles, every client may use all
             tools.
-        always: ids or globs of tools that clients always see directly.
+        pinned: ids or globs of tools that clients always see directly.
         pass_through: all tools are shown directly if their definitions take less than this share
             of the context; 0 for never.
         context_tokens: size of the model's context window in tokens.
@@ -184,14 +184,12 @@ class GatewaySettings(Section):
         engine: settings of the search engine, see `Config`.
 
     Example:
-        >>> GatewaySettings.make({"always": ["github/get_*"]}).always
+        >>> GatewaySettings.make({"pinned": ["github/get_*"]}).pinned
         ('github/get_*',)
     """
 
-    renamed: ClassVar = {"pinned": "always"}
-
     profiles: dict[str, ProfileSettings] = Field(default_factory=dict)
-    always: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
     pass_through: float = Field(default=0.03, ge=0, le=1)
     context_tokens: int = Field(default=200_000, ge=1)
     result_tokens: int = Field(default=10_000, ge=100)

@@ -37,7 +37,7 @@ class Profile:
         trusted: globs over those of them whose claim of a request is ranked first.
         called: globs over those of them whose claimed tool is called without the model, if it only
             reads and the server gives its arguments.
-        always: ids or globs of tools that are always shown directly.
+        pinned: ids or globs of tools that are shown directly.
         split: whether there is one call tool each to read, to write and to destroy.
         pass_through: share of the context below which all tools are shown directly.
         context_tokens: of the client's model.
@@ -58,7 +58,7 @@ class Profile:
     asked: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
-    always: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
     split: bool = False
     pass_through: float = 0.03
     context_tokens: int = 200_000
@@ -89,7 +89,7 @@ class Profile:
             asked=given.votes.servers,
             trusted=given.votes.claims,
             called=given.votes.calls,
-            always=tuple(settings.always),
+            pinned=tuple(settings.pinned),
             split=settings.split_call_tool,
             pass_through=settings.pass_through,
             context_tokens=settings.context_tokens,

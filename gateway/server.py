@@ -1,4 +1,4 @@
-"""The MCP server that clients connect to: meta-tools, tools shown directly, forwarded calls."""
+"""The MCP server in front: meta-tools, pinned tools, and calls through to the servers behind."""
 
 from __future__ import annotations
 

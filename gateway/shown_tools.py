@@ -86,12 +86,12 @@ def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
 
 
 def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[Tool]:
-    """The permitted tools shown beside the meta-tools: in `always`, or with a user interface."""
-    always = frozenset(client.profile.always)
-    globs = [Pattern(one) for one in client.profile.always if one.strip()]
+    """The permitted tools that are shown beside the meta-tools: pinned, or with an interface."""
+    pins = frozenset(client.profile.pinned)
+    globs = [Pattern(pin) for pin in client.profile.pinned if pin.strip()]
     shown, with_ui = [], 0
     for tool in view.tools():
-        if tool.id in always or any(glob.matches_id(tool.id) for glob in globs):
+        if tool.id in pins or any(glob.matches_id(tool.id) for glob in globs):
             shown.append(tool)
         elif with_ui < _UI_TOOLS and shows_ui(fleet.listed.meta(tool.id)):
             with_ui += 1

@@ -23,12 +23,12 @@ class Held:
     Args:
         fingerprint: fingerprint of the definition that was offered last.
         used: number of the turn in which it was last found or called.
-        always: whether it is never removed to make room.
+        pinned: whether it is never removed to make room.
     """
 
     fingerprint: str
     used: int
-    always: bool = False
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Active:
         held = self._held.get(tool_id)
         return None if held is None else held.fingerprint
 
-    def append(self, tools: Iterable[Tool], turn: int, *, always: bool = False) -> tuple[str, ...]:
+    def append(self, tools: Iterable[Tool], turn: int, *, pinned: bool = False) -> tuple[str, ...]:
         """Add tools that are not active yet at the end. Mark the others as used.
 
         Returns:
@@ -93,10 +93,10 @@ class Active:
         for tool in tools:
             held = self._held.get(tool.id)
             if held is None:
-                self._held[tool.id] = Held(tool.fingerprint, turn, always)
+                self._held[tool.id] = Held(tool.fingerprint, turn, pinned)
                 added.append(tool.id)
             else:
-                self._held[tool.id] = Held(tool.fingerprint, turn, held.always or always)
+                self._held[tool.id] = Held(tool.fingerprint, turn, held.pinned or pinned)
         return tuple(added)
 
     def settle(
@@ -130,8 +130,8 @@ class Active:
     ) -> tuple[tuple[Departure, ...], tuple[Tool, ...]]:
         """Remove the least recently used tools until the wanted ones fit.
 
-        Tools of `always` and recently used tools stay. If there is still too little room, only the
-        best of the wanted tools are taken.
+        Pinned and recently used tools stay. If there is still too little room, only the best of the
+        wanted tools are taken.
 
         Args:
             wanted: ids of tools to add or keep, best first.
@@ -149,7 +149,7 @@ class Active:
             loose = [
                 tool_id
                 for tool_id, held in self._held.items()
-                if not held.always and held.used < since and tool_id not in staying
+                if not held.pinned and held.used < since and tool_id not in staying
             ]
             loose.sort(key=lambda tool_id: self._held[tool_id].used)
             for tool_id in loose:
@@ -174,7 +174,7 @@ class Active:
                 "id": tool_id,
                 "fingerprint": held.fingerprint,
                 "used": held.used,
-                "always": held.always,
+                "pinned": held.pinned,
             }
             for tool_id, held in self._held.items()
         ]
@@ -190,7 +190,7 @@ class Active:
             return cls(
                 {
                     str(one["id"]): Held(
-                        str(one["fingerprint"]), int(one["used"]), bool(one["always"])
+                        str(one["fingerprint"]), int(one["used"]), bool(one["pinned"])
                     )
                     for one in values
                 }

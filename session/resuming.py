@@ -34,9 +34,9 @@ def resumed(
     """
     held = read_saved(saved)
     base = engine.config.session.changed({**held.settings, **settings})
-    # A tool of `always` that has left the catalog is no error here.
-    always = tuple(tool_id for tool_id in base.always if tool_id in engine.catalog)
-    settled = base.changed({"always": always})
+    # A pinned tool that is gone since is left out.
+    pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
+    settled = base.changed({"pinned": pinned})
     try:
         return Session(
             engine,

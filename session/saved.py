@@ -11,7 +11,7 @@ from ..gating import State
 from .active import Active
 from .conversation import Conversation
 
-VERSION = 3
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,7 @@ def read_saved(values: Mapping[str, Any]) -> SavedSession:
         )
     if values.get("version") != VERSION:
         raise RequestError(
-            f"saved session: version {values.get('version')!r:.20}, and only {VERSION} can be "
-            "read; start a new session with `engine.session()`"
+            f"saved session: version {values.get('version')!r:.20}, and only {VERSION} can be read"
         )
     try:
         allowed, shown = values["allowed"], values["prompt"]

@@ -21,7 +21,7 @@ from .deciding import look, scores
 from .events import recorder_for
 from .prompting import check_format
 from .protocols import Views
-from .saved import VERSION, SavedSession
+from .saved import SavedSession
 from .toolset import Toolset, found_per_turn
 from .turn import Turn
 
@@ -54,7 +54,7 @@ class Session:
 
     Raises:
         RequestError: there is no such tier or format.
-        UnknownToolError: a tool of `always` is not in the catalog.
+        UnknownToolError: a pinned tool is not in the catalog.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -100,7 +100,7 @@ class Session:
         self._called: tuple[str, ...] = () if saved is None else saved.called
         self._passed: Counter[str] = Counter({} if saved is None else saved.passed)
         self._tools = Toolset(settings, format, self._k, schemas=schemas, saved=saved)
-        if unknown := [one for one in settings.always if one not in engine.catalog]:
+        if unknown := [one for one in settings.pinned if one not in engine.catalog]:
             # The view names no id that the session may not use.
             raise self.view().admission.unknown(unknown[0])
         if format is not None:
@@ -442,7 +442,7 @@ class Session:
         """
         with self._lock:
             return {
-                "version": VERSION,
+                "version": 2,
                 "id": self.id,
                 "format": self.format,
                 "settings": self.settings.model_dump(

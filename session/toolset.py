@@ -89,12 +89,12 @@ class Toolset:
             The removed tools, ids of tools with a changed definition, and ids of added tools.
         """
         left, changed = self.active.settle(view)
-        ids = self._settings.always
-        always = [view.catalog.get(tool_id) for tool_id in ids if view.permits(tool_id)]
-        came = self.active.append(always, number, always=True)
+        pins = self._settings.pinned
+        pinned = [view.catalog.get(tool_id) for tool_id in pins if view.permits(tool_id)]
+        came = self.active.append(pinned, number, pinned=True)
         if called is not None and called in self.active:
             self.active.append([view.catalog.get(called)], number)
-        most = max(self._settings.active_tools, len(always) + 1)
+        most = max(self._settings.active_tools, len(pinned) + 1)
         dropped, fitting = self.active.make_room(wanted, most, number - 1)
         return left + dropped, changed, came + self.active.append(fitting, number)
 

@@ -38,7 +38,7 @@ class ServerCheck:
         tokens: of their definitions.
         ms: milliseconds of its start, None where it did not start.
         problems: one line each.
-        known: number of known tools, by known server; see `docs/enrichment.md`.
+        known: how many tools have example queries from the library, by its servers.
     """
 
     name: str
@@ -124,8 +124,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     found, chosen = read_configured(config, settings)
     import anyio
 
-    from ...enrichment.enrichments import KNOWN_SERVERS
-    from ...enrichment.known_servers import KnownServers
+    from ...enrichment.enrichments import LIBRARY
+    from ...enrichment.library import Library
     from ...gateway.inspection import inspect_servers
     from ...gateway.log_tail import LogTail
     from ...gateway.script_grants import script_grants
@@ -145,8 +145,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
     flags = fleet.engine.flags
-    named = KNOWN_SERVERS in settings_of_engine.index.enrichments
-    known = KnownServers().servers(fleet.engine.catalog) if named else {}
+    named = LIBRARY in settings_of_engine.index.enrichments
+    known = Library().servers(fleet.engine.catalog) if named else {}
     others = [one for one in found.problems if not any(_about(one, name) for name in found.skipped)]
     servers = tuple(_checks(found, reports, flags, tails, known))
     scripts = tuple(script_grants(chosen, fleet.engine.catalog))

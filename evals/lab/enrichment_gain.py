@@ -25,7 +25,7 @@ from .. import metrics
 from ..dataset import file_lines, parse_object
 from ..table import Table
 from ..tool_files import read_tool_files
-from .known_servers import LEAST_REQUESTS, single_requests
+from .library import LEAST_REQUESTS, single_requests
 from .record import Record, provenance, write_record
 
 _DEPTH = 10
@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--sub-catalog", type=Path, metavar="DATA", help="of mcp_dev, in place")
     parser.add_argument("--size", type=int, default=1000, help="tools of the sub-catalog")
     parser.add_argument("--queries", type=Path, nargs="+", required=True)
-    parser.add_argument("--enrichments", nargs="+", default=["known_servers"])
+    parser.add_argument("--enrichments", nargs="+", default=["library"])
     parser.add_argument("--title", required=True)
     parser.add_argument("--record", type=Path, required=True, metavar="FILE.json")
     given = parser.parse_args()

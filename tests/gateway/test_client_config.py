@@ -182,7 +182,7 @@ def test_codex():
     assert (chrome.start_timeout_s, chrome.timeout_s) == (20, 45.5)
     assert chrome.tools.permits("open")
     assert not chrome.tools.permits("screenshot")
-    assert config.shortlist == {"always": ["context7/*"]}
+    assert config.shortlist == {"pinned": ["context7/*"]}
 
 
 def test_one_bad_server_never_takes_the_others_down(write):

@@ -10,7 +10,7 @@ import pytest
 
 from shortlist import Engine, Tool
 from shortlist.decision.policy import DecisionPolicy
-from shortlist.errors import ConfigError, RequestError, ShortlistError, UnknownToolError
+from shortlist.errors import RequestError, ShortlistError, UnknownToolError
 from shortlist.gating import Rule, State, milestone, requires_scope
 
 _REQUESTS = (
@@ -202,15 +202,13 @@ def test_a_catalog_update_takes_tools_away_and_notes_changes(
     assert session.check(gone).status == "unknown"
 
 
-def test_tools_always_shown_are_there_from_the_first_turn_and_stay(engine: Engine) -> None:
-    session = engine.session(k=4, active_tools=6, always=["music/share_song"])
+def test_pinned_tools_are_there_from_the_first_turn_and_stay(engine: Engine) -> None:
+    session = engine.session(k=4, active_tools=6, pinned=["music/share_song"])
     rng = random.Random(1)
     for _ in range(40):
         assert session.turn(rng.choice(_REQUESTS)).active[0] == "music/share_song"
     with pytest.raises(UnknownToolError, match="music/share_song"):
-        engine.session(always=["music/share_songs"])
-    with pytest.raises(ConfigError, match=r"^session: pinned: is now called 'always'$"):
-        engine.session(pinned=["music/share_song"])
+        engine.session(pinned=["music/share_songs"])
 
 
 def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:

@@ -18,7 +18,7 @@ from ..catalog import Tool
 from ..retrieval.known_requests import RequestMean
 from .row import Enrichment
 
-FOLDER = Path(__file__).parent / "known_servers"
+FOLDER = Path(__file__).parent / "library"
 ROWS, NUMBERS = "rows.jsonl", "numbers.npz"
 
 #: Distinct words of a description that are compared, from its start; letters of each.
@@ -37,11 +37,11 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _STOP = frozenset("the and for with from that this are you your can will use used using".split())
 
 
-class KnownTool(NamedTuple):
+class Known(NamedTuple):
     """The row of a tool of a known server.
 
     Args:
-        row: its `tool` names the server as the shipped rows do.
+        row: its `tool` names the server as the library does.
         exact: whether it was written for the same definition.
         mean: of the vectors of its requests.
     """
@@ -51,7 +51,7 @@ class KnownTool(NamedTuple):
     mean: RequestMean
 
 
-class KnownServers:
+class Library:
     """Rows for tools of well-known servers, recognised by their definitions.
 
     A tool belongs to a row if it has the same name, and its parameters and the first words of its
@@ -63,15 +63,15 @@ class KnownServers:
 
     Example:
         >>> from shortlist import Tool
-        >>> from shortlist.enrichment.known_servers import KnownServers
-        >>> KnownServers().find(Tool("create_issue", "mine", "Order a pizza")) is None
+        >>> from shortlist.enrichment.library import Library
+        >>> Library().find(Tool("create_issue", "mine", "Order a pizza")) is None
         True
     """
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
 
-    def find(self, tool: Tool) -> KnownTool | None:
+    def find(self, tool: Tool) -> Known | None:
         """The row that a tool belongs to; None if there is none."""
         places = self._places.get(tool.name)
         if places is None:
@@ -85,7 +85,7 @@ class KnownServers:
         numbers = self._numbers
         values = numbers["vectors"][-place].astype(np.float32) * numbers["scales"][-place]
         row = Enrichment.model_validate_json(self._lines[-place])
-        return KnownTool(row, likeness == 1, RequestMean(str(numbers["model"]), values))
+        return Known(row, likeness == 1, RequestMean(str(numbers["model"]), values))
 
     def servers(self, tools: Iterable[Tool]) -> dict[str, dict[str, int]]:
         """Server to the servers of the rows its tools belong to, and how many tools each.
