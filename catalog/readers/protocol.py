@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...errors import ToolError
+from ...errors import CatalogError, ToolError
 from ..text import NAME_LIMIT, Notes, clean_line
 from ..tool import Tool
 
@@ -15,29 +15,42 @@ _SCHEMA_KEYS = {"inputSchema": "mcp", "input_schema": "anthropic", "parameters":
 """Keys for the arguments of a definition, with the format that uses each."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Document:
-    """Parsed JSON for a reader.
+    """One parsed file or value of a source, for a reader.
 
     Attributes:
         value: the JSON value; for a file of lines, the list of the lines' values.
+        label: path of the file; "" for a value in memory.
         server: the caller's server; takes precedence over the document.
         fallback: the server if neither the caller nor the document names one.
         lines: for a file of lines, the line number of each value.
         keep_ids: whether rows keep their ids; see `read_tools`.
         taken: `folded` names of all files that are read together. A server with the name of a file
             belongs to that file only.
+        bad_lines: line number and reason for each line of a file of lines that is not JSON.
+        one_of_many: whether the source has other files, which are read even if this one is bad.
+        problem: why the file could not be read; None if it was read.
         notes: parts that a reader left out or changed, one sentence each; complete when all tools
             are made.
     """
 
     value: Any
+    label: str = ""
     server: str | None = None
     fallback: str | None = None
     lines: tuple[int, ...] = ()
     keep_ids: bool = False
     taken: frozenset[str] = frozenset()
+    bad_lines: tuple[tuple[int, str], ...] = ()
+    one_of_many: bool = False
+    problem: CatalogError | None = None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def prefix(self) -> str:
+        """What errors about a part of it begin with."""
+        return f"{self.label}: " if self.label else ""
 
     def place(self, index: int) -> str:
         """The position of the value with this index."""
