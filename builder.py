@@ -19,6 +19,7 @@ from .gating import Gate
 from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
+from .processes import paused_gc
 from .retrieval import LexicalIndex, Strategy
 from .retrieval.batch import Batch, Read
 from .retrieval.change import NEW, Change
@@ -77,6 +78,7 @@ class Builder:
         """The configured tiers by name."""
         return strategies(self.config)
 
+    @paused_gc()
     def build(
         self,
         catalog: Catalog,
@@ -247,6 +249,7 @@ class Builder:
             requests=requests,
         )
 
+    @paused_gc()
     def open(
         self,
         folder: str | Path,
@@ -282,7 +285,7 @@ class Builder:
                 progress=progress,
             )
         tools = rows_of(saved.catalog)
-        requests = self.enrichments.matched(tools)
+        requests = self._known(saved, tools)
         settings = self._settings(requests)
         same = saved.settings.get("requests") == settings.get("requests")
         lexical = None
@@ -307,6 +310,17 @@ class Builder:
         return self._index(
             saved.catalog, tools, lexical, dense, encoded, learned, requests=requests
         )
+
+    def _known(self, saved: Saved, tools: Sequence[Tool]) -> Mapping[str, KnownRequests]:
+        """Example queries of the saved tools; as saved, if their sources and vectors still fit."""
+        if (
+            saved.settings.get("enrichments") == self.enrichments.fingerprint
+            and saved.vectors is not None
+            and saved.requests is not None
+            and self._stages.fits(saved.vectors)
+        ):
+            return saved.known
+        return self.enrichments.matched(tools)
 
     def save(
         self, index: Index, folder: str | Path, quarantined: Mapping[str, str] | None = None
@@ -351,7 +365,9 @@ class Builder:
         return flags
 
     def _settings(self, requests: Mapping[str, KnownRequests]) -> dict[str, Any]:
-        known = {"requests": digest(requests)} if requests else {}
+        if not requests:
+            return self._stages.settings()
+        known = {"requests": digest(requests), "enrichments": self.enrichments.fingerprint}
         return self._stages.settings() | known
 
     def _index(

@@ -82,9 +82,9 @@ class IndexConfig(Section):
     """What is indexed besides the definitions.
 
     Args:
-        enrichments: JSON lines files of example queries for tools, and `library` for those that
-            are shipped for well-known servers; see `docs/enrichment.md`. An empty list turns
-            enrichment off.
+        enrichments: JSON lines files of example queries for tools, and `library` for those that the
+            package has for known servers; see `docs/enrichment.md`. An empty list turns enrichment
+            off.
     """
 
     enrichments: tuple[Literal["library"] | Path, ...] = ("library",)

@@ -436,7 +436,7 @@ class Engine:
         Raises:
             ConfigError: an unknown setting, or a wrong value.
             RequestError: there is no such format or tier.
-            UnknownToolError: a pinned tool is not in the catalog.
+            UnknownToolError: a tool of the setting `pinned` is not in the catalog.
 
         Example:
             >>> from shortlist import Engine, Tool

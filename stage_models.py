@@ -83,10 +83,9 @@ class StageModels:
     def stand_in(self) -> StandIn | None:
         """Gives vectors until the encoder does; None where the encoder takes no time itself."""
         encoder, static = self.encoder(), self.static()
-        if encoder.fingerprint == static.fingerprint:
-            return None
-        trained = encoder.fingerprint == static.teacher
-        return StandIn(static if trained else None, encoder.dim)
+        if encoder.fingerprint == static.teacher:
+            return StandIn(static, encoder.dim)
+        return None if encoder.fingerprint == static.fingerprint else StandIn(None, encoder.dim)
 
     def static(self) -> StaticEncoder:
         """The tables of the static stage."""

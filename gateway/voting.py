@@ -1,4 +1,4 @@
-"""Asks servers which of their tools fit a request, by the tool `_tool_gating` they offer."""
+"""Asks servers with the tool `_tool_gating` which of their tools fit a query."""
 
 from __future__ import annotations
 
@@ -23,25 +23,24 @@ from .upstream import ServerState, UpstreamError
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What servers say of their own tools for one search.
+    """The votes of servers about their own tools, for one search.
 
     Args:
-        votes: as counted.
-        arguments: server and tool to the arguments of a claim, from servers whose claims may be
-            called without the model.
+        votes: the valid votes.
+        arguments: server and tool to the arguments of a claim that may be called without the model.
     """
 
     votes: Votes = field(default_factory=Votes)
     arguments: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
     def claimed(self, view: View) -> tuple[Tool, Mapping[str, Any]] | None:
-        """The claimed tool that is called without the model, and its arguments.
+        """The claimed tool to call without the model, and its arguments; None if there is none.
 
-        Only a permitted tool that says that it only reads is called so: clients take a search for
-        something that changes nothing.
+        It must be permitted and annotated as read-only, because clients expect that a search
+        changes nothing.
 
         Args:
-            view: made with these votes.
+            view: a view with these votes.
         """
         for row in view.admission.claimed[:1]:
             tool = view.admission.tools[row]
@@ -54,17 +53,17 @@ class Said:
 async def collect_votes(
     fleet: Fleet, profile: Profile, query: str, catalog: Catalog, caller: Caller
 ) -> Said:
-    """What the servers say of their own tools for a request.
+    """Ask the servers for their votes about a query.
 
-    Only servers that run, offer the tool and are allowed to by the profile are asked, all at once,
-    for at most 50 ms. One that does not answer, or answers nonsense, says nothing.
+    Servers are asked if they run, have the tool, and may vote by the profile. All are asked in
+    parallel, for at most 50 ms. Late and invalid answers are ignored.
 
     Args:
         fleet: the servers.
-        profile: says who may vote and whose claims count.
-        query: the request; each of these servers reads it.
-        catalog: the version that answers.
-        caller: whose search it is, for what the servers say meanwhile.
+        profile: profile with the servers that may vote and claim.
+        query: text to search for; the asked servers get it.
+        catalog: the catalog version of the search.
+        caller: the client's request, which gets the servers' messages.
     """
     asked = [
         name
@@ -99,7 +98,7 @@ async def _votes(
     said = _said(result)
     rows = said.get("votes") if isinstance(said, dict) else None
     if not isinstance(rows, list):
-        raise UpstreamError(f"server {ballot.server!r}: its vote has no list `votes`")
+        raise UpstreamError(f"server {ballot.server!r}: its answer has no list `votes`")
     rows = rows[: 2 * len(ballot.tools) + 1]
     for row in rows:
         if isinstance(row, dict) and isinstance(row.get("arguments"), dict):
@@ -108,7 +107,7 @@ async def _votes(
 
 
 def _vote(row: Any) -> Vote:
-    """A row as a vote. `Voters` refuses invalid ones."""
+    """A vote from a row. `Voters` refuses invalid ones."""
     held = row if isinstance(row, dict) else {}
     return Vote(held.get("tool"), held.get("action"), held.get("reason", ""))  # type: ignore[arg-type]
 

@@ -130,8 +130,8 @@ class Active:
     ) -> tuple[tuple[Departure, ...], tuple[Tool, ...]]:
         """Remove the least recently used tools until the wanted ones fit.
 
-        Pinned and recently used tools stay. If there is still too little room, only the best of the
-        wanted tools are taken.
+        Tools of the setting `pinned` and recently used tools stay. If there is still too little
+        room, only the best of the wanted tools are taken.
 
         Args:
             wanted: ids of tools to add or keep, best first.

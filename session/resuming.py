@@ -34,7 +34,7 @@ def resumed(
     """
     held = read_saved(saved)
     base = engine.config.session.changed({**held.settings, **settings})
-    # A pinned tool that is gone since is left out.
+    # Tools of the setting `pinned` that have left the catalog are left out.
     pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
     settled = base.changed({"pinned": pinned})
     try:

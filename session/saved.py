@@ -44,7 +44,7 @@ def read_saved(values: Mapping[str, Any]) -> SavedSession:
         )
     if values.get("version") != VERSION:
         raise RequestError(
-            f"saved session: version {values.get('version')!r:.20}, and only {VERSION} can be read"
+            f"saved session: version {values.get('version')!r:.20}, not {VERSION}: start a new one"
         )
     try:
         allowed, shown = values["allowed"], values["prompt"]

@@ -54,7 +54,7 @@ class Session:
 
     Raises:
         RequestError: there is no such tier or format.
-        UnknownToolError: a pinned tool is not in the catalog.
+        UnknownToolError: a tool of the setting `pinned` is not in the catalog.
 
     Example:
         >>> from shortlist import Engine, Tool

@@ -61,9 +61,9 @@ def test_everything():
             {"profiles": {"a": {"rules": [{"tools": "*", "needs": {"scop": "x"}}]}}},
             "profiles.a.rules: rules.0",
         ),
-        ({"catalog": ["jira"]}, "catalog: every row has the keys name, description"),
+        ({"catalog": ["jira"]}, "catalog: each row needs the keys `name` and `description`"),
         ({"catalog": {"jira": 5}}, "catalog.jira: input should be a valid string, not 5"),
-        ({"profiles": {"a": {"token": ""}}}, "profiles.a.token: a text that is not empty"),
+        ({"profiles": {"a": {"token": ""}}}, "profiles.a.token: must be a text that is not empty"),
     ],
 )
 def test_errors_say_what_exists(values, message):

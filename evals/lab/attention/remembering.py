@@ -135,7 +135,7 @@ class RememberingEngine(Engine):
         Raises:
             ConfigError: a setting is wrong.
         """
-        # Some of its tools are those of the library: its figures are without it.
+        # Some of its tools are known: its figures are without their example queries.
         config = Config.make(**{"index": {"enrichments": ()}, **settings})
         builder = Builder(config, _SharedModels(config, encoders))
         return cls(builder, builder.build(Catalog(tools)))
