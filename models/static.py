@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
+from .encoder import Advance
 from .tokenization import encodable, load_tokenizer
 
 if TYPE_CHECKING:
@@ -118,11 +119,7 @@ class StaticEncoder:
         return digest.hexdigest()
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)
