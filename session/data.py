@@ -100,8 +100,7 @@ class SessionData:
             )
         if (version := values.get("version")) != VERSION:
             raise RequestError(
-                f"saved session: version {version!r:.20}, and only {VERSION} can be read; "
-                "start a new session"
+                f"saved session: version {version!r:.20}, not {VERSION}: start a new one"
             )
         allowed, shown = values["allowed"], values["prompt"]
         data = cls(

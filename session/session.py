@@ -102,7 +102,14 @@ class Session:
         settings: Mapping[str, Any],
         schemas: SchemaLoader | None = None,
     ) -> Session:
-        """A session that continues from the result of `save`; see `Engine.resume`."""
+        """A session that continues from the result of `save`; see `Engine.resume`.
+
+        Example:
+            >>> from shortlist import Engine, Session, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> Session.resumed(engine, engine.session(session_id="42").save(), {}).id
+            '42'
+        """
         try:
             data, before = SessionData.from_dict(saved)
             base = engine.config.session.changed({**before, **settings})

@@ -113,7 +113,7 @@ def decided(index: Index, compiled: CompiledGate, state: State, allowed: Any) ->
     """What a request is answered."""
     limits = Allowed.of(allowed, compiled)
     keeper = Gatekeeper(compiled.gate)
-    keeper._compiled[index] = compiled
+    keeper._compiled[index] = compiled, ()
     admission = keeper.admission(index, Quarantine(), state, allowed)
     truths = [
         tuple(one if isinstance(one, bool) else one.tolist() for one in truth)
