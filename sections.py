@@ -19,6 +19,9 @@ from . import registry
 from .errors import ConfigError
 from .settings import explain, problem
 
+DEFAULT_RERANKER = "default"
+"""The reranker of a tier that stands for the top-level setting."""
+
 BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "lexical": {"retrievers": ("lexical",)},
     "fast": {
@@ -30,7 +33,7 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "fast"},
     "rerank": {
         "retrievers": ("lexical", "dense"),
-        "reranker": "default",
+        "reranker": DEFAULT_RERANKER,
         "fallback": "hybrid",
     },
 }
@@ -146,6 +149,8 @@ def checked_model(section: type[ModelSection], value: Any) -> Any:
         ValidationError: there is no such setting, or its value is wrong.
         ValueError: `value` is neither text nor a table.
     """
+    if value == DEFAULT_RERANKER and section is RerankerConfig:
+        return value
     if isinstance(value, str):
         section.model_validate({"name": value})
         return value

@@ -165,7 +165,7 @@ def _known(catalog: Catalog) -> Check:
         for known, count in counts.items()
     )
     tools = sum(sum(counts.values()) for counts in found.values())
-    line = f"{tools:,} of {counted(len(catalog), 'tool')} have example queries from the library"
+    line = f"{tools:,} of {counted(len(catalog), 'tool')} are known and have example queries"
     return Check("known tools", "note" if tools else "ok", line, details)
 
 

@@ -22,16 +22,9 @@ _SHOWN = 20
 """Rejected definitions and collisions named one by one."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("index")(index)
-
-
 def index(
     tools: Annotated[list[Path], SourcesArgument],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Folder to write the index to.")
-    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the index to.")],
     config: ConfigOption = None,
     server: ServerOption = None,
     form: Annotated[

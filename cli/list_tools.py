@@ -14,18 +14,12 @@ _CUT = 200
 """Characters of a description that are shown."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("list")(list_tools)
-
-
 def list_tools(
     index: IndexOption = None,
     tools: SourcesOption = None,
     config: ConfigOption = None,
     server: Annotated[
-        str | None,
-        typer.Option("--server", metavar="NAME", help="List only the tools of this server."),
+        str | None, typer.Option(metavar="NAME", help="List only the tools of this server.")
     ] = None,
     quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,

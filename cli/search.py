@@ -22,11 +22,6 @@ _DENIED = 3
 """Denied tools that are named, those that fit the request best."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("search")(search)
-
-
 @with_search_options
 def search(
     query: Annotated[str, QueryArgument],
@@ -34,7 +29,6 @@ def search(
     budget_ms: Annotated[
         float | None,
         typer.Option(
-            "--budget-ms",
             metavar="MS",
             help="Time limit of the answer in milliseconds. A cheaper tier runs if time is short.",
         ),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -25,8 +28,8 @@ class Enrichments:
 
     Args:
         rows: in order of weight: of the requests of one tool the first 16 are used.
-        library: rows for the tools of known servers. A fresh row goes before one of the library
-            for a definition that differs.
+        library: rows of the package for known servers. Such a row is not used for a changed
+            definition if `rows` has a fresh one.
 
     Example:
         >>> from shortlist import Tool
@@ -50,7 +53,7 @@ class Enrichments:
         """The enrichments that a configuration names.
 
         Args:
-            names: files, and `library` for that of the package.
+            names: files, and `library` for the rows of the package.
 
         Raises:
             ConfigError: see `read_enrichments`.
@@ -60,6 +63,15 @@ class Enrichments:
 
     def __bool__(self) -> bool:
         return bool(self._by_id) or self._library is not None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all rows and of the library."""
+        rows = [row.to_dict() for rows in self._by_id.values() for row in rows]
+        whole = hashlib.sha256(json.dumps(rows, sort_keys=True).encode())
+        if self._library is not None:
+            whole.update(self._library.fingerprint.encode())
+        return whole.hexdigest()
 
     def of(self, tool: Tool) -> KnownRequests | None:
         """The enrichment of a tool; None if it has none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import zlib
@@ -34,6 +35,7 @@ LEAST_COMMON_UNNAMED = 10
 
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "$ref"})
 _STOP = frozenset("the and for with from that this are you your can will use used using".split())
 
 
@@ -78,14 +80,15 @@ class Library:
             return None
         words, parameters = first_words(tool.description), parameter_names(tool)
         said = _said(tool)
-        found = [(self._likeness(one, words, parameters, said), -one) for one in places]
+        rows = {one: json.loads(self._lines[one]) for one in places}
+        found = [(self._likeness(one, rows[one], words, parameters, said), -one) for one in places]
         likeness, place = max(found)
         if not likeness:
             return None
         numbers = self._numbers
         values = numbers["vectors"][-place].astype(np.float32) * numbers["scales"][-place]
-        row = Enrichment.model_validate_json(self._lines[-place])
-        return Known(row, likeness == 1, RequestMean(str(numbers["model"]), values))
+        mean = RequestMean(str(numbers["model"]), values)
+        return Known(_trusted(rows[-place]), likeness == 1, mean)
 
     def servers(self, tools: Iterable[Tool]) -> dict[str, dict[str, int]]:
         """Server to the servers of the rows its tools belong to, and how many tools each.
@@ -101,6 +104,14 @@ class Library:
 
     def __len__(self) -> int:
         return len(self._lines)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the rows and their numbers."""
+        whole = hashlib.sha256()
+        for name in (ROWS, NUMBERS):
+            whole.update((self._folder / name).read_bytes())
+        return whole.hexdigest()
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -121,9 +132,13 @@ class Library:
             return dict(numbers)
 
     def _likeness(
-        self, place: int, words: frozenset[int], parameters: frozenset[str], said: str
+        self,
+        place: int,
+        row: Mapping[str, Any],
+        words: frozenset[int],
+        parameters: frozenset[str],
+        said: str,
     ) -> float:
-        row = json.loads(self._lines[place])
         own = frozenset(self._numbers["words"][place].tolist()) - {0}
         known = row.get("parameters")
         product = row["tool"].rpartition("/")[0].lower().split("-")
@@ -137,6 +152,12 @@ class Library:
 
 
 _START = '{"tool": "'
+
+
+def _trusted(row: dict[str, Any]) -> Enrichment:
+    """A row of the package, which tests have validated: validation took most of the time here."""
+    tuples = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    return Enrichment.model_construct(**{**row, **tuples})
 
 
 def likeness(
@@ -188,4 +209,7 @@ def _said(tool: Tool) -> str:
 
 def parameter_names(tool: Tool) -> frozenset[str]:
     """Names of the parameters of a tool, without those inside others."""
+    schema = tool.input_schema
+    if _COMPOSED.isdisjoint(schema) and isinstance(names := schema.get("properties", {}), dict):
+        return frozenset(names)
     return frozenset(one.name for one in tool.parameters if one.path == one.name)

@@ -10,10 +10,9 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
-from .counting import bundled_count, bundled_counter
+from .counting import bundled_count
 from .definition_cost import costs_at_most
 from .detail import Detail
-from .entry import EntryWriter
 from .layout import Layout
 from .names import provider_name
 from .placement import ABOVE, Placer, Wanted, by_need
@@ -22,7 +21,7 @@ from .pool_levels import PoolLevel
 from .prompt_turn import PromptTurn
 from .render import Rendered, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
-from .render.renderer import HEADING
+from .render.renderer import write_entry
 from .saved import SavedPrompt, SavedTool
 from .schemas import Loaded, Missing, SchemaLoader
 from .working_set import AtHand, WorkingSet, pool_beside
@@ -105,20 +104,11 @@ class Prompt:
                 "schema_budget must not be negative, context_tokens must be positive, and "
                 "pass_through_share must be from 0 to 1"
             )
-        self._counter = bundled_counter()
         self._renderer = renderer_for(format) if isinstance(format, str) else format
-        self._entries = (
-            _shared_entries(format)
-            if isinstance(format, str)
-            else EntryWriter(self._renderer, self._counter)
-        )
         self._pools = pool or (pool_beside(working_set) if working_set else _shared_pool())
         self._at_hand = AtHand(working_set)
         self._schemas = schemas or SchemaLoader()
-        heading = self._counter.count(HEADING)
-        self._placer = Placer(
-            self._entries, self._pools.summaries, schema_budget, heading, turn_budget
-        )
+        self._placer = Placer(self._renderer, self._pools.summaries, schema_budget, turn_budget)
         self._operator = operator
         self._missing: dict[str, Missing] = {}
         self._stale = False
@@ -365,7 +355,7 @@ class Prompt:
         tools.sort(key=lambda tool: tool.id)
         call_tool = (CALL_TOOL,) if self._lists_call_tool and not self.passes_through else ()
         resident = tuple(
-            self._entries.write(tool, Detail.FULL, "") for tool in (*call_tool, *tools)
+            write_entry(self._renderer, tool, Detail.FULL, "") for tool in (*call_tool, *tools)
         )
         self._told: dict[str, Detail] = {}
         self.in_prefix = frozenset(tool.id for tool in tools)
@@ -390,9 +380,3 @@ def _below(least: float, rank: int) -> float:
 @cache
 def _shared_pool() -> PoolWriter:
     return PoolWriter()
-
-
-@cache
-def _shared_entries(format: str) -> EntryWriter:  # noqa: A002 - the field's word
-    """One writer per format, so that sessions share their token counts."""
-    return EntryWriter(renderer_for(format), bundled_counter())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,16 @@ class KnownRequests:
     def to_dict(self) -> dict[str, Any]:
         """Who wrote them, without their texts; JSON form."""
         return {"sources": list(self.sources), "stale": self.stale}
+
+    def to_saved(self) -> list[Any]:
+        """All of it but the mean; JSON form."""
+        return [self.requests, self.when, self.sources, self.stale]
+
+    @classmethod
+    def from_saved(cls, row: Sequence[Any]) -> Self:
+        """What `to_saved` gave."""
+        requests, when, sources, stale = row
+        return cls(tuple(requests), tuple(when), tuple(sources), bool(stale))
 
     @property
     def key(self) -> bytes:

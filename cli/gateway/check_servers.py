@@ -38,7 +38,7 @@ class ServerCheck:
         tokens: of their definitions.
         ms: milliseconds of its start, None where it did not start.
         problems: one line each.
-        known: how many tools have example queries from the library, by its servers.
+        known: number of known tools, by known server; see `docs/enrichment.md`.
     """
 
     name: str

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from ...gateway.server_spec import ServerSpec
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("import")(import_servers)
-
-
 def import_servers(
     clients: Annotated[
         list[str] | None,

@@ -20,11 +20,6 @@ _LOOK_S = 0.2
 """Seconds between two looks at a log that is followed."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("logs")(logs)
-
-
 def logs(
     name: Annotated[
         str | None,

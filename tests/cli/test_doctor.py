@@ -196,5 +196,5 @@ def test_tools_of_well_known_servers_are_named(tools_file, run_json):
     }
     found = checks(run_json("doctor", "--tools", tools_file(issue, POOR[0])))["known tools"]
     assert found["status"] == "note"
-    assert found["summary"] == "1 of 2 tools have example queries from the library"
+    assert found["summary"] == "1 of 2 tools are known and have example queries"
     assert found["details"] == ["code: 1 tool of github"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from shortlist.enrichment.library import (
     ROWS,
     WORDS,
     Library,
+    _trusted,
     first_words,
     likeness,
     parameter_names,
@@ -238,10 +240,18 @@ class TestBuilding:
         assert read_products()["stripe-remote"] == "stripe"
 
 
+def test_parameters_of_composed_schemas() -> None:
+    inner = {"type": "object", "properties": {"city": {"type": "string"}}}
+    deep = {"properties": {"at": inner}}
+    for schema in (deep, {"allOf": [deep]}, {"$ref": "#/$defs/x", "$defs": {"x": deep}}):
+        assert parameter_names(Tool("forecast", "weather", "", schema)) == {"at"}
+
+
 class TestShipped:
     def test_every_row_is_one_of_the_library(self) -> None:
         lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
         rows = [Enrichment.model_validate_json(line) for line in lines]
+        assert [_trusted(json.loads(line)) for line in lines] == rows
         ids = [row.tool for row in rows]
         assert ids == sorted(set(ids))
         assert {row.source for row in rows} == {"library"}

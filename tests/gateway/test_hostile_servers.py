@@ -93,7 +93,7 @@ async def test_a_result_that_breaks_its_own_schema_is_passed_on(tmp_path):
     async with running(tmp_path, rough(tmp_path, "one")) as fleet:
         result = await call(fleet, "one/promises")
         assert result.structured_content == {"y": 1}
-        with pytest.raises(UpstreamError, match="no MCP result"):
+        with pytest.raises(UpstreamError, match="not valid MCP"):
             await call(fleet, "one/no_result")
         assert text_of(await call(fleet, "one/echo")) == "{}"
         assert noted(tmp_path, "one", "starts") == 1
