@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..catalog import Catalog
-    from ..trust import DefinitionChange, Flag, Pins
+    from ..trust import DefinitionChange, Flag
 
 _QUARANTINED = 3
 
@@ -55,13 +55,12 @@ def init(
     stays quarantined until `shortlist trust approve`.
     """
     from ..errors import PinsError
-    from ..trust import Pins
 
     if pins.exists():
         raise PinsError(
             f"{pins}: exists already; `shortlist trust pin` adds the tools that have no pin"
         )
-    _pin(read_catalog(index, tools), Pins(), pins, as_json)
+    _pin(read_catalog(index, tools), pins, as_json)
 
 
 @trust.command()
@@ -70,16 +69,14 @@ def pin(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = F
 
     Existing pins stay as they are. The file is created if it does not exist.
     """
-    from ..trust import Pins
-
-    _pin(catalog_of(tools), Pins.read(pins, missing_ok=True), pins, as_json)
+    _pin(catalog_of(tools), pins, as_json)
 
 
-def _pin(catalog: Catalog, before: Pins, path: Path, as_json: bool) -> None:
-    from ..trust import Trust
+def _pin(catalog: Catalog, path: Path, as_json: bool) -> None:
+    from ..trust import Pins, Trust, change_pins
 
-    after = before.pin(catalog)
-    after.save(path)
+    before = Pins.read(path, missing_ok=True)
+    after = change_pins(path, lambda found: found.pin(catalog))
     flags = _quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         fresh = [tool_id for tool_id in after if tool_id not in before]
