@@ -62,10 +62,10 @@ def calibrate(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Calibrate on your own queries when to offer no tool.
+    """Fit the decision "no tool fits" to your own queries.
 
-    To use the result, set `decision` in the settings to the file. The figures shown are measured
-    on queries that were held out in turn, one fifth at a time.
+    Needs --index or --tools. To use the result, set `decision` in the settings to the file. The
+    figures shown are measured on queries that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, calibration
 

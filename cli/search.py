@@ -37,7 +37,8 @@ def search(
 ) -> None:
     """Find the tools that fit a query.
 
-    A table shows the score of each tool and its rank in each stage of the search.
+    Needs --index or --tools. A table shows the score of each tool and its rank in each stage of the
+    search.
     """
     if budget_ms is not None and not budget_ms > 0:
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
