@@ -131,7 +131,7 @@ def _tell(found: Calibration, out: Path) -> None:
 
 
 def report_table(reports: Mapping[str, Report]) -> Table:
-    """What was kept, lost and abstained on, a row a tier."""
+    """Table of kept tools, lost tools and abstentions, one row per tier."""
     numbers = ("asked", "top 10", "kept", "tools", "lost", "no tool", "abstained", "precision")
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, report in reports.items():

@@ -69,7 +69,7 @@ def refusal_lines(refusals: Iterable[Refusal]) -> list[str]:
 
 
 def unlocking(refusal: Refusal) -> str:
-    """What unlocks a tool, as an ending of its line."""
+    """The end of a tool's line: the tools that unlock it."""
     return f"; unlocked by {', '.join(refusal.unlocked_by)}" if refusal.unlocked_by else ""
 
 

@@ -67,7 +67,7 @@ def init(
 def pin(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
     """Pin the definitions that have no pin yet.
 
-    Existing pins stay as they are. The file is created if it does not exist.
+    Existing pins do not change. The file is created if it does not exist.
     """
     _pin(catalog_of(tools), pins, as_json)
 

@@ -79,7 +79,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a script came to.
+    """The outcome of a script.
 
     Args:
         value: value of the last expression or of `return`, as JSON; None without one, and after an

@@ -51,7 +51,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What deployments are drawn from.
+    """Data to draw deployments from.
 
     Args:
         tools: by id, each with a server.
