@@ -76,7 +76,7 @@ def late_interaction(queries: PaddedTokens, documents: PaddedTokens) -> torch.Te
     """Late-interaction scores of queries and documents, shape (n, m), from -1 to 1.
 
     The score is the weighted sum, over the query's tokens, of the best cosine to a token of the
-    document, as in `retrieval/late.py`.
+    document, as in `retrieval/features.py`.
 
     Args:
         queries: tokens of n texts.
