@@ -46,8 +46,8 @@ class Grant:
     def concerns(self, tool: Tool) -> bool:
         """Whether the grant matches a tool.
 
-        A grant that allows matches exactly. A tool with `destructiveHint` is allowed by its id only,
-        not by a glob. A grant that denies or asks ignores letter case and character width.
+        A grant that allows matches exactly. It allows a tool with `destructiveHint` by its id, not
+        by a glob. A grant that denies or asks ignores letter case and character width.
         """
         pattern = Pattern(self.tools)
         if self.decision != "allow":
