@@ -51,20 +51,14 @@ def resolve_collisions(tools: Tools) -> tuple[dict[str, Tool], tuple[Collision, 
         CatalogError: an item is not a Tool.
     """
     given = checked_tools(tools)
-    if not any(tool.server is None and "/" in tool.id for tool in given):
-        found = _Claims()
-        for tool in given:
-            found.add(tool)
-        return found.unique, tuple(found.collisions)
     owned = {tool.id for tool in given if tool.server is not None}
-    found, order = _Claims(), []
-    waiting = [tool.server is None and tool.id in owned for tool in given]
-    for late in (False, True):
-        for place, tool in enumerate(given):
-            if waiting[place] is late and (kept := found.add(tool)) is not None:
-                order.append((place, kept))
-    ids = [kept for _, kept in sorted(order)]
-    return {kept: found.unique[kept] for kept in ids}, tuple(found.collisions)
+    late = [tool.server is None and tool.id in owned for tool in given]
+    found, kept = _Claims(), {}
+    for place in sorted(range(len(given)), key=late.__getitem__):
+        if (tool_id := found.add(given[place])) is not None:
+            kept[place] = tool_id
+    unique = {kept[place]: found.unique[kept[place]] for place in sorted(kept)}
+    return unique, tuple(found.collisions)
 
 
 def checked_tools(tools: Tools, server: str | None = None) -> list[Tool]:
