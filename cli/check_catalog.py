@@ -58,10 +58,7 @@ def _definitions(catalog: Catalog, read: Sequence[ReadResult]) -> Check:
     if not rejected:
         status: Status = ("note" if notes else "ok") if len(catalog) else "warn"
         return Check("definitions", status, line, notes)
-    details = notes + tuple(
-        f"{one.where}: {f'{one.name!r} ' if one.name else ''}{one.field}: {one.reason}"
-        for one in rejected
-    )
+    details = (*notes, *map(str, rejected))
     return Check("definitions", "warn", f"{line}; {len(rejected):,} rejected", details)
 
 

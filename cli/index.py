@@ -116,8 +116,7 @@ def _tell_rejected(read: list[ReadResult]) -> None:
         return
     note(f"note: {counted(len(rejected), 'definition')} left out:")
     for one in rejected[:_SHOWN]:
-        name = f" {one.name!r}" if one.name else ""
-        note(f"  {one.where}:{name} {one.field}: {one.reason}")
+        note(f"  {one}")
     if len(rejected) > _SHOWN:
         note(f"  and {len(rejected) - _SHOWN} more; `shortlist doctor` names all")
 
