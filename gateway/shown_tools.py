@@ -8,7 +8,7 @@ import mcp.types as types
 
 from ..catalog import Tool
 from ..gating.pattern import Pattern
-from ..loaders.definition_cost import costs_at_most
+from ..loaders.counting import costs_at_most
 from ..view import View
 from . import answers
 from .called_names import direct_name

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
-from .counting import bundled_count
-from .definition_cost import costs_at_most
+from .counting import bundled_count, costs_at_most
 from .detail import Detail
 from .layout import Layout
 from .names import provider_name
