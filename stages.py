@@ -286,8 +286,7 @@ class Stages:
         """The static stage over tools and their dense stage; None if no tier needs one."""
         if not self._has_static:
             return None
-        every = np.arange(len(tools))
-        values = self._static_values(tools, every, dense)
+        values = self._static_values(tools, slice(None), dense)
         return StaticRetriever.of(self._models.static(), values)
 
     def updated_static(
@@ -303,7 +302,8 @@ class Stages:
         same = not len(change.rows) and len(change.tools) == len(change.before)
         if static is None or same:
             return static
-        return static.updated(change, self._static_values(change.tools, change.rows, dense))
+        tools = [change.tools[row] for row in change.rows.tolist()]
+        return static.updated(change, self._static_values(tools, change.rows, dense))
 
     def filled_static(
         self, static: StaticRetriever | None, change: Change, dense: Dense
@@ -339,19 +339,22 @@ class Stages:
         }
 
     def _static_values(
-        self, tools: Sequence[Tool], rows: NDArray[np.int64], dense: Dense | None
+        self, tools: Sequence[Tool], rows: NDArray[np.int64] | slice, dense: Dense | None
     ) -> NDArray[np.float32]:
-        """Static vectors of rows: from the encoder's vectors if possible, else from definitions."""
+        """Static vectors of tools: from the encoder's vectors if possible, else from definitions.
+
+        Args:
+            tools: the tools.
+            rows: their rows.
+            dense: the dense stage over all tools.
+        """
         static = self._models.static()
         if dense is not None and dense.vectors.model == static.teacher:
-            values = static.project(dense.values[rows])
-            if dense.requests is not None:
-                # Projecting makes unit vectors; those of tools with requests are shorter.
-                values *= np.linalg.norm(dense.values[rows], axis=1, keepdims=True)
-            return values
+            # Vectors of tools with requests are shorter than 1.
+            return static.project(dense.values[rows], keep_lengths=dense.requests is not None)
         if dense is not None and dense.vectors.model == static.fingerprint:
             return dense.values[rows]
-        return static.encode([embedding_text(tools[row]) for row in rows.tolist()])
+        return static.encode([embedding_text(tool) for tool in tools])
 
     def _documents(self, tools: tuple[Tool, ...], requests: Requests) -> Documents:
         boosts = self._lexical_arguments()["boosts"]

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from ..errors import ToolError
@@ -149,8 +150,8 @@ class Tool:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The arguments, flattened; computed on each access."""
-        return flatten(self.input_schema)
+        """The arguments, flattened; computed anew unless the tool was among the last asked for."""
+        return _parameters(self._input_schema)
 
     def with_id(self, id: str) -> Tool:  # noqa: A002 - the field's name
         """A copy of the tool with another id.
@@ -263,6 +264,11 @@ def _frozen(value: object, field: str, notes: Notes) -> bytes | None:
     return None if value is None else freeze(value, field, notes)
 
 
+@lru_cache(maxsize=8)
+def _parameters(frozen: bytes) -> tuple[Parameter, ...]:
+    return flatten(_thaw(frozen))
+
+
 def _thaw(frozen: bytes) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(frozen.decode())
     return value
@@ -271,7 +277,8 @@ def _thaw(frozen: bytes) -> dict[str, Any]:
 def _text(value: object, field: str) -> str:
     if not isinstance(value, str):
         raise ToolError(field=field, reason=f"must be text, got {type(value).__name__}")
-    return value
+    # A copy: kept, a text would keep the block of memory that the JSON it was read from lies in.
+    return "".join((value, ""))
 
 
 def _line(value: object, field: str, notes: Notes, limit: int) -> str:
