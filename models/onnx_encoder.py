@@ -49,15 +49,11 @@ class OnnxEncoder:
         self._settings = read_settings(files.folder)
         self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens)
         self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
-        output = self._session.choose_output(_OUTPUTS, beside=_TOKENS_OUTPUT)
-        self._is_unit = output.name == _UNIT_OUTPUT
-        if not isinstance(output.shape[-1], int):
-            raise ModelError(
-                f"{files.onnx}: the length of its vectors is not fixed: {output.shape}"
-            )
-        self.dim: int = output.shape[-1]
+        self._output = self._session.choose_output(_OUTPUTS)
+        self._is_unit = self._output == _UNIT_OUTPUT
+        self.dim: int = self._session.width(self._output)
         # The last column is the token's weight.
-        self.token_dim: int = max(self._session.width_beside() - 1, 0)
+        self.token_dim: int = max(self._session.width(_TOKENS_OUTPUT) - 1, 0)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -100,7 +96,7 @@ class OnnxEncoder:
         tokens = TokenVectors.unfilled([len(one) for one in ids], self.token_dim)
 
         def embed(row: int) -> None:
-            result, found = self._session.run_beside(ids[row])
+            result, found = self._session.run([self._output, _TOKENS_OUTPUT], ids[row])
             vectors[row] = (result if self._is_unit else self._pool(result))[0]
             tokens.fill(row, found[0])
 
@@ -109,7 +105,7 @@ class OnnxEncoder:
 
     def _embed(self, text: str) -> NDArray[np.float32]:
         """Vector of one text, of shape (1, dim)."""
-        result = self._session.run(self._ids(text))
+        [result] = self._session.run([self._output], self._ids(text))
         return result if self._is_unit else self._pool(result)
 
     def _ids(self, text: str) -> list[int]:

@@ -35,7 +35,7 @@ class OnnxReranker:
         self._settings = read_settings(files.folder)
         self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens)
         self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
-        labels = self._session.choose_output(("logits",)).shape[-1]
+        labels = self._session.width(self._session.choose_output(("logits",)))
         if labels not in (1, 2):
             raise ModelError(
                 f"{files.onnx}: a reranker has one logit, or two of which the second means "
@@ -57,7 +57,8 @@ class OnnxReranker:
 
         def score_one(row: int) -> None:
             encoding = self._tokenizer.encode(query, encodable(texts[row], window))
-            scores[row] = self._session.run(encoding.ids, encoding.type_ids)[0, -1]
+            [logits] = self._session.run(["logits"], encoding.ids, encoding.type_ids)
+            scores[row] = logits[0, -1]
 
         self._session.for_each(len(texts), score_one, None)
         return scores
