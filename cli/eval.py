@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import RequestError
-from .console import fitted, note, plain_table, progress, show, steps, write_json
+from .console import fitted, note, note_first, plain_table, progress, show, steps, write_json
 from .options import ConfigOption, JsonOption, TierOption, ToolsOption
 from .source import read_config, tiers_of
 
@@ -287,7 +287,4 @@ def _tell_malformed(malformed: Sequence[Malformed]) -> None:
         return
     dropped = sum(one.dropped for one in malformed)
     note(f"{len(malformed)} malformed rows, {dropped} left out:")
-    for one in malformed[:_SHOWN]:
-        note(f"  {one}")
-    if len(malformed) > _SHOWN:
-        note(f"  and {len(malformed) - _SHOWN} more; --json names all")
+    note_first(map(str, malformed), _SHOWN, "--json names all")

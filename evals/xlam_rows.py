@@ -155,10 +155,8 @@ def _objects(key: str, held: object) -> tuple[Mapping[str, Any], ...]:
     if isinstance(held, str):
         try:
             held = json.loads(held)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RowError(f"{key}: not JSON: {error}") from error
-        except RecursionError as error:
-            raise RowError(f"{key}: not JSON: nested too deeply") from error
     if not isinstance(held, list):
         raise RowError(f"{key}: must be a list, or JSON of one")
     for entry in held:
