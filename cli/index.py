@@ -122,7 +122,7 @@ def _tell_collisions(catalog: Catalog) -> None:
     renamed = [one for one in catalog.collisions if not one.identical]
     repeated = len(catalog.collisions) - len(renamed)
     if repeated:
-        note(f"note: {counted(repeated, 'definition')} like an earlier one, kept once")
+        note(f"note: {counted(repeated, 'definition')} repeated word for word, kept once")
     if renamed:
         note(f"note: {counted(len(renamed), 'id')} claimed twice; the later definition is renamed:")
         lines = (f"{one.id} -> {one.kept_as}" for one in renamed)
