@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, RLock
-from types import TracebackType
 
 from .errors import ProcessError
 
@@ -62,12 +61,7 @@ class GuardedLock(ProcessGuard):
         self.check()
         self._lock.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._lock.release()
 
 

@@ -95,7 +95,7 @@ def encoder_of(engine: Engine) -> Encoder | None:
     settings = engine.config
     if all("dense" not in tier.retrievers for tier in settings.tiers.values()):
         return None
-    spec, arguments = settings.encoder_arguments()
+    spec, arguments = settings.model_arguments(settings.encoder)
     return load_encoder(spec, **arguments)
 
 

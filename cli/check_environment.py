@@ -100,7 +100,7 @@ def _encoder() -> Check:
     from ..config import Config
     from ..models import load_encoder
 
-    encoder = load_encoder(Config().encoder_arguments()[0])
+    encoder = load_encoder(Config().model_arguments(Config().encoder)[0])
     length = float((encoder.encode([_SPOKEN])[0] ** 2).sum()) ** 0.5
     line = f"{encoder.name}, {encoder.dim} dimensions, fingerprint {encoder.fingerprint[:16]}"
     if abs(length - 1) > 1e-3:

@@ -7,13 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from time import perf_counter
 from typing import Any, Protocol
 
 from ..catalog import Tool
 from ..errors import ShortlistError
 from ..gating.verdict import Verdict
+from ..pattern import denied
 from ..view import View
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
 from .hints import name_hint
@@ -220,9 +220,9 @@ class Broker:
 
     def _source_against(self, target: str) -> str | None:
         """A server that was read from, and whose data may not go to the target."""
-        rules = [flow.source for flow in self._flows if fnmatchcase(target, flow.target)]
+        rules = [flow.source for flow in self._flows if denied(target, [flow.target])]
         for server in sorted(self._read - {target}):
-            if any(fnmatchcase(server, source) for source in rules):
+            if denied(server, rules):
                 return server
         return None
 

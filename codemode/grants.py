@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from ..catalog import Tool
-from ..errors import RequestError
+from ..errors import ConfigError, RequestError
+from ..pattern import Pattern
 
 #: `allow`: call it. `ask`: ask a person first. `deny`: do not call it.
 Decision = Literal["allow", "ask", "deny"]
 _DECISIONS = ("allow", "ask", "deny")
-_GLOB = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Grant:
             None for all.
 
     Raises:
-        RequestError: no such decision, or a count that is no number above 0.
+        RequestError: no such decision, no pattern, or a count that is no number above 0.
     """
 
     tools: str
@@ -40,19 +39,20 @@ class Grant:
             raise RequestError(
                 f"grant {self.tools!r:.80}: no decision {self.decision!r:.40}; {there}"
             )
+        _check("grant: tools", self.tools)
         if self.count is not None and (not isinstance(self.count, int) or self.count < 1):
             raise RequestError(f"grant {self.tools!r:.80}: count: a number above 0")
 
     def concerns(self, tool: Tool) -> bool:
         """Whether it holds for a tool.
 
-        A glob allows no tool that says of itself that it destroys; only its id does.
+        What allows matches exactly, and allows a tool that says of itself that it destroys only by
+        its id. What denies or asks ignores letter case and character width.
         """
-        if self.tools == tool.id:
-            return True
-        if not _GLOB.intersection(self.tools) or not fnmatchcase(tool.id, self.tools):
-            return False
-        return self.decision != "allow" or not destroys(tool)
+        pattern = Pattern(self.tools)
+        if self.decision != "allow":
+            return pattern.denies(tool.id)
+        return pattern.text == tool.id or (pattern.fits(tool.id) and not destroys(tool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,22 @@ class Flow:
     whatever the arguments hold. Another script may: what the model read, or a third server stored,
     is not followed.
 
+    Its globs ignore letter case and character width.
+
     Args:
         source: glob over names of servers; `tools` for tools without a server.
         target: glob over names of servers; `extract` is the small model of scripts.
+
+    Raises:
+        RequestError: one is no pattern.
     """
 
     source: str
     target: str
+
+    def __post_init__(self) -> None:
+        _check("flow: source", self.source)
+        _check("flow: target", self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +119,10 @@ def decision(tool: Tool, grants: tuple[Grant, ...], made: int) -> Grant:
             used_up = grant.count is not None and made >= grant.count
             return Grant(grant.tools, "ask") if used_up else grant
     return Grant(tool.id, "ask" if destroys(tool) else "allow")
+
+
+def _check(what: str, glob: str) -> None:
+    try:
+        Pattern(glob)
+    except ConfigError as error:
+        raise RequestError(f"{what}: {error}") from None

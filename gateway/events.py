@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ..session.event import CallEvent, Place
+from ..session.event import CallEvent
+from ..session.event_parts import Place
 
 Outcome = Literal[
     "ok", "tool_error", "server_error", "cancelled", "denied", "invalid", "unknown", "promoted"

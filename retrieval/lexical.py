@@ -51,7 +51,7 @@ class TantivyIndex:
     def __init__(self, shared: _Shared, boosts: Mapping[str, float], delta: _Delta) -> None:
         self._shared = shared
         self._boosts = boosts
-        self._delta = delta
+        self._delta = shared.newest = delta
         self._schema = shared.index.schema
         self._searcher = shared.index.searcher()
         self._segments: int = self._searcher.num_segments
@@ -67,7 +67,7 @@ class TantivyIndex:
         boosts = _positive(boosts)
         index = tantivy.Index(_schema(boosts))
         _fill(index, documents, boosts)
-        return cls._over(_Shared(index, None), boosts, _Delta(documents, len(documents)))
+        return cls(_Shared(_ready(index), None), boosts, _Delta(documents, len(documents)))
 
     @classmethod
     def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self | None:
@@ -80,22 +80,10 @@ class TantivyIndex:
         if folder.is_dir() and not os.access(folder, os.W_OK):
             return None
         try:
-            index = tantivy.Index.open(str(folder))
-            return cls._over(_Shared(index, folder), boosts, None)
+            index = _ready(tantivy.Index.open(str(folder)))
+            return cls(_Shared(index, folder), boosts, _Delta((), index.searcher().num_docs))
         except ValueError as error:
             raise StoreError(f"{folder}: not a readable lexical index ({error})") from error
-
-    @classmethod
-    def _over(cls, shared: _Shared, boosts: Mapping[str, float], delta: _Delta | None) -> Self:
-        shared.index.register_tokenizer(ANALYZER, analyzer())
-        # By hand: a reader that follows commits would show one version the documents of the next.
-        shared.index.config_reader("manual", 0)
-        shared.index.reload()
-        made = cls(shared, boosts, _Delta((), 0) if delta is None else delta)
-        if delta is None:
-            made._delta = _Delta((), made._searcher.num_docs)
-        shared.newest = made._delta
-        return made
 
     def updated(
         self, documents: Sequence[Mapping[str, str]], rows: NDArray[np.int64]
@@ -117,7 +105,6 @@ class TantivyIndex:
             # Whatever goes wrong from here on, nothing else may be made from this one.
             self._shared.newest = None
             _write_delta(self._shared.index, self._boosts, self._delta, delta)
-            self._shared.newest = delta
             return type(self)(self._shared, self._boosts, delta)
 
     def save(self, folder: Path) -> None:
@@ -219,23 +206,21 @@ class TantivyIndex:
         return Ranking(rows[order], scores[order])
 
 
+@dataclass(slots=True, eq=False)
 class _Shared:
     """What all versions of one built index have in common.
 
     Args:
         index: tantivy's.
         folder: where it lies on disk, or None in memory.
-
-    Attributes:
         newest: the state that is written there.
         lock: held to write.
     """
 
-    def __init__(self, index: tantivy.Index, folder: Path | None) -> None:
-        self.index = index
-        self.folder = folder
-        self.newest: _Delta | None = None
-        self.lock = Lock()
+    index: tantivy.Index
+    folder: Path | None
+    newest: _Delta | None = None
+    lock: Lock = field(default_factory=Lock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -281,6 +266,15 @@ def _schema(fields: Iterable[str]) -> tantivy.Schema:
         builder.add_text_field(name, tokenizer_name=ANALYZER, index_option="freq")
     builder.add_unsigned_field(_ROW, indexed=True, fast=True)
     return builder.build()
+
+
+def _ready(index: tantivy.Index) -> tantivy.Index:
+    """The index as it was opened or written, to be searched."""
+    index.register_tokenizer(ANALYZER, analyzer())
+    # By hand: a reader that follows commits would show one version the documents of the next.
+    index.config_reader("manual", 0)
+    index.reload()
+    return index
 
 
 def _analysed(document: Mapping[str, str]) -> dict[str, str]:

@@ -63,12 +63,6 @@ class Names:
         """The rows of a mask in order of tool id, shape (m,)."""
         return np.flatnonzero(mask) if self.order is None else self.order[mask[self.order]]
 
-    def in_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The same rows in order of tool id, shape (m,); rows must be unique."""
-        mask = np.zeros(len(self.rows), np.bool_)
-        mask[rows] = True
-        return self.by_id(mask)
-
     def named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`, or else but for letter case.
 

@@ -128,31 +128,36 @@ class Searcher:
             raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
         texts = [bounded(query) for query in queries]
         _, strategy = self._tiers.asked(tier)
-        index = admitted.index
-        if (
-            index.encoder is None
-            or index.vectors is None
-            or "dense" not in getattr(strategy, "retrievers", ())
-        ):
-            return [self.search(admitted, text, tier=tier, k=k) for text in texts]
-        wanted = index.vectors.tokens is not None and _reads_tokens(strategy)
-        try:
-            index.check_encoder()
-            vectors, tokens = encoded(index.encoder, texts, query=True, tokens=wanted)
-        except ModelError:
-            # One by one, each falls back and says so.
-            return [self.search(admitted, text, tier=tier, k=k) for text in texts]
+        vectors, tokens = self._encoded(admitted.index, texts, strategy)
         return [
             self.search(
                 admitted,
                 text,
                 tier=tier,
                 k=k,
-                vector=vectors[row],
+                vector=None if vectors is None else vectors[row],
                 tokens=None if tokens is None else tokens.take([row]),
             )
             for row, text in enumerate(texts)
         ]
+
+    def _encoded(
+        self, index: Index, texts: Sequence[str], strategy: Strategy
+    ) -> tuple[NDArray[np.float32] | None, TokenVectors | None]:
+        """The texts, encoded together; None where each search does it, if any."""
+        if (
+            index.encoder is None
+            or index.vectors is None
+            or "dense" not in getattr(strategy, "retrievers", ())
+        ):
+            return None, None
+        wanted = index.vectors.tokens is not None and _reads_tokens(strategy)
+        try:
+            index.check_encoder()
+            return encoded(index.encoder, texts, query=True, tokens=wanted)
+        except ModelError:
+            # One by one, each falls back and says so.
+            return None, None
 
     def explain(
         self,

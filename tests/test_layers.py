@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 #: Every part, lowest layer first; a part may import those of lower layers and itself.
 LAYERS = (
     ("errors", "lazy"),
-    ("text", "processes", "language_model"),
+    ("text", "pattern", "processes", "language_model"),
     ("settings",),
     ("registry",),
     ("sections",),

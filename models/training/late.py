@@ -76,7 +76,7 @@ def late_interaction(queries: PaddedTokens, documents: PaddedTokens) -> torch.Te
     """How well documents hold what queries ask for, token by token, (n, m), from -1 to 1.
 
     Each token of a query finds its best in the document, and they add up by their weights, as in
-    `retrieval/late.py`.
+    `retrieval/features.py`.
 
     Args:
         queries: of n texts.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ....builder import Builder
 from ....catalog import Catalog, Tool
 from ....config import Config
-from ....decision.policy import DecisionPolicy
+from ....decision import Decider
 from ....engine import Engine
 from ....gating import Admission, State
 from ....models import Encoder, TokenVectors, encoded, gives_tokens, load_encoder
@@ -113,7 +113,7 @@ class _SharedModels(StageModels):
         super().__init__(config)
 
     def encoder(self) -> Encoder:
-        spec, arguments = self._config.encoder_arguments()
+        spec, arguments = self._config.model_arguments(self._config.encoder)
         return self._encoders.load(spec, **arguments)
 
 
@@ -144,7 +144,7 @@ class RememberingEngine(Engine):
         """As of an engine; its answers are remembered."""
         made = super().view(state, **options)
         memory = self.__dict__.setdefault("_memory", {})
-        return _RememberingView(made.admission, self._searcher, made.policy, memory)
+        return _RememberingView(made.admission, self._searcher, made.decider, memory)
 
 
 class _RememberingView(View):
@@ -154,10 +154,10 @@ class _RememberingView(View):
         self,
         admission: Admission,
         searcher: Searcher,
-        policy: DecisionPolicy,
+        decider: Decider | None,
         memory: dict[Any, Selection],
     ) -> None:
-        super().__init__(admission, searcher, policy)
+        super().__init__(admission, searcher, decider)
         self._memory = memory
 
     def search_many(

@@ -55,7 +55,7 @@ def against_bare(
     engine: Engine, queries: Sequence[str], *, threads: int, rounds: int
 ) -> CallComparison:
     """`embed` and `hybrid` beside the session call for the same, already tokenised queries."""
-    bare = BareEncoder(engine.config.encoder_arguments()[0], threads)
+    bare = BareEncoder(engine.config.model_arguments(engine.config.encoder)[0], threads)
     feeds = [bare.feed(query) for query in queries]
     calls = {
         BARE: lambda position: bare.run(feeds[position]),
