@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -30,14 +31,6 @@ class Collision:
     id: str
     kept_as: str
     identical: bool
-
-
-@dataclass(slots=True)
-class _Namesakes:
-    """The definitions with one id. Adding many of them takes linear time."""
-
-    by_fingerprint: dict[str, str]
-    last: int = field(default=1)
 
 
 def resolve_collisions(tools: Tools) -> tuple[dict[str, Tool], tuple[Collision, ...]]:
@@ -112,7 +105,9 @@ class _Claims:
     def __init__(self) -> None:
         self.unique: dict[str, Tool] = {}
         self.collisions: list[Collision] = []
-        self._namesakes: dict[str, _Namesakes] = {}
+        # Of each id that was claimed again: fingerprint to the id it got, and the next suffix.
+        # Many definitions with one id take linear time.
+        self._claims: dict[str, tuple[dict[str, str], Iterator[int]]] = {}
 
     def add(self, tool: Tool) -> str | None:
         """The id given to the tool; None if it is equal to an earlier one."""
@@ -120,17 +115,16 @@ class _Claims:
         if first is None:
             self.unique[tool.id] = tool
             return tool.id
-        claim = self._namesakes.setdefault(tool.id, _Namesakes({first.fingerprint: first.id}))
-        while tool.fingerprint not in claim.by_fingerprint:
-            claim.last += 1
-            candidate = f"{tool.id}~{claim.last}"
+        ids, suffixes = self._claims.setdefault(tool.id, ({first.fingerprint: first.id}, count(2)))
+        while tool.fingerprint not in ids:
+            candidate = f"{tool.id}~{next(suffixes)}"
             if (taken := self.unique.get(candidate)) is not None:
-                claim.by_fingerprint.setdefault(taken.fingerprint, candidate)
+                ids.setdefault(taken.fingerprint, candidate)
                 continue
             self.unique[candidate] = tool.with_id(candidate)
-            claim.by_fingerprint[tool.fingerprint] = candidate
+            ids[tool.fingerprint] = candidate
             self.collisions.append(Collision(tool.id, candidate, identical=False))
             return candidate
-        kept = claim.by_fingerprint[tool.fingerprint]
+        kept = ids[tool.fingerprint]
         self.collisions.append(Collision(tool.id, kept, identical=True))
         return None
