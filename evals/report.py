@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from .dataset import Malformed
@@ -87,15 +87,10 @@ def to_json(found: EvaluationResult) -> dict[str, Any]:
             }
         }
     if found.malformed:
-        held["malformed"] = [malformed_row(one) for one in found.malformed]
+        held["malformed"] = list(map(asdict, found.malformed))
     if another := ran_as(found.outcomes):
         held["ran_as"] = another
     return held
-
-
-def malformed_row(one: Malformed) -> dict[str, str | int | bool | None]:
-    """A malformed row for JSON."""
-    return {"source": one.source, "row": one.row, "reason": one.reason, "dropped": one.dropped}
 
 
 def rounded(summary: Summary) -> dict[str, float | None]:
