@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,16 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from .encoder import Advance
 from .hub import ModelFiles
-from .layout import read_settings
-from .onnx_session import TextSession, fingerprint
+from .onnx_session import OnnxModel
 from .token_vectors import TokenVectors
-from .tokenization import encodable, load_tokenizer
+from .tokenization import encodable
 
 _UNIT_OUTPUT = "embedding"
 _TOKENS_OUTPUT = "tokens"
 _OUTPUTS = (_UNIT_OUTPUT, "sentence_embedding", "last_hidden_state", "token_embeddings")
 
 
-class OnnxEncoder:
+class OnnxEncoder(OnnxModel):
     """A sentence encoder on ONNX Runtime.
 
     Texts run one by one, several at a time: with dynamic int8 the scale of an activation is
@@ -44,23 +42,12 @@ class OnnxEncoder:
     """Whether a call runs in this process and takes about as long as the last one."""
 
     def __init__(self, files: ModelFiles, *, threads: int | None = None) -> None:
-        self.name = files.name
-        self._files = files
-        self._settings = read_settings(files.folder)
-        self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens)
-        self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
+        super().__init__(files, threads=threads)
         self._output = self._session.choose_output(_OUTPUTS)
         self._is_unit = self._output == _UNIT_OUTPUT
         self.dim: int = self._session.width(self._output)
         # The last column is the token's weight.
         self.token_dim: int = max(self._session.width(_TOKENS_OUTPUT) - 1, 0)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the weights, the tokenizer and the settings."""
-        return fingerprint(
-            (self._files.onnx, self._files.folder / "tokenizer.json"), repr(self._settings)
-        )
 
     def encode(
         self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None

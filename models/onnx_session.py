@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from .encoder import Advance
+from .hub import ModelFiles
+from .layout import read_settings
+from .tokenization import load_tokenizer
 
 _INTEGER_TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "tensor(int32)": np.int32,
@@ -182,15 +186,26 @@ def _input_types(
     return {name: _INTEGER_TYPES[kind] for name, kind in types.items()}
 
 
-def fingerprint(files: Sequence[Path], settings: str) -> str:
-    """Hash the bytes of a model's files together with its settings.
+class OnnxModel:
+    """A model on ONNX Runtime with its tokenizer and settings.
 
     Args:
-        files: files that determine the results of the model.
-        settings: settings that determine them too.
+        files: of the model.
+        threads: for one call; None for `default_threads`.
     """
-    digest = hashlib.sha256(settings.encode())
-    for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+
+    def __init__(self, files: ModelFiles, *, threads: int | None = None) -> None:
+        self.name = files.name
+        self._files = files
+        self._settings = read_settings(files.folder)
+        self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens)
+        self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the weights, the tokenizer and the settings."""
+        digest = hashlib.sha256(repr(self._settings).encode())
+        for path in (self._files.onnx, self._files.folder / "tokenizer.json"):
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()
