@@ -156,11 +156,11 @@ class Builder:
         )
 
     def batch(self, index: Index, first: Iterable[str], most: int) -> Batch | None:
-        """What the encoder is to read next; None where there is nothing left.
+        """The next batch to encode; None if all tools are encoded.
 
         Args:
-            index: what is searched.
-            first: ids of the tools that come before the others.
+            index: the present index.
+            first: ids of the tools to encode first.
             most: number of tools.
         """
         if (dense := index.dense) is None or not dense.pending:
@@ -374,7 +374,7 @@ def _trust(settings: TrustConfig) -> Trust | None:
 
 
 def _fitting(learned: Learned | None, vectors: Vectors) -> Learned | None:
-    """What usage taught, if it was taught about vectors of the same encoder."""
+    """The learned adjustments, if they are for vectors of the same encoder."""
     return learned if learned is not None and learned.model == vectors.model else None
 
 
