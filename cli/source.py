@@ -94,7 +94,7 @@ def read_source(
     """The tools of one file, folder, saved index or client configuration, or of stdin for `-`.
 
     Args:
-        path: where they are.
+        path: path of the source.
         form: the format of a file.
         server: as for `read_tools`.
         strict: as for `read_tools`.

@@ -67,8 +67,8 @@ def download(token: str | None) -> Path:
     """Fetch the published file from its hub into the hub's cache and return its path.
 
     Args:
-        token: of an account that has accepted the data set's terms; None uses the one that the
-            hub's own login stored.
+        token: token of an account that has accepted the data set's terms; None uses the one that
+            the hub's own login stored.
 
     Raises:
         MissingExtraError: huggingface-hub is not installed.

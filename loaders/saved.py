@@ -15,7 +15,7 @@ class SavedTool(NamedTuple):
 
     Attributes:
         tool_id: its id.
-        fingerprint: of its definition then.
+        fingerprint: fingerprint of the rendered definition.
         detail: its level.
     """
 
@@ -31,7 +31,7 @@ class SavedPrompt:
     Args:
         passes_through: whether the whole catalog is in the prefix.
         asked: ids that were to be promoted last.
-        batches: what was promoted, batch by batch.
+        batches: the promoted tools in batches.
         working_set: see `AtHand.to_dict`; empty in what was saved before there was one.
     """
 
