@@ -54,7 +54,7 @@ class Builder:
     Attributes:
         trust: decides which definitions are quarantined; None if nothing is scanned or pinned.
         enrichments: example queries of tools.
-        stages: makes the stages of the indexes.
+        stages: builds the stages of the indexes.
 
     Raises:
         ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".

@@ -20,8 +20,8 @@ class Head:
 
     Args:
         network: fitted on one part of the examples.
-        calibration: of its log-odds, fitted on the other; Platt, "Probabilistic Outputs for Support
-            Vector Machines", 1999.
+        calibration: calibration of its log-odds, fitted on the other; Platt, "Probabilistic Outputs
+            for Support Vector Machines", 1999.
     """
 
     network: Network
