@@ -346,8 +346,9 @@ class Stages:
         if dense is not None and dense.vectors.model == static.teacher:
             values = static.project(dense.values[rows])
             if dense.requests is not None:
-                # Projecting makes unit vectors; those of tools with requests are shorter.
-                values *= np.linalg.norm(dense.values[rows], axis=1, keepdims=True)
+                # Projecting makes unit vectors; those of tools with requests are shorter. The
+                # square was chosen on mcp_dev: static vectors of requests are too near (ADR 20).
+                values *= np.linalg.norm(dense.values[rows], axis=1, keepdims=True) ** 2
             return values
         if dense is not None and dense.vectors.model == static.fingerprint:
             return dense.values[rows]

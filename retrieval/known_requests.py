@@ -63,9 +63,13 @@ class KnownRequests:
         return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
+#: How requests are indexed; a saved lexical index of another form is built again.
+_FORM = b"distinct words"
+
+
 def digest(known: Mapping[str, KnownRequests]) -> str:
     """Hash of what is known of all tools."""
-    whole = hashlib.sha256()
+    whole = hashlib.sha256(_FORM)
     for tool_id in sorted(known):
         whole.update(tool_id.encode("utf-8", "replace") + b"\0" + known[tool_id].key)
     return whole.hexdigest()

@@ -24,6 +24,7 @@ PROGRAMS = {
         "Write the example queries of known servers.",
     ),
     "enrichment-gain": ("evals.lab.enrichment_gain", "Measure a catalog with example queries."),
+    "enrichment-halves": ("evals.lab.enrichment_halves", "Measure half of a catalog with queries."),
     "bench-instant": ("evals.lab.bench.instant", "Measure answers before tools are encoded."),
     "fit-decision": ("evals.lab.fit_decision", "Fit the bundled decision."),
 }
