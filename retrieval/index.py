@@ -167,9 +167,9 @@ class Index:
 class Documents(Sequence[Mapping[str, str]]):
     """Field name to raw text for each tool, read from the tool each time it is asked for.
 
-    Where tools have requests, the field `all` of such a tool has each of their distinct words once
-    more. That of every other tool has each distinct word of its definition twice more: with as many
-    words, it loses less to its neighbours (ADR 20).
+    Where tools have requests, the field `all` of such a tool has them too. That of every other tool
+    has each distinct word of its definition twice more: with as many words, it loses less to its
+    neighbours (ADR 20).
 
     Args:
         tools: in order of row.
@@ -201,8 +201,7 @@ class Documents(Sequence[Mapping[str, str]]):
         document = lexical_document(tool, self._fields)
         if self._requests and "all" in document:
             known = self._requests.get(tool.id)
-            distinct = dict.fromkeys(words(document["all"] if known is None else known.text))
-            more = [*distinct] * (2 if known is None else 1)
+            more = [*dict.fromkeys(words(document["all"]))] * 2 if known is None else [known.text]
             document["all"] = " ".join((document["all"], *more))
         return document
 

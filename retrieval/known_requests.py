@@ -63,8 +63,9 @@ class KnownRequests:
         return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
-#: How requests are indexed; a saved lexical index of another form is built again.
-_FORM = b"distinct words"
+#: How tools are indexed beside tools with requests; a saved lexical index of another form is
+#: built again.
+_FORM = b"distinct words twice more"
 
 
 def digest(known: Mapping[str, KnownRequests]) -> str:
