@@ -201,8 +201,8 @@ class Documents(Sequence[Mapping[str, str]]):
         document = lexical_document(tool, self._fields)
         if self._requests and "all" in document:
             known = self._requests.get(tool.id)
-            more = [*dict.fromkeys(words(document["all"]))] * 2 if known is None else [known.text]
-            document["all"] = " ".join((document["all"], *more))
+            distinct = " ".join(dict.fromkeys(words(document["all"])))
+            document["all"] += f" {distinct} {distinct}" if known is None else f" {known.text}"
         return document
 
 

@@ -63,14 +63,10 @@ class KnownRequests:
         return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
-#: How tools are indexed beside tools with requests; a saved lexical index of another form is
-#: built again.
-_FORM = b"distinct words twice more"
-
-
 def digest(known: Mapping[str, KnownRequests]) -> str:
     """Hash of what is known of all tools."""
-    whole = hashlib.sha256(_FORM)
+    # The form of documents beside them: a saved lexical index of another one is built again.
+    whole = hashlib.sha256(b"distinct words twice more")
     for tool_id in sorted(known):
         whole.update(tool_id.encode("utf-8", "replace") + b"\0" + known[tool_id].key)
     return whole.hexdigest()
