@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
@@ -82,19 +82,12 @@ class IndexConfig(Section):
     """What is indexed besides the definitions.
 
     Args:
-        enrichments: JSON lines files of example queries for tools, and `known_servers` for
-            those in the package; see `docs/enrichment.md`. An empty list turns
-            enrichment off.
+        enrichments: JSON lines files of example queries for tools, and `library` for those that the
+            package has for known servers; see `docs/enrichment.md`. An empty list turns enrichment
+            off.
     """
 
-    enrichments: tuple[Literal["known_servers"] | Path, ...] = ("known_servers",)
-
-    @field_validator("enrichments")
-    @classmethod
-    def _present_name(cls, names: tuple[str | Path, ...]) -> tuple[str | Path, ...]:
-        if Path("library") in names:
-            raise ValueError("'library' is now called 'known_servers'")
-        return names
+    enrichments: tuple[Literal["library"] | Path, ...] = ("library",)
 
 
 class TrustConfig(Section):
@@ -130,7 +123,7 @@ class SessionConfig(Section):
         must_offer: whether the first call of a tool that the prompt does not show is answered with
             the tool's definition. False lets the call pass if its arguments fit.
         active_tools: maximum number of tools that a conversation keeps.
-        always: ids of tools that are offered from the first turn on and never dropped.
+        pinned: ids of tools that are offered from the first turn on and never dropped.
         operator: text before the tools in the system prompt.
         pool: lines of the pool: `signatures`, `summaries`, or `auto`, which picks by size.
         pool_tokens: token budget of the pool, or of the working set in large catalogs.
@@ -145,15 +138,13 @@ class SessionConfig(Section):
         events: file that events are appended to as JSON lines; or a `Recorder`.
     """
 
-    renamed: ClassVar = {"pinned": "always"}
-
     tier: str | None = None
     k: int | None = Field(default=None, ge=1, strict=True)
     abstain: bool = True
     cut: bool = False
     must_offer: bool = True
     active_tools: int = Field(default=50, ge=1, strict=True)
-    always: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
     operator: str = ""
     pool: Literal["auto", "signatures", "summaries"] = "auto"
     pool_tokens: int = Field(default=3_000, ge=0)
@@ -315,27 +306,18 @@ class Config(Section):
                     f"use one of: {_list(known)}"
                 )
 
-    def encoder_arguments(self) -> tuple[str, dict[str, Any]]:
-        """The name of the encoder, and the keyword arguments to load it.
+    def model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:
+        """The name of an encoder or a reranker, and the keyword arguments to load it.
+
+        Args:
+            choice: the setting `encoder`, or a reranker of a tier.
 
         Example:
             >>> from shortlist import Config
-            >>> Config(threads=2).encoder_arguments()
+            >>> config = Config(threads=2)
+            >>> config.model_arguments(config.encoder)
             ('bundled', {'threads': 2})
         """
-        return self._model_arguments(self.encoder)
-
-    def reranker_arguments(self, choice: str | RerankerConfig) -> tuple[str, dict[str, Any]]:
-        """The name of a reranker, and the keyword arguments to load it.
-
-        Example:
-            >>> from shortlist import Config
-            >>> Config(threads=2).reranker_arguments("features")
-            ('features', {'threads': 2})
-        """
-        return self._model_arguments(choice)
-
-    def _model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:
         if isinstance(choice, str):
             return choice, {"threads": self.threads}
         settings = choice.arguments()

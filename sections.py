@@ -19,6 +19,9 @@ from . import registry
 from .errors import ConfigError
 from .settings import explain, problem
 
+DEFAULT_RERANKER = "default"
+"""The reranker of a tier that stands for the top-level setting."""
+
 BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "lexical": {"retrievers": ("lexical",)},
     "fast": {
@@ -30,7 +33,7 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "fast"},
     "rerank": {
         "retrievers": ("lexical", "dense"),
-        "reranker": "default",
+        "reranker": DEFAULT_RERANKER,
         "fallback": "hybrid",
     },
 }
@@ -47,8 +50,6 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    #: Former names of settings, with the present ones. A former name is an error that says so.
-    renamed: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="wrap")
     @classmethod
@@ -65,11 +66,7 @@ class Section(BaseModel):
 
     @classmethod
     def _prepared(cls, values: Any) -> tuple[Any, list[InitErrorDetails]]:
-        former = [key for key in cls.renamed if isinstance(values, Mapping) and key in values]
-        if not former:
-            return values, []
-        problems = [problem((key,), f"is now called {cls.renamed[key]!r}") for key in former]
-        return {key: value for key, value in values.items() if key not in former}, problems
+        return values, []
 
 
 class PartSection(Section):
@@ -146,12 +143,14 @@ class RerankerConfig(ModelSection):
 
 
 def checked_model(section: type[ModelSection], value: Any) -> Any:
-    """A spec as it is, a table of a spec and settings as a section.
+    """A checked model setting: a spec unchanged, a table as a section.
 
     Raises:
         ValidationError: there is no such setting, or its value is wrong.
         ValueError: `value` is neither text nor a table.
     """
+    if value == DEFAULT_RERANKER and section is RerankerConfig:
+        return value
     if isinstance(value, str):
         section.model_validate({"name": value})
         return value

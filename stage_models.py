@@ -52,7 +52,7 @@ class StageModels:
 
     def encoder(self) -> Encoder:
         """The encoder of the dense stage."""
-        spec, arguments = self._config.encoder_arguments()
+        spec, arguments = self._config.model_arguments(self._config.encoder)
 
         def load() -> Encoder:
             if not self._lazy or spec not in ("bundled", DEFAULT_ENCODER):
@@ -83,10 +83,9 @@ class StageModels:
     def stand_in(self) -> StandIn | None:
         """Gives vectors until the encoder does; None where the encoder takes no time itself."""
         encoder, static = self.encoder(), self.static()
-        if encoder.fingerprint == static.fingerprint:
-            return None
-        trained = encoder.fingerprint == static.teacher
-        return StandIn(static if trained else None, encoder.dim)
+        if encoder.fingerprint == static.teacher:
+            return StandIn(static, encoder.dim)
+        return None if encoder.fingerprint == static.fingerprint else StandIn(None, encoder.dim)
 
     def static(self) -> StaticEncoder:
         """The tables of the static stage."""
@@ -94,7 +93,7 @@ class StageModels:
 
     def reranker(self, name: str) -> Reranker:
         """A reranker that a tier names."""
-        spec, arguments = self._config.reranker_arguments(self._rerankers[name])
+        spec, arguments = self._config.model_arguments(self._rerankers[name])
         reranker: Reranker = self._model(
             f"reranker {name}", lambda: load_reranker(spec, **arguments)
         )
@@ -106,7 +105,7 @@ class StageModels:
         for name, choice in self._rerankers.items():
             if name == FEATURES:
                 continue
-            spec, settings = self._config.reranker_arguments(choice)
+            spec, settings = self._config.model_arguments(choice)
             try:
                 if not check_model("reranker", spec, **settings):
                     self.reranker(name)

@@ -6,7 +6,7 @@ from . import registry
 from .config import Config, TierConfig
 from .errors import ConfigError
 from .retrieval import Fusion, Strategy
-from .sections import FusionConfig, RerankerConfig
+from .sections import DEFAULT_RERANKER, FusionConfig, RerankerConfig
 
 
 def strategies(config: Config) -> dict[str, Strategy]:
@@ -20,7 +20,7 @@ def strategies(config: Config) -> dict[str, Strategy]:
 
 def chosen_reranker(config: Config, reranker: str | RerankerConfig) -> str | RerankerConfig:
     """The reranker of a tier: named in the tier, or the default of the configuration."""
-    return config.reranker if reranker == "default" else reranker
+    return config.reranker if reranker == DEFAULT_RERANKER else reranker
 
 
 def _strategy(config: Config, name: str, tier: TierConfig) -> Strategy:

@@ -19,6 +19,8 @@ _MARKED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
 _WORD = re.compile(rf"(?:[^\W_]|[{_MARKED}])+")
+# What separates words of ASCII text, made blank: a third of the time that `_WORD` takes.
+_SEPARATED = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
 _CONTRACTION = re.compile(r"(?<=\w)['\u2019](?=(?:s|t|re|ve|ll|d|m)\b)", re.IGNORECASE)
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _MARKS = re.compile("[\u0300-\u036f]")
@@ -56,6 +58,12 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
 
 
+def _split(text: str) -> list[str]:
+    if text.isascii():
+        return text.encode().translate(_SEPARATED).decode().split()
+    return _WORD.findall(text)
+
+
 def split_identifier(word: str) -> list[str]:
     """The words of an identifier: `getUserByID2` gives get, User, By, ID, 2."""
     return _PART.findall(word)
@@ -63,9 +71,7 @@ def split_identifier(word: str) -> list[str]:
 
 def spaced(text: str) -> str:
     """The text with identifiers written as separate words."""
-    return " ".join(
-        part for word in _WORD.findall(text) for part in split_identifier(word) or (word,)
-    )
+    return " ".join(part for word in _split(text) for part in split_identifier(word) or (word,))
 
 
 def _bigrams(run: str) -> list[str]:
@@ -78,9 +84,15 @@ def words(text: str) -> list[str]:
     An identifier gives its parts. If letter case or digits split it, it gives the whole word too,
     so that `GitHub` matches `github` and `git`. Scripts without spaces give bigrams.
     """
+    text = fold(text)
+    if "'" in text or "\u2019" in text:
+        text = _CONTRACTION.sub("", text)
     found: list[str] = []
-    for word in _WORD.findall(_CONTRACTION.sub("", fold(text))):
+    for word in _split(text):
         if word.isascii():
+            if word.islower() and word.isalpha():
+                found.append(word)
+                continue
             parts = split_identifier(word)
             if len(parts) > 1:
                 found.extend(part.lower() for part in parts)

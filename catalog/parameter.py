@@ -18,6 +18,10 @@ ENUM_LIMIT = 64
 _STEP_LIMIT = 4096
 
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
+# Most schemas have none of these keywords, which is quickly seen.
+_SAME_VALUE = frozenset({*_ALTERNATIVES, "$ref"})
+_CONTENTS = frozenset({"items", "additionalProperties"})
+_VALUES = frozenset({"items", "enum", "const"})
 
 
 class Parameter(NamedTuple):
@@ -64,7 +68,8 @@ def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
             found[frame.path] = _informed(found[frame.path], frame.schema)
         if frame.depth == PARAMETER_DEPTH:
             continue
-        queue.extend(_alternatives(frame, references))
+        if not _SAME_VALUE.isdisjoint(frame.schema):
+            queue.extend(_alternatives(frame, references))
         for name, child, required in _properties(frame.schema):
             path = f"{frame.path}.{name}" if frame.path else name
             if path in found:
@@ -72,7 +77,8 @@ def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
             elif len(found) < PARAMETER_LIMIT:
                 found[path] = Parameter(name, path, "", (), required)
             queue.append(_Frame(child, path, frame.depth + 1, frame.followed))
-        queue.extend(_contents(frame))
+        if not _CONTENTS.isdisjoint(frame.schema):
+            queue.extend(_contents(frame))
     return tuple(found.values())
 
 
@@ -120,8 +126,10 @@ def _informed(parameter: Parameter, schema: dict[str, Any]) -> Parameter:
     description = schema.get("description")
     if parameter.description or not isinstance(description, str):
         description = parameter.description
-    values = dict.fromkeys((*parameter.enum, *_values(schema)))
-    return parameter._replace(description=description, enum=tuple(values)[:ENUM_LIMIT])
+    enum = parameter.enum
+    if not _VALUES.isdisjoint(schema):
+        enum = tuple(dict.fromkeys((*enum, *_values(schema))))[:ENUM_LIMIT]
+    return Parameter(parameter.name, parameter.path, description, enum, parameter.required)
 
 
 def _values(schema: dict[str, Any]) -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..errors import CatalogError, ToolError
-from .readers import READERS, Reader
-from .source import LoadedFile, Source, load
+from .readers import READERS, Document, Reader
+from .source import Source, load
 from .tool import Tool
 
 
@@ -80,11 +80,12 @@ def read_tools(
     rejected: list[Rejected] = []
     notes: list[str] = []
     formats: dict[str, None] = {}
-    for loaded in load(source, server, keep_ids=keep_ids):
+    for document in load(source):
+        document.server, document.keep_ids = server, keep_ids
         try:
-            reader = _reader(format, loaded)
+            reader = _reader(format, document)
             formats[reader.name] = None
-            for outcome in _outcomes(reader, loaded):
+            for outcome in _outcomes(reader, document):
                 if isinstance(outcome, Tool):
                     tools.append(outcome)
                 elif strict:
@@ -93,28 +94,26 @@ def read_tools(
                     where = outcome.where or "source"
                     rejected.append(Rejected(where, outcome.field, outcome.reason, outcome.tool))
         except CatalogError as error:
-            if strict or not loaded.one_of_many:
+            if strict or not document.one_of_many:
                 raise
-            reason = str(error).removeprefix(f"{loaded.label}: ")
-            rejected.append(Rejected(loaded.label, "file", reason))
-        place = f"{loaded.label}: " if loaded.label else ""
-        notes += [f"{place}{note}" for note in loaded.document.notes]
+            reason = str(error).removeprefix(document.prefix)
+            rejected.append(Rejected(document.label, "file", reason))
+        notes += [f"{document.prefix}{note}" for note in document.notes]
     return ReadResult(tuple(tools), tuple(rejected), "+".join(formats), tuple(notes))
 
 
-def _reader(name: str, loaded: LoadedFile) -> Reader:
-    if loaded.problem is not None:
-        raise CatalogError(f"{loaded.label}: {loaded.problem}")
+def _reader(name: str, document: Document) -> Reader:
+    if document.problem is not None:
+        raise document.problem
     known = {reader.name: reader for reader in READERS}
     if isinstance(name, str) and name in known:
         return known[name]
     if name != "auto":
         raise CatalogError(f"unknown format {name!r:.80}: use auto, {', '.join(known)}")
     for reader in READERS:
-        if reader.recognises(loaded.document.value):
+        if reader.recognises(document.value):
             return reader
-    place = f"{loaded.label}: " if loaded.label else ""
-    value = loaded.document.value
+    value, place = document.value, document.prefix
     if isinstance(value, dict) and isinstance(value.get("mcpServers"), dict):
         raise CatalogError(
             f"{place}an MCP client's configuration names servers, not tools; to start them and "
@@ -123,13 +122,13 @@ def _reader(name: str, loaded: LoadedFile) -> Reader:
     raise CatalogError(f"{place}not a known form of tools: give format= one of {', '.join(known)}")
 
 
-def _outcomes(reader: Reader, loaded: LoadedFile) -> Iterator[Tool | ToolError]:
+def _outcomes(reader: Reader, document: Document) -> Iterator[Tool | ToolError]:
     """Each definition as a tool or as the error that names its place."""
-    prefix = f"{loaded.label}: " if loaded.label else ""
-    for number, reason in loaded.bad_lines:
+    prefix = document.prefix
+    for number, reason in document.bad_lines:
         yield ToolError(field="line", reason=reason, where=f"{prefix}line {number}")
     try:
-        for entry in reader.entries(loaded.document):
+        for entry in reader.entries(document):
             try:
                 yield reader.tool(entry)
             except ToolError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -33,26 +32,7 @@ SUFFIXES = (".json", ".jsonl", ".yaml", ".yml")
 """Endings of the files in a folder that are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedFile:
-    """One document of a source.
-
-    Attributes:
-        label: path of the file; "" for a value in memory.
-        document: its parsed content.
-        bad_lines: line number and reason for each line of a file of lines that is not JSON.
-        one_of_many: whether the source has other files, which are read even if this one is bad.
-        problem: why the file could not be read; None if it was read.
-    """
-
-    label: str
-    document: Document
-    bad_lines: tuple[tuple[int, str], ...] = ()
-    one_of_many: bool = False
-    problem: str | None = None
-
-
-def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Iterator[LoadedFile]:
+def load(source: Source) -> Iterator[Document]:
     """The documents of a source: one for a value or a file, one per file of a folder or a list.
 
     In a folder or a list, the file name is the server if nothing else names one. If a file names a
@@ -65,34 +45,33 @@ def load(source: Source, server: str | None, *, keep_ids: bool = False) -> Itera
     if isinstance(source, str | Path):
         path = Path(source)
         if _is_folder(path):
-            yield from _load_all(_files(path), server, keep_ids)
+            yield from _load_all(_files(path))
         else:
-            yield _load_file(path, server, None, keep_ids)
+            yield _load_file(path)
     elif (
         isinstance(source, list | tuple)
         and source
         and all(isinstance(s, str | Path) for s in source)
     ):
-        yield from _load_all([Path(s) for s in source], server, keep_ids)
+        yield from _load_all([Path(s) for s in source])
     elif isinstance(source, TextFile):
-        yield _load_text(source, server, keep_ids)
+        yield _load_text(source)
     elif isinstance(source, Mapping | list | tuple) or is_model(source):
-        yield LoadedFile("", Document(plain(source), server, keep_ids=keep_ids))
+        yield Document(plain(source))
     else:
         kind = type(source).__name__
         raise CatalogError(f"tools are read from a path, a list or a dict, got {kind}")
 
 
-def _load_all(paths: list[Path], server: str | None, keep_ids: bool) -> Iterator[LoadedFile]:
+def _load_all(paths: list[Path]) -> Iterator[Document]:
     taken = frozenset(folded(path.stem) for path in paths)
     for path in paths:
         try:
-            loaded = _load_file(path, server, path.stem, keep_ids)
-            document = replace(loaded.document, taken=taken)
-            yield replace(loaded, document=document, one_of_many=True)
+            document = _load_file(path)
         except CatalogError as error:
-            reason = str(error).removeprefix(f"{path}: ")
-            yield LoadedFile(str(path), Document([]), one_of_many=True, problem=reason)
+            document = Document([], str(path), problem=error)
+        document.fallback, document.taken, document.one_of_many = path.stem, taken, True
+        yield document
 
 
 def _is_folder(path: Path) -> bool:
@@ -112,21 +91,21 @@ def _files(folder: Path) -> list[Path]:
     return files
 
 
-def _load_file(path: Path, server: str | None, fallback: str | None, keep_ids: bool) -> LoadedFile:
+def _load_file(path: Path) -> Document:
     label = str(path)
     text = read_text_file(path, FILE_BYTES)
     suffix = path.suffix.lower()
     if suffix == ".jsonl":
         values, lines, bad = _parse_lines(text)
-        return LoadedFile(label, Document(values, server, fallback, lines, keep_ids), bad)
+        return Document(values, label, lines=lines, bad_lines=bad)
     try:
         value = parse_yaml(text) if suffix in (".yaml", ".yml") else parse_json(text)
     except ValueError as error:
         raise CatalogError(f"{label}: {error}") from None
-    return LoadedFile(label, Document(value, server, fallback, keep_ids=keep_ids))
+    return Document(value, label)
 
 
-def _load_text(file: TextFile, server: str | None, keep_ids: bool) -> LoadedFile:
+def _load_text(file: TextFile) -> Document:
     """The document of an open file, whose format is not known from its name."""
     label = str(getattr(file, "name", "file"))
     try:
@@ -144,10 +123,10 @@ def _load_text(file: TextFile, server: str | None, keep_ids: bool) -> LoadedFile
         values, lines, bad = _parse_lines(text)
         if not is_json or not values:
             raise CatalogError(f"{label}: {error}") from None
-        return LoadedFile(label, Document(values, server, None, lines, keep_ids), bad)
+        return Document(values, label, lines=lines, bad_lines=bad)
     # A single line is a row, which names its server, as in a file of several.
     is_row = isinstance(value, dict) and "name" in value
-    return LoadedFile(label, Document([value] if is_row else value, server, keep_ids=keep_ids))
+    return Document([value] if is_row else value, label)
 
 
 def parse_json(text: str) -> Any:

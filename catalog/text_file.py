@@ -82,6 +82,9 @@ def read_text_file(
 def replace_text_file(path: Path, lines: Iterable[str]) -> None:
     """Write a text file in one step: an interruption leaves the old file or the new one.
 
+    A process that is killed meanwhile leaves a file beside it, which the next write replaces. Two
+    writers of the same file need a lock.
+
     Args:
         path: the file.
         lines: the new lines, each with its line end.
@@ -89,9 +92,16 @@ def replace_text_file(path: Path, lines: Iterable[str]) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text("".join(lines), encoding="utf-8")
-    partial.replace(path)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def _check(

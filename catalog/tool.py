@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from ..errors import ToolError
@@ -15,9 +17,17 @@ from .text import DESCRIPTION_LIMIT, ID_LIMIT, NAME_LIMIT, TAG_LIMIT, Notes, cle
 
 TAGS_LIMIT = 64
 """Tags kept for one tool."""
+#: Fields of a row besides the name.
+_OPTIONAL = "server description input_schema id title output_schema annotations tags".split()
+#: What `to_saved` leaves out.
+_UNSET = {"server": None, "title": None, "tags": (), "cleaned": ()} | {
+    "_output_schema": None,
+    "_annotations": None,
+}
 _NO_PARAMETERS: Final = b'{"properties":{},"type":"object"}'
 
 
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Tool:
     """One immutable tool definition.
 
@@ -56,20 +66,6 @@ class Tool:
         >>> Tool("get_forecast", "weather", "The forecast for a city", schema).id
         'weather/get_forecast'
     """
-
-    __slots__ = (
-        "_annotations",
-        "_input_schema",
-        "_output_schema",
-        "cleaned",
-        "description",
-        "fingerprint",
-        "id",
-        "name",
-        "server",
-        "tags",
-        "title",
-    )
 
     id: str
     name: str
@@ -137,12 +133,6 @@ class Tool:
         tool._set(**values)
         return tool
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Tool cannot change: {name}")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Tool cannot change: {name}")
-
     @property
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments: a fresh copy, keys in canonical order."""
@@ -160,8 +150,8 @@ class Tool:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The arguments, flattened; computed on each access."""
-        return flatten(self.input_schema)
+        """The arguments, flattened; computed anew unless the tool was among the last asked for."""
+        return _parameters(self._input_schema)
 
     def with_id(self, id: str) -> Tool:  # noqa: A002 - the field's name
         """A copy of the tool with another id.
@@ -199,17 +189,7 @@ class Tool:
         """
         if "name" not in row:
             raise ToolError(field="name", reason="is missing")
-        fields = (
-            "server",
-            "description",
-            "input_schema",
-            "id",
-            "title",
-            "output_schema",
-            "annotations",
-            "tags",
-        )
-        given = {field: row[field] for field in fields if row.get(field) is not None}
+        given = {field: row[field] for field in _OPTIONAL if row.get(field) is not None}
         return cls(row["name"], **given)
 
     def to_saved(self) -> dict[str, Any]:
@@ -239,23 +219,14 @@ class Tool:
             >>> Tool.from_saved(tool.to_saved()) == tool
             True
         """
-        output, hints = row.get("_output_schema"), row.get("_annotations")
-        server = row.get("server")
-        return cls._of(
-            {
-                "id": row["id"],
-                "name": row["name"],
-                "server": server if server is None else sys.intern(server),
-                "title": row.get("title"),
-                "description": row["description"],
-                "tags": tuple(row.get("tags", ())),
-                "fingerprint": row["fingerprint"],
-                "cleaned": tuple(row.get("cleaned", ())),
-                "_input_schema": row["_input_schema"].encode(),
-                "_output_schema": None if output is None else output.encode(),
-                "_annotations": None if hints is None else hints.encode(),
-            }
-        )
+        values = {**_UNSET, **row}
+        if values["server"] is not None:
+            values["server"] = sys.intern(values["server"])
+        for field in ("tags", "cleaned"):
+            values[field] = tuple(values[field])
+        for field in ("_input_schema", "_output_schema", "_annotations"):
+            values[field] = None if values[field] is None else values[field].encode()
+        return cls._of(values)
 
     def to_mcp(self) -> dict[str, Any]:
         """The entry of an MCP `tools/list` result.
@@ -288,12 +259,14 @@ class Tool:
     def __repr__(self) -> str:
         return f"Tool({self.id!r}, {self.description[:60]!r})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Tool._of, ({slot: getattr(self, slot) for slot in Tool.__slots__},)
-
 
 def _frozen(value: object, field: str, notes: Notes) -> bytes | None:
     return None if value is None else freeze(value, field, notes)
+
+
+@lru_cache(maxsize=8)
+def _parameters(frozen: bytes) -> tuple[Parameter, ...]:
+    return flatten(_thaw(frozen))
 
 
 def _thaw(frozen: bytes) -> dict[str, Any]:
@@ -304,7 +277,8 @@ def _thaw(frozen: bytes) -> dict[str, Any]:
 def _text(value: object, field: str) -> str:
     if not isinstance(value, str):
         raise ToolError(field=field, reason=f"must be text, got {type(value).__name__}")
-    return value
+    # A copy: kept, a text would keep the block of memory that the JSON it was read from lies in.
+    return "".join((value, ""))
 
 
 def _line(value: object, field: str, notes: Notes, limit: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -11,25 +12,28 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ShortlistError, UnknownToolError
-from . import (
-    calibrate,
-    checkout,
-    demo,
-    doctor,
-    enrich,
-    explain,
-    index,
-    learn,
-    list_tools,
-    search,
-    stats,
-    summarize,
-    tax,
-    trust,
-)
-from . import eval as evaluation
+from . import checkout
+from .calibrate import calibrate
 from .console import fitted
-from .gateway import auth, import_, install, logs, secret, serve
+from .demo import demo
+from .doctor import doctor
+from .enrich import enrich
+from .eval import eval_commands
+from .explain import explain
+from .gateway.auth import auth
+from .gateway.import_ import import_servers
+from .gateway.install import install
+from .gateway.logs import logs
+from .gateway.secret import secret
+from .gateway.serve import serve
+from .index import index
+from .learn import learn
+from .list_tools import list_tools
+from .search import search
+from .stats import stats
+from .summarize import summarize
+from .tax import tax
+from .trust import trust
 
 _EXIT_CODES = (
     "Exit codes: 0 success (also when `explain` finds that a tool is not offered); 1 error, one "
@@ -107,30 +111,34 @@ def _options(
     """Find the few tools an agent needs this turn, out of thousands."""
 
 
-for command in (
-    index,
-    search,
-    explain,
-    list_tools,
-    tax,
-    enrich,
-    summarize,
-    doctor,
-    serve,
-    stats,
-    logs,
-    secret,
-    import_,
-    install,
-    auth,
-    demo,
-    learn,
-    calibrate,
-    evaluation,
-    checkout,
-    trust,
-):
-    command.register(app)
+_COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
+    "index": index,
+    "search": search,
+    "explain": explain,
+    "list": list_tools,
+    "tax": tax,
+    "enrich": enrich,
+    "summarize": summarize,
+    "doctor": doctor,
+    "serve": serve,
+    "stats": stats,
+    "logs": logs,
+    "secret": secret,
+    "import": import_servers,
+    "install": install,
+    "auth": auth,
+    "demo": demo,
+    "learn": learn,
+    "calibrate": calibrate,
+    "eval": eval_commands,
+    "trust": trust,
+}
+for name, command in _COMMANDS.items():
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)
+checkout.register(app)
 
 
 def main() -> None:

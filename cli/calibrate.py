@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .console import counted, note, plain_table, show, steps, write_json
-from .options import ConfigOption, IndexOption, JsonOption, SourcesOption
-from .source import open_engine, read_requests
+from .options import ConfigOption, IndexOption, JsonOption, SourcesOption, TierOption
+from .source import open_engine, read_requests, tiers_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,11 +29,6 @@ LEGEND = (
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("calibrate")(calibrate)
-
-
 def calibrate(
     queries: Annotated[
         Path,
@@ -42,48 +37,35 @@ def calibrate(
             help='JSONL of labelled queries: {"query": ..., "relevant": [ids]}.',
         ),
     ],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="File to write the result to.")
-    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write the result to.")],
     index: IndexOption = None,
     tools: SourcesOption = None,
     no_tool: Annotated[
-        Path | None,
-        typer.Option("--no-tool", metavar="FILE", help="JSONL of queries that no tool fits."),
+        Path | None, typer.Option(metavar="FILE", help="JSONL of queries that no tool fits.")
     ] = None,
     alpha: Annotated[
         float,
         typer.Option(
-            "--alpha",
-            metavar="RATE",
-            min=0.001,
-            max=0.5,
-            help="Share of right tools that may be cut off.",
+            metavar="RATE", min=0.001, max=0.5, help="Share of right tools that may be cut off."
         ),
     ] = 0.05,
     lost: Annotated[
         float,
         typer.Option(
-            "--lost",
             metavar="RATE",
             min=0.0,
             max=0.5,
             help="Share of queries that may get no tool although one fits.",
         ),
     ] = 0.0275,
-    tier: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tier", metavar="TIER", help="Tier to calibrate; repeatable. All by default."
-        ),
-    ] = None,
+    tier: TierOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Calibrate on your own queries when to offer no tool.
+    """Fit the decision "no tool fits" to your own queries.
 
-    To use the result, set `decision` in the settings to the file. The figures shown are measured
-    on queries that were held out in turn, one fifth at a time.
+    Needs --index or --tools. To use the result, set `decision` in the settings to the file. The
+    figures shown are measured on queries that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, calibration
 
@@ -106,19 +88,6 @@ def calibrate(
         _tell(found, out)
 
 
-def tiers_of(engine: Engine, asked: Sequence[str] | None) -> list[str]:
-    """The tiers asked for, or all.
-
-    Raises:
-        BadParameter: there is no such tier.
-    """
-    names = list(dict.fromkeys(asked or engine.tiers))
-    for name in names:
-        if name not in engine.tiers:
-            raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(engine.tiers)}")
-    return names
-
-
 def encoder_of(engine: Engine) -> Encoder | None:
     """The engine's encoder, where a tier uses one."""
     from ..models import load_encoder
@@ -126,7 +95,7 @@ def encoder_of(engine: Engine) -> Encoder | None:
     settings = engine.config
     if all("dense" not in tier.retrievers for tier in settings.tiers.values()):
         return None
-    spec, arguments = settings.encoder_arguments()
+    spec, arguments = settings.model_arguments(settings.encoder)
     return load_encoder(spec, **arguments)
 
 
@@ -162,7 +131,7 @@ def _tell(found: Calibration, out: Path) -> None:
 
 
 def report_table(reports: Mapping[str, Report]) -> Table:
-    """What was kept, lost and abstained on, a row a tier."""
+    """Table of kept tools, lost tools and abstentions, one row per tier."""
     numbers = ("asked", "top 10", "kept", "tools", "lost", "no tool", "abstained", "precision")
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, report in reports.items():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..catalog import Catalog, ReadResult
 from ..catalog.near_twins import LIKENESS, near_twins
-from ..enrichment.known_servers import KnownServers
+from ..enrichment.library import Library
 from ..loaders.token_tax import token_tax
 from ..retrieval.learned import Learned
 from ..trust import Flag
@@ -158,7 +158,7 @@ def _warned(flags: Mapping[str, Flag]) -> Check:
 
 
 def _known(catalog: Catalog) -> Check:
-    found = KnownServers().servers(catalog)
+    found = Library().servers(catalog)
     details = tuple(
         f"{server or 'no server'}: {counted(count, 'tool')} of {known}"
         for server, counts in found.items()

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from .console import plain_table, progress, show, write_json
 from .options import JsonOption
 from .tax import tax_json
@@ -26,11 +24,6 @@ if TYPE_CHECKING:
 _K = 10
 _HITS, _HIT_WIDTH = 3, 36
 """Hits shown of one answer, as far as there is room, and columns of each."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("demo")(demo)
 
 
 def demo(as_json: JsonOption = False) -> None:

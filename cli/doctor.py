@@ -26,11 +26,6 @@ _STYLES = {"ok": "green", "note": "cyan", "warn": "yellow", "fail": "bold red"}
 _FAILED = 1
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("doctor")(doctor)
-
-
 def doctor(
     tools: SourcesOption = None,
     index: IndexOption = None,

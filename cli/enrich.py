@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, progress, write_json
-from .options import ConfigOption, JsonOption, SourcesArgument
+from .options import ConfigOption, JsonOption, RowsOption, SourcesArgument, WorkersOption
 from .source import read_offered
 
 if TYPE_CHECKING:
@@ -18,39 +18,20 @@ if TYPE_CHECKING:
 _INCOMPLETE = 1
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("enrich")(enrich)
-
-
 def enrich(
     tools: Annotated[list[Path], SourcesArgument],
     command: Annotated[
         str,
         typer.Option(
-            "--command",
-            metavar="CMD",
-            help="Shell command that reads a prompt on stdin and answers on stdout.",
+            metavar="CMD", help="Shell command that reads a prompt on stdin and answers on stdout."
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="JSONL file to write. Rows of unchanged definitions are kept.",
-        ),
-    ],
+    out: RowsOption,
     languages: Annotated[
         str,
         typer.Option(metavar="LIST", help="Also write queries in these languages, such as de,ja."),
     ] = "",
-    workers: Annotated[
-        int,
-        typer.Option(
-            "--workers", metavar="NUMBER", min=1, help="Commands that run at the same time."
-        ),
-    ] = 4,
+    workers: WorkersOption = 4,
     price: Annotated[
         bool, typer.Option("--price", help="Only print how many tokens the run would need.")
     ] = False,

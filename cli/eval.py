@@ -17,8 +17,8 @@ from .evaluated import (
     tell_malformed,
     tell_ran_as,
 )
-from .options import ConfigOption, JsonOption, ToolsOption
-from .source import read_config
+from .options import ConfigOption, JsonOption, TierOption, ToolsOption
+from .source import read_config, tiers_of
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -29,23 +29,14 @@ if TYPE_CHECKING:
 BELOW_FLOOR = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
 
-_app = typer.Typer(no_args_is_help=True, add_completion=False)
+eval_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 
-TierOption = Annotated[
-    list[str] | None,
-    typer.Option("--tier", metavar="TIER", help="Tier to measure; repeatable. All by default."),
-]
 KOption = Annotated[
     int, typer.Option("--k", metavar="NUMBER", min=1, help="Number of tools to return per query.")
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `eval` commands to an application."""
-    app.add_typer(_app, name="eval")
-
-
-@_app.callback(invoke_without_command=True)
+@eval_commands.callback(invoke_without_command=True)
 def evaluate(
     context: typer.Context,
     tools: ToolsOption = None,
@@ -93,11 +84,7 @@ def evaluate(
     ] = False,
     decision: Annotated[
         Path | None,
-        typer.Option(
-            "--decision",
-            metavar="FILE",
-            help="With --session: file that `shortlist calibrate` wrote.",
-        ),
+        typer.Option(metavar="FILE", help="With --session: file that `shortlist calibrate` wrote."),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -135,7 +122,7 @@ def evaluate(
     tell_malformed(malformed)
     engine = _indexed(catalog, config, decision)
     outcomes = {}
-    for name in _tiers(engine, tier):
+    for name in tiers_of(engine, tier, "auto"):
         method = (
             session_method(engine, name, k=k, cut=cut, pooled=pooled)
             if session
@@ -168,7 +155,7 @@ def evaluate(
         raise typer.Exit(BELOW_FLOOR)
 
 
-@_app.command("xlam")
+@eval_commands.command("xlam")
 def evaluate_xlam(
     data: Annotated[
         Path | None,
@@ -198,7 +185,7 @@ def evaluate_xlam(
         drawn = xlam.prepare(rows, sample=sample, seed=seed)
     tell_malformed(drawn.malformed)
     engine = _indexed(drawn.catalog, config)
-    names = _tiers(engine, tier)
+    names = tiers_of(engine, tier, "auto")
     total = len(names) * sum(len(pool.queries) for pool in drawn.pools)
     with steps("asking", total) as advance:
         outcomes = xlam.run(drawn, engine, names, k=k, progress=advance)
@@ -228,16 +215,6 @@ def _indexed(catalog: Catalog, config: Path | None, decision: Path | None = None
         settings = settings.model_copy(update={"decision": decision})
     with progress("encoding tools") as bar:
         return Engine.from_tools(catalog, settings, progress=bar)
-
-
-def _tiers(engine: Engine, asked: Sequence[str] | None) -> Sequence[str]:
-    from ..sections import AUTO
-
-    names = list(dict.fromkeys(asked or engine.tiers))
-    for name in names:
-        if name not in (*engine.tiers, AUTO):
-            raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(engine.tiers)}")
-    return names
 
 
 def _counted(rows: Iterator[Any], advance: Callable[[int], None]) -> Iterator[Any]:

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from ..retrieval.explain import Explanation
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("explain")(explain)
-
-
 @with_search_options
 def explain(
     *,
@@ -34,22 +29,20 @@ def explain(
     event: Annotated[
         Path | None,
         typer.Option(
-            "--event",
             metavar="FILE",
             help="Show a recorded turn from this file of events, in place of QUERY and TOOL.",
         ),
     ] = None,
     turn: Annotated[
         str | None,
-        typer.Option(
-            "--turn", metavar="ID", help="With --event: the turn to show; the last one by default."
-        ),
+        typer.Option(metavar="ID", help="With --event: the turn to show; the last one by default."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show why a query finds a tool, or why not.
 
-    A table shows the rank of the tool in each stage of the search.
+    Needs --index or --tools, except with --event. A table shows the rank of the tool in each stage
+    of the search.
     """
     if event is not None:
         if query is not None:

@@ -22,16 +22,9 @@ _SHOWN = 20
 """Rejected definitions and collisions named one by one."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("index")(index)
-
-
 def index(
     tools: Annotated[list[Path], SourcesArgument],
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Folder to write the index to.")
-    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the index to.")],
     config: ConfigOption = None,
     server: ServerOption = None,
     form: Annotated[
@@ -84,7 +77,7 @@ def index(
 def _read(
     path: Path, form: str, server: str | None, *, strict: bool, keep_ids: bool, alone: bool
 ) -> ReadResult:
-    """What a source holds; where not strict, a bad one of several is left out as a whole."""
+    """Read a source. Unless `strict`, a bad source of several is left out."""
     from ..catalog import ReadResult, Rejected
 
     try:

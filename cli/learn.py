@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 _REFUSED = 3
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("learn")(learn)
-
-
 def learn(
-    index: Annotated[Path, typer.Option("--index", metavar="FOLDER", help="Index to improve.")],
+    index: Annotated[Path, typer.Option(metavar="FOLDER", help="Index to improve.")],
     events: Annotated[
         Path | None,
         typer.Argument(

@@ -14,25 +14,19 @@ _CUT = 200
 """Characters of a description that are shown."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("list")(list_tools)
-
-
 def list_tools(
     index: IndexOption = None,
     tools: SourcesOption = None,
     config: ConfigOption = None,
     server: Annotated[
-        str | None,
-        typer.Option("--server", metavar="NAME", help="List only the tools of this server."),
+        str | None, typer.Option(metavar="NAME", help="List only the tools of this server.")
     ] = None,
     quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the tools of an index or of files.
 
-    Quarantined tools are listed only with --quarantined.
+    Needs --index or --tools. Quarantined tools are listed only with --quarantined.
     """
     catalog, left_out = read_offered(index, tools, config)
     if server is not None and server not in catalog.servers:

@@ -50,6 +50,20 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="File of settings, TOML or JSON."),
 ]
+TierOption = Annotated[
+    list[str] | None,
+    typer.Option("--tier", metavar="TIER", help="Tier to use; repeatable. All by default."),
+]
+RowsOption = Annotated[
+    Path,
+    typer.Option(
+        metavar="FILE", help="JSONL file to write. Rows of unchanged definitions are kept."
+    ),
+]
+WorkersOption = Annotated[
+    int,
+    typer.Option(metavar="NUMBER", min=1, help="Commands that run at the same time."),
+]
 ServerOption = Annotated[
     str | None, typer.Option("--server", metavar="NAME", help="Server that the tools belong to.")
 ]

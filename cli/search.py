@@ -22,11 +22,6 @@ _DENIED = 3
 """Denied tools that are named, those that fit the request best."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("search")(search)
-
-
 @with_search_options
 def search(
     query: Annotated[str, QueryArgument],
@@ -34,7 +29,6 @@ def search(
     budget_ms: Annotated[
         float | None,
         typer.Option(
-            "--budget-ms",
             metavar="MS",
             help="Time limit of the answer in milliseconds. A cheaper tier runs if time is short.",
         ),
@@ -43,7 +37,8 @@ def search(
 ) -> None:
     """Find the tools that fit a query.
 
-    A table shows the score of each tool and its rank in each stage of the search.
+    Needs --index or --tools. A table shows the score of each tool and its rank in each stage of the
+    search.
     """
     if budget_ms is not None and not budget_ms > 0:
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
@@ -74,7 +69,7 @@ def refusal_lines(refusals: Iterable[Refusal]) -> list[str]:
 
 
 def unlocking(refusal: Refusal) -> str:
-    """What unlocks a tool, as an ending of its line."""
+    """The end of a tool's line: the tools that unlock it."""
     return f"; unlocked by {', '.join(refusal.unlocked_by)}" if refusal.unlocked_by else ""
 
 

@@ -30,9 +30,7 @@ class SearchOptions:
     tier: Annotated[
         str | None,
         typer.Option(
-            "--tier",
-            metavar="TIER",
-            help="lexical, fast, embed, hybrid, rerank, or a tier of the settings.",
+            metavar="TIER", help="lexical, fast, embed, hybrid, rerank, or a tier of the settings."
         ),
     ] = None
     k: Annotated[
@@ -43,30 +41,23 @@ class SearchOptions:
     ] = None
     allow: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow", metavar="ID|GLOB", help="Search only these tools, as 'github/*'; repeatable."
-        ),
+        typer.Option(metavar="ID|GLOB", help="Search only these tools, as 'github/*'; repeatable."),
     ] = None
     scope: Annotated[
         list[str] | None,
-        typer.Option("--scope", metavar="NAME", help="Scope granted to the agent; repeatable."),
+        typer.Option(metavar="NAME", help="Scope granted to the agent; repeatable."),
     ] = None
     called: Annotated[
         list[str] | None,
-        typer.Option(
-            "--called", metavar="ID", help="Id of a tool that the agent called; repeatable."
-        ),
+        typer.Option(metavar="ID", help="Id of a tool that the agent called; repeatable."),
     ] = None
     milestone: Annotated[
         list[str] | None,
-        typer.Option(
-            "--milestone", metavar="NAME", help="Milestone that the agent reached; repeatable."
-        ),
+        typer.Option(metavar="NAME", help="Milestone that the agent reached; repeatable."),
     ] = None
     fact: Annotated[
         list[str] | None,
         typer.Option(
-            "--fact",
             metavar="NAME[=VALUE]",
             help="Fact about the agent. The value is a number, true, false or text; true by "
             "default. Repeatable.",
@@ -99,7 +90,7 @@ class SearchOptions:
 
 
 def with_search_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `options` stands for the options of `SearchOptions`."""
+    """A command with the options of `SearchOptions` in place of its parameter `options`."""
     shared = inspect.signature(SearchOptions, eval_str=True).parameters
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():

@@ -1,10 +1,10 @@
-"""Where a command's tools come from: a saved index, files, a client's servers, or stdin."""
+"""Reads a command's tools from a saved index, files, a client's servers, or stdin."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,12 +169,12 @@ def check_format(form: str) -> None:
 
 
 def is_index(path: Path) -> bool:
-    """Whether a saved index lies in this folder."""
+    """Whether a folder contains a saved index."""
     return (path / "CURRENT").is_file()
 
 
 def holds_index(path: Path) -> bool:
-    """Whether a saved index lies in this folder, or what is left of one."""
+    """Whether a folder contains a saved index, or a damaged one."""
     return is_index(path) or (path.is_dir() and any(path.glob("v-*")))
 
 
@@ -222,6 +222,28 @@ def _told(report: Progress, index: Path, command: str) -> Progress:
     return advance
 
 
+def tiers_of(engine: Engine, asked: Sequence[str] | None, *also: str) -> list[str]:
+    """The tiers asked for, or all.
+
+    Args:
+        engine: has the tiers.
+        asked: names of tiers.
+        also: further names that may be asked for.
+
+    Raises:
+        BadParameter: there is no such tier.
+    """
+    for name in asked or ():
+        if name not in also:
+            _check_tier(name, engine.tiers)
+    return list(dict.fromkeys(asked or engine.tiers))
+
+
+def _check_tier(name: str, known: Collection[str]) -> None:
+    if name not in known:
+        raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(known)}")
+
+
 def _one_of(index: Path | None, tools: list[Path] | None) -> None:
     if (index is None) == (not tools):
         raise typer.BadParameter("give either --index FOLDER or --tools FILE")
@@ -233,8 +255,7 @@ def _offering(config: Config, tier: str) -> Config:
 
     if tier == AUTO and tier not in config.tiers:
         return config.model_copy(update={"default_tier": tier})
-    if tier not in config.tiers:
-        raise typer.BadParameter(f"no tier {tier!r}; use one of: {', '.join(config.tiers)}")
+    _check_tier(tier, config.tiers)
     kept = {}
     name: str | None = tier
     while name is not None and name not in kept:

@@ -1,4 +1,4 @@
-"""`shortlist stats`: what a file of events says in numbers."""
+"""`shortlist stats`: figures from a file of events."""
 
 from __future__ import annotations
 
@@ -16,17 +16,12 @@ from .options import JsonOption
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from .event_stats import EventStats
+    from ..session.event_stats import EventStats
 
 _SHOWN = 10
 """Servers and tools shown; the JSON holds all."""
 _NAME = 24
 """Columns of a server's name."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("stats")(stats)
 
 
 def stats(
@@ -36,7 +31,7 @@ def stats(
     as_json: JsonOption = False,
 ) -> None:
     """Summarize recorded events: tokens, searches, calls, servers."""
-    from .event_stats import EventStats
+    from ..session.event_stats import EventStats
 
     rows = Counter[str]()
     try:
@@ -66,28 +61,25 @@ def _parts(found: EventStats) -> Iterator[Any]:
     from rich.text import Text
 
     first, last = (_minute(found.first), _minute(found.last))
-    yield Text(f"{first} to {last}, {counted(found.conversations, 'conversation')}", style="bold")
+    yield Text(
+        f"{first} to {last}, {counted(len(found.conversations), 'conversation')}", style="bold"
+    )
     if found.defined:
-        yield ""
-        yield _tokens(found)
+        yield from ("", _tokens(found))
     if found.searches:
-        yield ""
-        yield _searches(found)
+        yield from ("", _searches(found))
     if found.calls:
-        yield ""
-        yield _counts("calls", found.calls)
+        yield from ("", _counts("calls", found.calls))
     if found.servers:
-        yield ""
-        yield _servers(found)
+        yield from ("", _servers(found))
     if found.tools:
-        yield ""
         never = found.never_found
-        text = Text(f"tools never found: {len(never):,} of {found.tools:,}", style="bold")
+        text = Text(f"tools never found: {len(never):,} of {len(found.tools):,}", style="bold")
         for tool_id in never[:_SHOWN]:
             text.append(f"\n  {tool_id}", style="not bold")
         if len(never) > _SHOWN:
             text.append(f"\n  and {len(never) - _SHOWN:,} more: --json", style="not bold dim")
-        yield text
+        yield from ("", text)
 
 
 def _tokens(found: EventStats) -> Table:
@@ -148,5 +140,5 @@ def _ms(value: float | None) -> str:
 
 
 def _minute(at: str | None) -> str:
-    """A time as it is recorded, without its seconds."""
+    """A recorded time without seconds."""
     return (at or "")[:16].replace("T", " ")

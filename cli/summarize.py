@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .console import counted, note, plain_table, progress, show, write_json
-from .options import ConfigOption, JsonOption, QuarantinedOption, SourcesArgument
+from .options import (
+    ConfigOption,
+    JsonOption,
+    QuarantinedOption,
+    RowsOption,
+    SourcesArgument,
+    WorkersOption,
+)
 from .source import read_offered
 
 if TYPE_CHECKING:
@@ -18,25 +25,12 @@ if TYPE_CHECKING:
 _INCOMPLETE = 1
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("summarize")(summarize)
-
-
 def summarize(
     tools: Annotated[list[Path], SourcesArgument],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="JSONL file to write. Rows of unchanged definitions are kept.",
-        ),
-    ],
+    out: RowsOption,
     command: Annotated[
         str | None,
         typer.Option(
-            "--command",
             metavar="CMD",
             help="Shell command that reads a prompt on stdin and answers on stdout. Without one, "
             "summaries are made offline.",
@@ -44,18 +38,9 @@ def summarize(
     ] = None,
     overrides: Annotated[
         Path | None,
-        typer.Option(
-            "--overrides",
-            metavar="FILE",
-            help="Your own summaries: JSON of id to summary, or JSONL.",
-        ),
+        typer.Option(metavar="FILE", help="Your own summaries: JSON of id to summary, or JSONL."),
     ] = None,
-    workers: Annotated[
-        int,
-        typer.Option(
-            "--workers", metavar="NUMBER", min=1, help="Commands that run at the same time."
-        ),
-    ] = 4,
+    workers: WorkersOption = 4,
     config: ConfigOption = None,
     quarantined: QuarantinedOption = False,
     as_json: JsonOption = False,

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from ..loaders.token_tax import TokenTax
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("tax")(tax)
-
-
 def tax(
     context: typer.Context,
     tools: Annotated[list[Path] | None, SourcesArgument] = None,
@@ -32,7 +27,7 @@ def tax(
         typer.Option("-k", "--k", metavar="NUMBER", min=1, help="Number of tools in a selection."),
     ] = 10,
     top: Annotated[
-        int, typer.Option("--top", metavar="NUMBER", min=0, help="Number of largest tools to list.")
+        int, typer.Option(metavar="NUMBER", min=0, help="Number of largest tools to list.")
     ] = 10,
     encoding: EncodingOption = "cl100k_base",
     as_json: JsonOption = False,

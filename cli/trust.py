@@ -16,17 +16,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ..catalog import Catalog
-    from ..trust import DefinitionChange, Flag, Pins
+    from ..trust import DefinitionChange, Flag
 
 _QUARANTINED = 3
 
-_PinsOption = Annotated[
-    Path, typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
-]
-
-_OptionalPins = Annotated[
-    Path | None, typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
-]
+_PINS = typer.Option("--pins", metavar="FILE", help="File of accepted definitions.")
+_PinsOption = Annotated[Path, _PINS]
+_OptionalPins = Annotated[Path | None, _PINS]
 _GatewayOption = Annotated[
     Path | None,
     typer.Option(
@@ -46,11 +42,6 @@ trust = typer.Typer(
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to an application."""
-    app.add_typer(trust, name="trust")
-
-
 @trust.command()
 def init(
     pins: _PinsOption,
@@ -64,31 +55,28 @@ def init(
     stays quarantined until `shortlist trust approve`.
     """
     from ..errors import PinsError
-    from ..trust import Pins
 
     if pins.exists():
         raise PinsError(
             f"{pins}: exists already; `shortlist trust pin` adds the tools that have no pin"
         )
-    _pin(read_catalog(index, tools), Pins(), pins, as_json)
+    _pin(read_catalog(index, tools), pins, as_json)
 
 
 @trust.command()
 def pin(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
     """Pin the definitions that have no pin yet.
 
-    Existing pins stay as they are. The file is created if it does not exist.
+    Existing pins do not change. The file is created if it does not exist.
     """
-    from ..trust import Pins
-
-    _pin(catalog_of(tools), Pins.read(pins, missing_ok=True), pins, as_json)
+    _pin(catalog_of(tools), pins, as_json)
 
 
-def _pin(catalog: Catalog, before: Pins, path: Path, as_json: bool) -> None:
-    from ..trust import Trust
+def _pin(catalog: Catalog, path: Path, as_json: bool) -> None:
+    from ..trust import Pins, Trust, change_pins
 
-    after = before.pin(catalog)
-    after.save(path)
+    before = Pins.read(path, missing_ok=True)
+    after = change_pins(path, lambda found: found.pin(catalog))
     flags = _quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         fresh = [tool_id for tool_id in after if tool_id not in before]
@@ -108,7 +96,7 @@ def diff(
 ) -> None:
     """Show which tools are quarantined, and what changed.
 
-    Exits with 3 if a tool is quarantined.
+    Needs --config, or --tools and --pins. Exits with 3 if a tool is quarantined.
     """
     from ..trust import Pins, Trust
 
@@ -140,8 +128,8 @@ def approve(
 ) -> None:
     """Approve the definitions of these tools as they are now.
 
-    They are pinned. The file is created if it does not exist. A running gateway follows at the
-    next request.
+    Needs --config, or --tools and --pins. The definitions are pinned in the file, which is created
+    if it does not exist. A running gateway follows at the next request.
     """
     from ..trust import Trust, change_pins
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .examples import Example
+from .examples import Example, parts_of
 from .tier import TierModel
 
 _FIXED = 10
@@ -73,10 +73,7 @@ def cross_validate(
         RequestError: a part is too small for fitting.
     """
     everything = [*examples, *made]
-    groups = np.array([one.group for one in everything])
-    distinct = np.unique(groups)
-    parts = np.random.default_rng(0).permutation(np.arange(len(distinct)) % folds)
-    part = parts[np.searchsorted(distinct, groups)].tolist()
+    part = parts_of(everything, folds).tolist()
     judged = len(examples) if any(not one.served for one in examples) else len(everything)
     outcomes: list[_Outcome] = []
     for fold in range(folds):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 from ..catalog import Tool
 from ..retrieval.known_requests import KnownRequests
-from .known_servers import KnownServers
+from .library import Library
 from .row import MOST_REQUESTS, Enrichment, read_enrichments
 
 #: Names the package's own rows in a configuration.
-KNOWN_SERVERS = "known_servers"
+LIBRARY = "library"
 
 
 class Enrichments:
@@ -25,7 +28,7 @@ class Enrichments:
 
     Args:
         rows: in order of weight: of the requests of one tool the first 16 are used.
-        known_servers: rows for the tools of known servers. Such a row is not used for a changed
+        library: rows of the package for known servers. Such a row is not used for a changed
             definition if `rows` has a fresh one.
 
     Example:
@@ -36,10 +39,8 @@ class Enrichments:
         ('who owes us money?',)
     """
 
-    def __init__(
-        self, rows: Iterable[Enrichment] = (), known_servers: KnownServers | None = None
-    ) -> None:
-        self._known_servers = known_servers
+    def __init__(self, rows: Iterable[Enrichment] = (), library: Library | None = None) -> None:
+        self._library = library
         self._by_id: dict[str, list[Enrichment]] = defaultdict(list)
         self._by_fingerprint: dict[str, list[Enrichment]] = defaultdict(list)
         for row in rows:
@@ -52,16 +53,25 @@ class Enrichments:
         """The enrichments that a configuration names.
 
         Args:
-            names: files, and `known_servers` for the rows in the package.
+            names: files, and `library` for the rows of the package.
 
         Raises:
             ConfigError: see `read_enrichments`.
         """
-        files = [name for name in names if name != KNOWN_SERVERS]
-        return cls(read_enrichments(files), KnownServers() if KNOWN_SERVERS in names else None)
+        files = [name for name in names if name != LIBRARY]
+        return cls(read_enrichments(files), Library() if LIBRARY in names else None)
 
     def __bool__(self) -> bool:
-        return bool(self._by_id) or self._known_servers is not None
+        return bool(self._by_id) or self._library is not None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all rows and of the library."""
+        rows = [row.to_dict() for rows in self._by_id.values() for row in rows]
+        whole = hashlib.sha256(json.dumps(rows, sort_keys=True).encode())
+        if self._library is not None:
+            whole.update(self._library.fingerprint.encode())
+        return whole.hexdigest()
 
     def of(self, tool: Tool) -> KnownRequests | None:
         """The enrichment of a tool; None if it has none."""
@@ -74,7 +84,7 @@ class Enrichments:
                 fresh.append(row)
             elif row.fingerprint != tool.fingerprint and _same_parameters(row, tool):
                 old.append(row)
-        known = None if self._known_servers is None else self._known_servers.find(tool)
+        known = None if self._library is None else self._library.find(tool)
         if known is not None:
             (fresh if known.exact else old).append(known.row)
         rows = fresh or old

@@ -54,7 +54,7 @@ class Enrichment(BaseModel):
     when: Line = ""
     not_: Line = Field(default="", alias="not")
     requests: tuple[Line, ...] = ()
-    source: Literal["known_servers", "model", "usage", "hand"] = "hand"
+    source: Literal["library", "model", "usage", "hand"] = "hand"
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

@@ -1,8 +1,9 @@
-"""Addresses of resources as clients see them: they say which server has the resource.
+"""Addresses of resources for clients. Each contains the name of the server.
 
-A resource `repo://octo/readme` of the server `github` is `shortlist://github/repo://octo/readme`
-to a client. `ui://` addresses keep their scheme, because clients know user interfaces by it:
-`ui://panel` is `ui://github/panel`. Both can be undone, and no two resources share an address.
+A resource `repo://octo/readme` of the server `github` is `shortlist://github/repo://octo/readme` to
+a client. `ui://` addresses keep their scheme, because clients know user interfaces by it:
+`ui://panel` is `ui://github/panel`. Both can be converted back, and no two resources share an
+address.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ def server_and_uri(uri: str) -> tuple[str, str] | None:
 
 
 def with_public_links(server: str, content: list[types.ContentBlock]) -> list[types.ContentBlock]:
-    """Parts of a result whose links to resources are addresses that the client can read.
+    """Content of a result, with its links to resources as addresses for the client.
 
     Args:
-        server: that gave the result.
+        server: name of the server that gave the result.
         content: of the result.
     """
     return [_with_public_link(server, part) for part in content]

@@ -1,4 +1,4 @@
-"""What the meta-tools answer, for one client under one permission."""
+"""The answers of the meta-tools to one client, within its permissions."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def details(
     Args:
         client: who asks.
         arguments: of the call.
-        stubs: writes tools as scripts call them, in place of their signatures.
+        stubs: writes Python stubs of tools; None for call signatures.
     """
     view, detail = client.view(), arguments.get("detail", "full")
     names = client.views.names(view.catalog)
@@ -117,7 +117,7 @@ def details(
 
 
 def _missing(asked: str, found: Refusal | UnknownToolError) -> dict[str, Any]:
-    """What is said in place of a definition."""
+    """The text in place of a definition: why there is none."""
     if isinstance(found, UnknownToolError):
         return {"name": asked, "error": "unknown", "nearest": list(found.nearest)}
     return {
@@ -134,7 +134,7 @@ def _stubs(
     asked_for: list[tuple[str, Tool | Refusal | UnknownToolError]],
     stubs: Callable[[ClientSession, Iterable[Tool]], str],
 ) -> types.CallToolResult:
-    """The stubs of all tools in one text, in which they share types; then what is missing."""
+    """The stubs of all tools in one text with shared types, then a line for each missing tool."""
     tools = [found for _, found in asked_for if isinstance(found, Tool)]
     missing = [_missing(asked, one) for asked, one in asked_for if not isinstance(one, Tool)]
     text, shown = stubs(client, tools), len(tools)
@@ -163,7 +163,7 @@ def servers(fleet: Fleet, client: ClientSession) -> types.CallToolResult:
 
 
 def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dict[str, Any]]:
-    """For each server that the client may know of: state, permitted tools, what it is about."""
+    """State, permitted tools and topics of each server that the client may see."""
     by_server: dict[str, list[Tool]] = {name: [] for name in fleet.upstreams}
     for tool in view.tools():
         by_server.setdefault(tool.server or "", []).append(tool)
@@ -191,7 +191,7 @@ def _topics(tools: tuple[Tool, ...]) -> str:
 
 
 def instructions(fleet: Fleet, view: View) -> dict[str, str]:
-    """Server to its instructions, as far as a model may read them; of servers in use only."""
+    """Server to its cleaned instructions, for each permitted server."""
     servers = {tool.server for tool in view.tools()}
     given = {
         name: safe_instructions(name, text) for name, text in fleet.listed.instructions.items()
@@ -200,7 +200,7 @@ def instructions(fleet: Fleet, view: View) -> dict[str, str]:
 
 
 def digest(fleet: Fleet, client: ClientSession, view: View) -> str:
-    """The operator's text and the servers in a few lines, for the description of `search_tools`.
+    """Text for the description of `search_tools`: the operator's text, then a line for each server.
 
     Servers come first; the tokens that are left go to the first sentences of their
     instructions.
@@ -257,7 +257,7 @@ def _summary(tool: Tool) -> str:
 
 
 def _listed(found: Selection, detail: str, held: Mapping[str, Any]) -> str:
-    """Hits grouped by server, best server first, and what else the model should know."""
+    """Hits grouped by server, best server first, and notes for the model."""
     groups: dict[str, list[str]] = {}
     for row in held["tools"]:
         line = f"- {row['name']}" + (f": {row['description']}" if detail != "name" else "")

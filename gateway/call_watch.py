@@ -1,4 +1,4 @@
-"""What happens to one call, noted while it goes through the gateway."""
+"""Check, result and times of one call, collected while the gateway handles it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .events import Outcome
 
 
 class CallWatch:
-    """Notes of one call. Made when the call comes in; `end` when it was answered.
+    """Collects the check, the result and the times of one call, until `end`.
 
     Attributes:
         verdict: result of the check; None before the check, and for requests that are not calls.
@@ -30,7 +30,7 @@ class CallWatch:
         self._at = perf_counter()
 
     def checked(self, verdict: Verdict) -> None:
-        """The check has answered."""
+        """Record the verdict and the time of the check."""
         now = perf_counter()
         self.check_ms, self._at = (now - self._at) * 1e3, now
         self.verdict = verdict
@@ -38,13 +38,13 @@ class CallWatch:
             self.outcome = verdict.status
 
     def answered(self, result: types.CallToolResult) -> None:
-        """The server has answered."""
+        """Record the server's result."""
         self.run_ms = (perf_counter() - self._at) * 1e3
         self.result = result
         self.outcome = "tool_error" if result.is_error else "ok"
 
     def failed(self) -> None:
-        """The server did not answer, or refused."""
+        """Record that the server did not answer, or refused."""
         self.outcome = "server_error"
 
     def end(self) -> None:

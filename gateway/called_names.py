@@ -1,4 +1,4 @@
-"""The names besides its id by which a client may call a tool."""
+"""Other names than its id by which a client may call a tool."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class CalledNames:
                 self._ids.setdefault(name, []).append(tool.id)
 
     def meant(self, name: str, view: View) -> str:
-        """The id that a client means by a name; the name itself where it is none of these.
+        """The id of the tool with a name. An unknown name is returned unchanged.
 
         Args:
-            name: as the client gave it; an id is always that id.
-            view: of several tools with this name, the one it permits is meant.
+            name: id, or one of the other names; an id wins over them.
+            view: if several tools have this name, the one that the view permits is chosen.
         """
         if name in self.catalog:
             return name

@@ -1,4 +1,4 @@
-"""A client's request that a server works on: where the server's messages and questions go."""
+"""A client's request in work at a server. It receives the server's messages and questions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_WAITING = 1_000
 
 
 class CallingClient(Protocol):
-    """What is known here of the session that a request belongs to."""
+    """The part of a client's session that is used here."""
 
     @property
     def log_level(self) -> types.LoggingLevel | None:
@@ -45,7 +45,7 @@ class CallingClient(Protocol):
 
 
 class Asks(Protocol):
-    """Asks a client that is only asked in the answers to its requests."""
+    """Asks a client that cannot get requests: questions are in the answers to its own requests."""
 
     async def ask(self, question: Question) -> Answer | types.ErrorData:
         """The client's answer."""
@@ -59,8 +59,8 @@ class Caller:
         client: the session that it belongs to.
 
     Attributes:
-        held: asks a client of the newer protocol, to which nothing can be sent but answers.
-        patience: the limit of time of the request at the server; a question's time is not counted.
+        held: asks a client of the newer protocol, which gets no requests; None for other clients.
+        patience: time limit of the request at the server. It pauses during questions.
     """
 
     def __init__(self, context: Context, client: CallingClient) -> None:
@@ -72,7 +72,7 @@ class Caller:
 
     @property
     def is_modern(self) -> bool:
-        """Whether the client is asked in answers (2026-07-28), and not by requests to it."""
+        """Whether the client has the protocol 2026-07-28 and gets questions in answers only."""
         return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
@@ -121,7 +121,7 @@ class Caller:
             await self._send(types.LoggingMessageNotification(params=params))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Pass progress on; nothing happens if the client did not ask for it."""
+        """Pass progress on, if the client asked for it."""
         async with self._in_order:
             try:
                 await self.context.session.report_progress(progress, total, message)
@@ -129,13 +129,13 @@ class Caller:
                 return
 
     async def settle(self) -> None:
-        """Wait until everything that was passed on so far is sent."""
+        """Wait until all messages so far are sent."""
         async with self._in_order:
             return
 
     async def _send(self, notification: types.ServerNotification) -> None:
         if self._in_order.statistics().tasks_waiting >= _MOST_WAITING:
-            # The server speaks faster than the client listens.
+            # The server sends faster than the client reads.
             return
         async with self._in_order:
             try:
@@ -143,7 +143,7 @@ class Caller:
                     notification, related_request_id=self.context.request_id
                 )
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-                # The client has left: its messages have nobody to go to.
+                # The client is gone, and nobody can get its messages.
                 return
 
 
@@ -172,7 +172,7 @@ def unsupported(question: Question, able: types.ClientCapabilities | None) -> st
 
 
 def forwarded_meta(meta: Mapping[str, Any] | None, caller: Caller) -> Any:
-    """The `_meta` of a request as the server behind gets it: without what is this connection's.
+    """The `_meta` of a request for the server, without the keys of the client's connection.
 
     Args:
         meta: of the client's request.

@@ -1,4 +1,4 @@
-"""A call of one tool, through to the server that has it."""
+"""Forwards a call of one tool to its server."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .tool_meta import result_chars
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call as a client asks for it.
+    """A client's call of a tool.
 
     Args:
         name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
         arguments: of the tool.
-        given: parameters of the request that carries it, for its `_meta` and the client's answers.
-        through: the meta-tool that carries the call; None for a call by the tool's own name.
+        given: parameters of the client's request, with its `_meta` and the client's answers.
+        through: name of the meta-tool; None for a call by the tool's own name.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Asked:
 async def call_through(
     fleet: Fleet, context: Context, client: ClientSession, asked: Asked, watch: CallWatch
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """A call through to the server that has the tool, if it is permitted and fits."""
+    """Forward a call to the tool's server, if it is permitted and its arguments are valid."""
     if asked.through is not None and asked.name in RESERVED:
         return error_result(f"{asked.name} is called by its own name, not through {asked.through}.")
     view = client.view()
@@ -81,7 +81,7 @@ async def _passed(
     asked: Asked,
     watch: CallWatch,
 ) -> types.CallToolResult | types.InputRequiredResult:
-    """The server's answer to a call that may go ahead, or the refusal of one that may not."""
+    """The server's answer to a permitted call; a refusal for a denied one."""
     watch.checked(verdict)
     tool, profile = verdict.tool, client.profile
     if tool is None or not verdict.passed:
@@ -109,7 +109,7 @@ async def _passed(
 
 
 def _of_an_app(client: ClientSession, name: str) -> Tool | None:
-    """The tool for user interfaces alone that is meant; None for every other tool."""
+    """The tool, if it is for user interfaces alone; None for every other tool."""
     view = client.app_view()
     found = view.details([client.views.names(view.catalog).meant(name, view)])[0]
     if not isinstance(found, Tool) or client.view().permits(found.id):
@@ -131,13 +131,13 @@ def _wrong_way(client: ClientSession, asked: Asked, tool: Tool) -> str:
 
 
 def refused(verdict: Verdict, name: str) -> str:
-    """What a client is answered in place of a result.
+    """The answer to a refused call.
 
-    A refusal names the tool as the client did and never repeats the rules, which may name others.
+    It uses the client's name of the tool. It never quotes rules, because they may name other tools.
 
     Args:
-        verdict: on the call.
-        name: by which the client called.
+        verdict: result of the check.
+        name: the client's name of the tool.
     """
     if verdict.refusal is None:
         return verdict.text

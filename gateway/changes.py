@@ -1,4 +1,4 @@
-"""When a server's lists are read again."""
+"""Decides when a server's lists are read again."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mcp.client.subscriptions import SubscriptionLost
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 _LOG = logging.getLogger("shortlist.gateway")
-#: Seconds between a change of a list and its reading, and at most where changes do not end.
+#: Seconds between a change of a list and its reading: at first, and at most if changes go on.
 _SETTLED, _MOST_SETTLED = 0.2, 30.0
-#: Seconds for which a list counts as fresh at least, whatever the server says.
+#: Least number of seconds for which a list counts as fresh. A server cannot shorten it.
 _LEAST_FRESH = 60.0
-#: Seconds before changes are asked for again after the stream of them ended, and at most.
+#: Seconds before the gateway asks for changes again after their stream ended: at first, at most.
 _RELISTEN, _MOST_RELISTEN = 5.0, 300.0
 
-#: Messages of a server that say that one of its lists has changed.
+#: Messages by which a server says that a list has changed.
 LISTS_CHANGED = (
     types.ToolListChangedNotification,
     types.ResourceListChangedNotification,
@@ -29,10 +29,10 @@ LISTS_CHANGED = (
 
 
 class Rereading:
-    """The next reading of a list: soon after a change, later and later in a flood of changes.
+    """Time of the next reading of a list: soon after a change, and later if many changes follow.
 
     Args:
-        wake: called when a reading becomes due that was not.
+        wake: called when a reading becomes due.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -42,7 +42,7 @@ class Rereading:
         self._due: float | None = None
 
     def changed(self) -> None:
-        """Note that the list changed; it is read when others had a moment to follow."""
+        """Note that the list changed. It is read a moment later, with further changes."""
         if self._due is not None:
             return
         now = monotonic()
@@ -55,8 +55,8 @@ class Rereading:
         """The time of the next reading, as of `monotonic`.
 
         Args:
-            client: the connection; a server that tells of changes is asked for nothing else.
-            fresh_s: seconds for which the server says that its list stays as it is.
+            client: the connection. If the server reports changes, `fresh_s` is not used.
+            fresh_s: number of seconds after which the server's list may be outdated.
         """
         if self._due is not None:
             return self._due
@@ -65,7 +65,7 @@ class Rereading:
         return self._read_at + max(fresh_s, _LEAST_FRESH)
 
     def begin(self) -> None:
-        """Note that the list is read now: what changes from here on needs another reading."""
+        """Note that the list is read now. A later change needs another reading."""
         self._due = None
 
     def end(self) -> None:
@@ -73,7 +73,7 @@ class Rereading:
         self._read_at = monotonic()
 
     async def listen(self, client: Client) -> None:
-        """Hear of changes from a server of the era in which a client has to ask for them."""
+        """Receive changes from a server of the newer protocol, which clients must ask for them."""
         able = client.server_capabilities
         tells = any(one and one.list_changed for one in (able.tools, able.prompts, able.resources))
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not tells:
@@ -89,10 +89,10 @@ class Rereading:
                     async for _ in changes:
                         self.changed()
             except (MCPError, SubscriptionLost) as error:
-                _LOG.info("a server tells no changes just now: %s", error)
+                _LOG.info("a server reports no list changes for now: %s", error)
             await anyio.sleep(wait)
             wait = min(wait * 2, _MOST_RELISTEN)
-            # What changed in between was not told.
+            # Changes in between were not reported.
             self.changed()
 
 

@@ -1,4 +1,4 @@
-"""Reads servers from the configuration files of MCP clients, and recognises their format."""
+"""Reads servers from the configuration file of any known MCP client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .references import ReferenceProblem, References
 from .server_entry import EntryContext, EntryProblem, read_entry, spec_problem
 from .server_spec import ServerSpec
 
-#: Kind of a file, and the path of keys to its table of servers; the first that fits counts.
+#: Kind of a file, and the path of keys to its table of servers. The first match is used.
 SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("mcpServers", ("mcpServers",)),
     ("vscode", ("servers",)),
@@ -26,13 +26,13 @@ SHAPES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("codex", ("mcp_servers",)),
     ("opencode", ("mcp",)),
 )
-#: What an entry holds that a client uses and the gateway does not.
+#: Keys of an entry that clients use and the gateway does not.
 _UNSUPPORTED = ("headersHelper", "oauth", "auth", "authProviderType")
 
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """What a client's configuration file says.
+    """The servers and settings of a client's configuration file.
 
     Args:
         path: the file.
@@ -40,8 +40,8 @@ class ClientConfig:
             file that names no servers.
         servers: servers that can be used, in the order of the file; disabled ones included.
         shortlist: the table under the key `shortlist`, unchanged.
-        problems: problems, one line each; never a value of `env` or `headers`.
-        skipped: names of servers that a problem makes unusable.
+        problems: one line each; they never contain a value of `env` or `headers`.
+        skipped: names of servers that cannot be used because of a problem.
     """
 
     path: Path
@@ -87,10 +87,10 @@ def read_client_config(
 
 
 def config_of(document: ConfigDocument, home: Path, references: References | None) -> ClientConfig:
-    """The servers of a document; references are expanded if there are any to expand them with.
+    """The servers of a document. References are expanded if `references` is given.
 
     Raises:
-        ConfigError: the key `shortlist` holds no table.
+        ConfigError: the value of `shortlist` is not a table.
     """
     values = document.values
     shortlist = values.get("shortlist", {})
@@ -143,7 +143,7 @@ def find_servers(
 
 
 def names_servers(path: Path) -> bool:
-    """Whether a file is a client's configuration that names MCP servers."""
+    """Whether a file is a client's configuration with MCP servers."""
     try:
         return find_servers(read_document(path).values) is not None
     except ConfigError:
@@ -151,7 +151,7 @@ def names_servers(path: Path) -> bool:
 
 
 def expand_spec(spec: ServerSpec, references: References) -> ServerSpec:
-    """A server with its references replaced by their values. A disabled one does not change.
+    """A server with its references replaced by their values. A disabled server is not changed.
 
     Raises:
         EntryProblem: names the field and the reference that has no value.
@@ -212,7 +212,7 @@ def _context(kind: str, values: Mapping[str, Any], path: Path, home: Path) -> En
 
 
 def _inputs(inputs: Any) -> Iterator[tuple[str, str]]:
-    """VS Code asks the user for inputs; here an environment variable answers."""
+    """Environment variables for the inputs that VS Code would ask the user for."""
     for row in inputs if isinstance(inputs, list) else ():
         name = row.get("id") if isinstance(row, Mapping) else None
         if not isinstance(name, str):
@@ -224,7 +224,7 @@ def _inputs(inputs: Any) -> Iterator[tuple[str, str]]:
 
 
 def _is_opencode(table: Mapping[str, Any]) -> bool:
-    """Gemini and VS Code also have a key `mcp`, which holds no servers."""
+    """Whether `mcp` contains opencode's servers, and not settings of Gemini or VS Code."""
     return not table or any(
         isinstance(one, Mapping) and ({"command", "url", "type", "enabled"} & set(one))
         for one in table.values()
@@ -232,7 +232,7 @@ def _is_opencode(table: Mapping[str, Any]) -> bool:
 
 
 def _is_switched_off(name: str, values: Mapping[str, Any]) -> bool:
-    """Whether Gemini's lists `mcp.allowed` and `mcp.excluded` switch a server off."""
+    """Whether a server is off by Gemini's lists `mcp.allowed` and `mcp.excluded`."""
     mcp = values.get("mcp")
     if not isinstance(mcp, Mapping):
         return False

@@ -28,13 +28,13 @@ class ClientProfiles:
     def of(
         cls, settings: GatewaySettings, name: str = DEFAULT_PROFILE, *, over_http: bool = False
     ) -> Self:
-        """The profiles of settings; read again, they can be given to `ClientSessions.change`.
+        """The profiles of the settings, also for `ClientSessions.change` after a change.
 
         Args:
             settings: of the gateway.
             name: profile of a client that sends no token.
-            over_http: whether clients come over HTTP: once a profile has a token, a request without
-                one is refused before it has a profile, and `name` counts for nothing.
+            over_http: whether clients use HTTP. If any profile has a token, requests without one
+                are refused, and `name` has no effect.
 
         Raises:
             ConfigError: there is no profile of this name.

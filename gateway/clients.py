@@ -1,4 +1,4 @@
-"""MCP clients that shortlist knows: where their configuration lies, and how they name a server."""
+"""The supported MCP clients: path and format of their configuration files."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Client:
 
     Args:
         name: name on the command line.
-        title: name that users know.
-        files: its user-wide file below the home directory, most usual first; `{settings}` is the
-            folder of settings of the operating system.
+        title: name of the product.
+        files: paths of its user-wide file below the home directory, most usual first; `{settings}`
+            is the operating system's folder for settings.
         keys: path of keys to the table of servers in the file.
-        form: how it writes a server: `plain`, `typed`, `local`, `zed` or `opencode`.
-        flags: settings of the gateway's entry by which the client always loads its tools.
-        windows_files: its file on Windows, where it lies elsewhere.
+        form: form of a server's entry: `plain`, `typed`, `local`, `zed` or `opencode`.
+        flags: further keys of the gateway's entry, so that the client always loads its tools.
+        windows_files: paths on Windows, if they differ.
     """
 
     name: str
@@ -41,13 +41,13 @@ class Client:
     windows_files: tuple[str, ...] = ()
 
     def paths(self, home: Path, platform: str = sys.platform) -> tuple[Path, ...]:
-        """Files that the client may read, most usual first; none has to exist."""
+        """Paths of the client's file, most usual first. The files need not exist."""
         settings = _SETTINGS.get(platform, ".config")
         files = self.windows_files if platform == "win32" and self.windows_files else self.files
         return tuple(home / file.format(settings=settings) for file in files)
 
     def path(self, home: Path, platform: str = sys.platform) -> Path:
-        """The file that exists, or the most usual one."""
+        """The path that exists, otherwise the most usual one."""
         paths = self.paths(home, platform)
         return next((path for path in paths if path.is_file()), paths[0])
 
@@ -113,7 +113,7 @@ def find_client(name: str) -> Client:
     """A client by its name.
 
     Raises:
-        ConfigError: there is no such client; lists those there are.
+        ConfigError: there is no such client. The message lists all clients.
     """
     try:
         return CLIENTS[name]

@@ -1,4 +1,4 @@
-"""The meta-tool `run_code`: a client's script over the tools that the client may use."""
+"""The meta-tool `run_code`: runs a client's script over the client's permitted tools."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from .relay import relay, with_answers
 from .sessions import ClientSession
 from .upstream import UpstreamError
 
-#: Characters of the arguments, and of the script, that a person is shown.
+#: Most characters of the arguments, and of the script, in a question to the user.
 _SHOWN = 4_000
 
 
 class CodeMode:
-    """Runs the scripts of all clients, each with its client's permission.
+    """Runs scripts, each with the permissions of its client.
 
     Args:
         fleet: the servers.
-        observer: records every call of a script, as it records a direct one.
+        observer: records each call of a script like a direct call.
 
     Raises:
         MissingExtraError: the extra `code` is not installed.
@@ -46,15 +46,15 @@ class CodeMode:
     async def run(
         self, context: Context, client: ClientSession, given: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """The answer of `run_code`, or a question to the client in place of it.
+        """The answer of `run_code`, or a question to the client.
 
         Args:
             context: of the request.
-            client: whose script it is.
+            client: its session.
             given: parameters of the request.
 
         Raises:
-            RequestError: an answer of the client that nothing waits for.
+            RequestError: the client answered a question that was not asked.
         """
         caller, code = Caller(context, client), str((given.arguments or {})["code"])
 
@@ -107,8 +107,8 @@ class CodeMode:
     async def _called(
         self, caller: Caller, client: ClientSession, tool: Tool, arguments: Mapping[str, Any]
     ) -> types.CallToolResult:
-        """A server's answer to one call; what it asks meanwhile, the client answers."""
-        # Each call has a limit of time of its own.
+        """A server's answer to one call. The client answers the server's questions."""
+        # Each call has its own time limit.
         own = Caller(caller.context, client)
         own.held = caller.held
 
@@ -123,7 +123,7 @@ class CodeMode:
             raise ToolCallError(str(error)) from None
 
     def stubs(self, client: ClientSession, tools: Iterable[Tool]) -> str:
-        """The stubs of permitted tools, as a script calls them."""
+        """The stubs of permitted tools, for scripts."""
         observed = client.observed if client.profile.observe else None
         return self._runner.stubs(client.view(), tools, observed=observed)
 
@@ -133,7 +133,7 @@ class CodeMode:
 
 
 class _ClientChecks:
-    """A client's session as scripts ask it: every check follows the last votes of the servers."""
+    """Checks of a script's calls by the client's session, with the last votes of the servers."""
 
     def __init__(self, client: ClientSession, observer: Observer, asker: Asker) -> None:
         self._client = client
@@ -141,11 +141,11 @@ class _ClientChecks:
         self._asker = asker
 
     def view(self) -> View:
-        """What the client may use now."""
+        """The tools that the client may use now."""
         return self._client.view()
 
     def check(self, name: str, arguments: object = None) -> Verdict:
-        """Whether a call may go ahead; a refusal is recorded."""
+        """The verdict on a call. A refusal is recorded."""
         verdict = self._client.session.check(name, arguments, votes=self._client.votes)
         if verdict.status not in ("passed", "promoted"):
             with self.recorded(verdict):
@@ -157,7 +157,7 @@ class _ClientChecks:
         return self._client.session.result(tool_id, content, ok=ok)
 
     def recorded(self, verdict: Verdict) -> _Recording:
-        """A call in the gateway's events, from now until the block ends."""
+        """Record a call in the gateway's events. It ends with the block."""
         return _Recording(self._observer, self._asker, verdict)
 
 
@@ -182,7 +182,7 @@ class _Recording:
 
 
 def _question(request: ApprovalRequest) -> types.ElicitRequest:
-    """What a person is asked: the call, and the whole script."""
+    """The question to the user, with the call and the script."""
     arguments = json.dumps(request.arguments, ensure_ascii=False)[:_SHOWN]
     why = ", which says that it may destroy something," if destroys(request.tool) else ""
     message = (
@@ -196,14 +196,14 @@ def _question(request: ApprovalRequest) -> types.ElicitRequest:
 
 
 def value_of(result: types.CallToolResult) -> Any:
-    """What a script gets of a result: its structured form, its only text, or its blocks.
+    """The value that a script gets: the structured content, the only text, or the content blocks.
 
     Raises:
-        ToolCallError: the tool says that it failed; with its own words.
+        ToolCallError: the tool reported an error; the message is the tool's.
     """
     texts = [part.text for part in result.content if isinstance(part, types.TextContent)]
     if result.is_error:
-        raise ToolCallError("\n".join(texts) or "it failed without a word")
+        raise ToolCallError("\n".join(texts) or "the tool failed and gave no message")
     if result.structured_content is not None:
         return result.structured_content
     if len(result.content) == 1 and texts:
@@ -214,7 +214,7 @@ def value_of(result: types.CallToolResult) -> Any:
 
 
 def _answer(client: ClientSession, result: CodeResult) -> types.CallToolResult:
-    """What the client is answered; what is too long is stored whole."""
+    """The answer to the client. A long result is stored."""
     tokens = client.profile.result_tokens
     held = result.to_dict(tokens=tokens)
     whole = result.to_dict()

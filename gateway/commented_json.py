@@ -1,4 +1,4 @@
-"""JSON as editors and clients write it: with comments and trailing commas."""
+"""Reads JSON with comments and trailing commas, as editors and clients write it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-#: A string, a comment, or a comma; a string is matched first, so that what is in it stays.
+#: A string, a comment, or a comma. A string is matched first, so that its content stays.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)|,', re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _VISIBLE = re.compile(r"[^\r\n]")
@@ -16,7 +16,7 @@ _VISIBLE = re.compile(r"[^\r\n]")
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Where one member of an object stands in a text.
+    """Offsets of one member of an object in a text.
 
     Args:
         key: its key.
@@ -32,7 +32,7 @@ class Member:
 
 
 def plain_json(text: str) -> str:
-    """The text with comments and trailing commas blanked out; every offset stays the same.
+    """The text with comments and trailing commas replaced by spaces, so that offsets stay the same.
 
     Example:
         >>> plain_json('[1, /* two */ 2,]')
@@ -71,10 +71,10 @@ def json_comments(text: str) -> tuple[str, ...]:
 
 
 def parse_json(text: str) -> tuple[Any, tuple[str, ...]]:
-    """The value of a JSON text that may hold comments and trailing commas.
+    """The value of a JSON text that may have comments and trailing commas.
 
     Returns:
-        The value, and the keys that occur twice in one object; the last one counts.
+        The value, and the keys that occur twice in one object. The last of them is used.
 
     Raises:
         json.JSONDecodeError: the text is not JSON; line and column are those of `text`.

@@ -1,4 +1,4 @@
-"""Completions of arguments of prompts and templates, by the servers that have them."""
+"""Completions of arguments, from the server of the prompt or template."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _COMPLETED = TypeAdapter(types.CompleteResult)
 
 
 class Completions:
-    """Answers what clients ask while a user fills in an argument.
+    """Answers the clients' requests for completions of an argument.
 
     Args:
         fleet: the servers.
-        client_of: gives the session of a request.
+        client_of: returns the session of a request.
         resources: finds the server of a template.
         prompts: finds the server of a prompt.
-        server: the server in front; gets the handler.
+        server: the gateway's MCP server; the handler is added to it.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Edits a client's file without changing anything else in it, comments included."""
+"""Edits the servers in a client's file. The rest of the file stays, comments included."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def edit_servers(
 
     Args:
         document: the file.
-        keys: path of keys to the table of servers; it is made if it is missing.
+        keys: path of keys to the table of servers, which is created if it is missing.
         remove: names of servers to remove.
         add: entries to add or to replace, by name.
 
     Raises:
-        ConfigError: the file is written in a way that cannot be edited without loss.
+        ConfigError: the file cannot be edited without loss.
     """
     wanted = _wanted(document.values, keys, remove, add)
     if wanted == document.values:
@@ -53,7 +53,7 @@ def edit_servers(
 
 
 def lost_comments(before: ConfigDocument, after: str) -> bool:
-    """Whether an edit removed comments; they remain in the backup."""
+    """Whether an edit removed comments. The backup still has them."""
     left = Counter(comments(after, is_toml=before.is_toml))
     return bool(Counter(comments(before.text, is_toml=before.is_toml)) - left)
 
@@ -75,7 +75,7 @@ def _wanted(
         return {**kept, **add}
     inner = values.get(keys[0], {})
     if not isinstance(inner, Mapping):
-        raise ConfigError(f"{keys[0]}: a table of servers; the file holds something else there")
+        raise ConfigError(f"{keys[0]}: not a table of servers; correct the file by hand")
     changed = _wanted(inner, keys[1:], remove, add)
     return {**values, keys[0]: changed} if changed or keys[0] in values else dict(values)
 
@@ -88,7 +88,7 @@ def _edit_json(
             text = _without(text, at, name)
     for name, entry in add.items():
         path, value = keys, {name: entry}
-        # The deepest table that exists takes the missing ones and the entry in one.
+        # The missing tables and the entry are inserted together, into the deepest existing table.
         while (at := _object_at(text, path)) is None:
             path, value = path[:-1], {path[-1]: value}
         ((key, inner),) = value.items()
@@ -151,7 +151,7 @@ def _with(text: str, at: int, key: str, value: Any) -> str:
 
 
 def _margin(text: str, at: int) -> str:
-    """White space at the start of the line that an offset lies on."""
+    """White space at the start of the line of an offset."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
 

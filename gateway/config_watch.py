@@ -1,4 +1,4 @@
-"""The configuration file of a running gateway, read again when it changes."""
+"""Reads the configuration file of a running gateway again when it changes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _LOG = logging.getLogger("shortlist.gateway")
 async def reload_on_change(
     path: Path, fleet: Fleet, changed: Callable[[ClientConfig], None] | None = None
 ) -> None:
-    """Take over each change of a configuration file, until cancelled.
+    """Apply each change of a configuration file, until cancelled.
 
-    A file that cannot be read changes nothing, and a server that cannot be used any more goes on
-    as it was; both are logged.
+    If the file cannot be read, nothing changes. If a server's new entry cannot be used, the server
+    keeps its old one. Both are logged.
 
     Args:
         path: the file.
-        fleet: what runs its servers.
-        changed: takes what else the file says; may raise ConfigError.
+        fleet: the servers.
+        changed: called with the new configuration; may raise ConfigError.
     """
     from watchfiles import awatch
 
@@ -42,13 +42,13 @@ async def reload_on_change(
         try:
             found = await anyio.to_thread.run_sync(read_client_config, path)
         except ConfigError as error:
-            _LOG.warning("%s; the servers go on as they were", error)
+            _LOG.warning("%s; the servers keep their old configuration", error)
             continue
         if changed is not None:
             try:
                 changed(found)
             except ConfigError as error:
-                _LOG.warning("%s; profiles stay as they were", error)
+                _LOG.warning("%s; the profiles keep their old settings", error)
         for problem in found.problems:
             _LOG.warning("%s: %s", path, problem)
         kept = [fleet.upstreams[name].spec for name in found.skipped if name in fleet.upstreams]

@@ -41,7 +41,7 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
 
     Raises:
         ConfigError: the file cannot be read.
-        CatalogError: no server lists a tool; says what is wrong with each.
+        CatalogError: no server lists a tool. The message has the problem of each.
 
     Example::
 
@@ -65,7 +65,7 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
 
 
 async def _listed(specs: Iterable[ServerSpec]) -> Fleet:
-    # What servers listed earlier does not count here, so that the list is the present one.
+    # Lists of earlier starts are not used, so that the tools are the present ones.
     with TemporaryDirectory() as folder:
         fleet = Fleet(
             specs,

@@ -1,4 +1,4 @@
-"""What an error of a connection to a server means."""
+"""Classifies errors of connections to servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mcp import MCPError
 
 
 def is_end(error: Exception) -> bool:
-    """Whether an error says that the connection or the server's session has ended."""
+    """Whether an error says that the connection or the server's MCP session has ended."""
     if not isinstance(error, MCPError):
         return True
     said = str(error).lower()
@@ -14,7 +14,7 @@ def is_end(error: Exception) -> bool:
 
 
 def in_one_line(error: BaseException) -> str:
-    """What went wrong, in one line."""
+    """The message of an error, in one line."""
     if isinstance(error, BaseExceptionGroup):
         return in_one_line(error.exceptions[0])
     if isinstance(error, TimeoutError):

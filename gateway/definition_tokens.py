@@ -1,4 +1,4 @@
-"""How many tokens the definitions of tools take."""
+"""Counts the tokens of tool definitions and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..loaders.detail import definition_text
 
 
 class DefinitionTokens:
-    """Counts definitions and remembers the counts; for any number of threads.
+    """Counts the tokens of definitions, with a cache. Thread-safe.
 
     A definition is counted as the compact JSON of its name, description and input schema.
     """
@@ -24,7 +24,7 @@ class DefinitionTokens:
         self._lock = Lock()
 
     def of(self, tools: Iterable[Tool]) -> dict[str, int]:
-        """Tool id to the tokens of its definition. Counts of tools not given are forgotten."""
+        """Tool id to the tokens of its definition. Only counts of these tools stay in the cache."""
         with self._lock:
             counter, known, found = bundled_counter(), {}, {}
             for tool in tools:
@@ -39,7 +39,7 @@ class DefinitionTokens:
 
 
 def shown_tokens(tools: Iterable[types.Tool]) -> int:
-    """Tokens of definitions as a client is given them: name, description and input schema."""
+    """Tokens of definitions in the client's form: name, description and input schema."""
     return sum(
         bundled_counter().count(definition_text(one.name, one.description or "", one.input_schema))
         for one in tools

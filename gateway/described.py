@@ -1,4 +1,4 @@
-"""Servers that are known by a description only, until one of their tools is wanted."""
+"""Servers with a description only. They start when the model calls their description."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import mcp.types as types
 
 from ..catalog import Tool
 
-#: Name of the tool that stands for such a server.
+#: Name of the placeholder tool for such a server.
 START = "start_server"
 
 
 def start_tool(server: str, description: str) -> Tool:
-    """What is found in place of the tools of a server that never ran here.
+    """The placeholder that a search finds for a server whose tools are not known yet.
 
     Args:
         server: its name.
-        description: purpose of the server, in the operator's words.
+        description: purpose of the server, written by the operator.
     """
     how = f"Call this to start the server {server}; its tools are found then."
     return Tool(

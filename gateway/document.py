@@ -1,4 +1,4 @@
-"""A client's configuration file as text and as values, with errors that name line and column."""
+"""Reads a client's configuration file as text and as values. Errors name line and column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from ..errors import ConfigError
 from .commented_json import json_comments, parse_json
 
-#: Largest file that is read; some clients keep their history in the same file.
+#: Largest file that is read, in bytes. Some clients keep their history in the same file.
 SIZE_LIMIT = 16 * 1024 * 1024
 _PLACE = re.compile(r" \((?:at line (\d+), column (\d+)|at end of document)\)$")
 
@@ -22,11 +22,11 @@ class ConfigDocument:
     """A configuration file that was read.
 
     Args:
-        path: where it lies.
+        path: path of the file.
         text: its text, without a byte order mark.
         values: its top-level table.
         is_toml: whether it is TOML; JSON otherwise.
-        doubled: keys that occur twice in one JSON object; the last one counts.
+        doubled: keys that occur twice in one JSON object. The last of them is used.
     """
 
     path: Path
@@ -37,7 +37,7 @@ class ConfigDocument:
 
     @property
     def has_comments(self) -> bool:
-        """Whether the file holds comments."""
+        """Whether the file has comments."""
         return bool(comments(self.text, is_toml=self.is_toml))
 
 
@@ -52,11 +52,11 @@ def read_document(path: str | Path) -> ConfigDocument:
     """The values of a TOML or JSON file; JSON may hold comments and trailing commas.
 
     Args:
-        path: the file; its ending `.toml` says that it is TOML.
+        path: the file. With the ending `.toml` it is read as TOML.
 
     Raises:
         ConfigError: the file cannot be read, is larger than `SIZE_LIMIT`, or cannot be parsed. The
-            message has line and column, and never text of the file.
+            message has line and column, but no text of the file.
     """
     path = Path(path)
     try:
@@ -84,7 +84,7 @@ def parse_document(path: Path, data: bytes) -> ConfigDocument:
         raise ConfigError(f"{path}:{line}:{column}: not UTF-8; save it as UTF-8") from None
     is_toml = path.suffix.lower() == ".toml"
     try:
-        # Universal line ends, as a file opened for text has; tomllib knows no lone \r.
+        # Line ends become \n, because tomllib does not accept a lone \r.
         values, doubled = (tomllib.loads(text), ()) if is_toml else parse_json(text)
     except json.JSONDecodeError as error:
         place = f"{path}:{error.lineno}:{error.colno}"
@@ -96,7 +96,9 @@ def parse_document(path: Path, data: bytes) -> ConfigDocument:
     except ValueError:
         raise ConfigError(f"{path}:1:1: a number or a date in it is out of range") from None
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}:1:1: a table of settings at the top, not {_kind(values)}")
+        raise ConfigError(
+            f"{path}:1:1: the file must contain a table of settings, not {_kind(values)}"
+        )
     return ConfigDocument(path, text, values, is_toml, doubled)
 
 

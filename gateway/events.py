@@ -1,7 +1,7 @@
-"""What is recorded of a gateway: searches, details, calls, lists of tools, starts of servers.
+"""Events of a gateway: searches, details, calls, lists of tools, starts of servers.
 
-The events have the form of a session's events, so the same sinks take them and the same reader
-reads them. None carries a query, an argument or a result unless content is asked for.
+They have the form of a session's events, so that the same sinks and the same reader work. They
+contain queries, arguments and results only if content is asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ..session.event import CallEvent, Place
+from ..session.event import CallEvent
+from ..session.event_parts import Place
 
 Outcome = Literal[
     "ok", "tool_error", "server_error", "cancelled", "denied", "invalid", "unknown", "promoted"
@@ -57,7 +58,7 @@ class ListEvent:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEvent:
-    """Which tools there are; recorded with the first list that is given of a catalog version.
+    """The tools of a catalog version; recorded with the first list of this version.
 
     Args:
         place: where and when.
@@ -90,7 +91,7 @@ class SearchEvent:
         client: name of its profile.
         query: hash of the query, hexadecimal; see `Recorder.hashed`.
         server: the one server searched, None for all.
-        tier: the tier that ran; "" where the arguments were wrong.
+        tier: the tier that ran; "" if the arguments were wrong.
         found: ids and scores, best first.
         abstained: whether nothing fits.
         reason: why it abstained.
@@ -119,7 +120,7 @@ class SearchEvent:
 
     @property
     def outcome(self) -> Literal["found", "nothing", "abstained", "invalid"]:
-        """What it came to."""
+        """Outcome of the search."""
         if not self.tier:
             return "invalid"
         if self.abstained:
@@ -155,7 +156,7 @@ class DetailsEvent:
         client: name of its profile.
         found: ids of the tools described.
         denied: how many of the names are not permitted.
-        unknown: how many of the names are no tool.
+        unknown: how many of the names are unknown.
         tokens: of the answer.
         ms: milliseconds.
     """
@@ -186,15 +187,15 @@ class DetailsEvent:
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """A client called a tool: whether it was permitted, and what it came to.
+    """A client called a tool: the check and the outcome.
 
     Args:
         check: whether the call could go ahead; see `CallEvent`.
         client: name of the profile.
-        server: that has the tool; "" where there is no such tool.
+        server: server of the tool; "" if there is no such tool.
         outcome: `ok`; `tool_error`, the tool answered with an error; `server_error`, the server
             did not answer or refused; `cancelled`; else the status of the check.
-        run_ms: milliseconds that the server took, None where it was not asked.
+        run_ms: milliseconds that the server took, None if it was not called.
         sent: characters of the arguments as JSON.
         received: characters of the result's content.
         content: arguments and result, if asked for.
@@ -217,7 +218,7 @@ class RunEvent:
         return self.check.place
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form: that of the check, and the outcome."""
+        """JSON form: the check and the outcome."""
         told = self.check.to_dict() | {
             "client": self.client,
             "server": self.server,
@@ -235,10 +236,10 @@ class ServerEvent:
     """A server started, changed its list, stopped or failed.
 
     Args:
-        place: where and when; its session is `gateway`.
+        place: where and when; the session's id is `gateway`.
         server: name.
-        state: its state since.
-        ms: milliseconds of the start, None where it did not start now.
+        state: its new state.
+        ms: milliseconds of the start, None if it did not start now.
         tools: how many of its tools are known.
         problem: what went wrong, without secrets.
     """

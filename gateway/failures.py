@@ -1,4 +1,4 @@
-"""Errors of the gateway's request handlers, as the protocol answers them."""
+"""Converts errors of the gateway's request handlers to protocol errors."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ R = TypeVar("R")
 
 
 def answered(handler: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context, P], Awaitable[R]]:
-    """The handler, whose errors a client may read.
+    """A handler whose errors are safe for clients to read.
 
-    An error that the server behind answered keeps its code and data. The text of an unexpected
-    exception stays in the log.
+    An error from a server keeps its code and data. The text of an unexpected exception is only
+    logged.
 
     Args:
         handler: of a request.

@@ -1,4 +1,4 @@
-"""Changes of files: written atomically, with a backup, undone on request."""
+"""Atomic changes of files, with backups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tempfile import NamedTemporaryFile
 from ..errors import ConfigError
 
 _SUFFIX = ".shortlist-backup"
-#: A new file may hold secrets, so that only its owner may read it.
+#: Only the owner may read a new file, because it may contain secrets.
 _PRIVATE = 0o600
 
 
@@ -35,7 +35,7 @@ class FileChange:
 
 
 def read_or_none(path: Path) -> bytes | None:
-    """Bytes of a file; None if there is none.
+    """Bytes of a file; None if it does not exist.
 
     Raises:
         ConfigError: the file exists and cannot be read.
@@ -51,7 +51,7 @@ def read_or_none(path: Path) -> bytes | None:
 def apply_change(change: FileChange, *, backup: bool = True) -> Path | None:
     """Write a change, after a backup of the file as it was.
 
-    A symbolic link stays one; the file it leads to is changed. The file keeps its mode.
+    If the path is a symbolic link, the linked file is changed. The file keeps its mode.
 
     Returns:
         The backup. It is empty if there was no file. None without a backup.
@@ -61,7 +61,9 @@ def apply_change(change: FileChange, *, backup: bool = True) -> Path | None:
     """
     path = change.path.resolve()
     if read_or_none(path) != change.before:
-        raise ConfigError(f"{path}: was changed meanwhile; run the command again")
+        raise ConfigError(
+            f"{path}: another program changed the file in the meantime; run the command again"
+        )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         copy = _back_up(path, change.before or b"") if backup else None
@@ -83,7 +85,7 @@ def last_backup(path: Path) -> Path | None:
 
 
 def _backups(path: Path) -> list[Path]:
-    """Backups that exist, oldest first, and then the name of the next one."""
+    """Paths of the backups, oldest first, then the path for the next one."""
     names = [path.with_name(path.name + _SUFFIX)]
     while names[-1].exists():
         names.append(path.with_name(f"{path.name}{_SUFFIX}-{len(names) + 1}"))

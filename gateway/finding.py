@@ -1,4 +1,4 @@
-"""The search of a client, with what servers say in their instructions and votes."""
+"""A client's search, which also uses the servers' instructions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from ..retrieval import Hit, Selection
 from ..view import View
 from .instructions import servers_meant
 
-#: Tools added for a server that only its instructions speak for.
+#: Tools added for a server that only matched by its instructions.
 _ADDED = 2
-#: Words of its instructions that a request has to have where the search says that nothing fits.
+#: Least number of common words of query and instructions if the search abstained.
 _WORDS = 2
+#: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
+#: the encoder takes longer, the tier `fast` answers.
+SEARCH_MS = 500.0
 
 
 def find(
@@ -24,22 +27,22 @@ def find(
     k: int,
     tier: str | None = None,
 ) -> Selection:
-    """The permitted tools that fit, best first, or none where nothing fits.
+    """The permitted tools that fit a query, best first.
 
-    Where words of the request stand in the instructions of one server alone, and no tool that was
-    found has them, the best tools of that server stand behind the others.
+    If words of the query are only in the instructions of one server, and in no found tool, the best
+    tools of this server are added at the end.
 
     Args:
-        view: what may be found.
-        query: the request.
-        instructions: of the servers that may be used, by name.
+        view: the permitted tools.
+        query: text to search for.
+        instructions: permitted server to its instructions.
         k: tools at most.
         tier: of the search; the engine's default when absent.
 
     Raises:
         RequestError: an argument is wrong.
     """
-    found = view.search(query, k=k, tier=tier, decide=True)
+    found = view.search(query, k=k, tier=tier, budget_ms=SEARCH_MS, decide=True)
     texts = (embedding_text(hit.tool) for hit in found.hits)
     servers = {hit.tool.server for hit in found.hits}
     least = _WORDS if found.abstained else 1
@@ -52,7 +55,7 @@ def find(
         return found
     tools = [tool for tool in view.tools() if tool.server == meant[0]]
     own = view.limited(tool.id for tool in tools)
-    added = own.search(query, k=min(_ADDED, k), tier=tier).hits
+    added = own.search(query, k=min(_ADDED, k), tier=tier, budget_ms=SEARCH_MS).hits
     if not added:
         added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[: min(_ADDED, k)])
     kept = found.hits[: k - len(added)]

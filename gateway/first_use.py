@@ -1,4 +1,4 @@
-"""Definitions are pinned when the gateway first sees them, in a file of the user."""
+"""Pins each definition when the gateway first sees it, in a file of the user."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def default_pins(config: Path) -> Path:
     """The file of pins of a client's configuration, in the user's state folder.
 
     Args:
-        config: the configuration; another file has other pins, as its servers may have the same
-            names and be others.
+        config: the configuration. Each configuration has its own pins, because different servers
+            may have the same name.
     """
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     path = str(config.expanduser().resolve())
@@ -30,7 +30,7 @@ class FirstUse:
     Several gateways and `shortlist trust approve` may use the file at the same time.
 
     Args:
-        path: of the file; created at once where there is none.
+        path: path of the file, which is created if it does not exist.
 
     Raises:
         PinsError: the file cannot be read or written.
@@ -42,7 +42,7 @@ class FirstUse:
         self.pin(())
 
     def pin(self, tools: Iterable[Tool]) -> None:
-        """Pin each definition that has no pin; pins that exist stay as they are.
+        """Pin each definition that has no pin. Existing pins stay.
 
         Raises:
             PinsError: the file cannot be read or written.
@@ -51,7 +51,7 @@ class FirstUse:
         self._seen = self._stamp()
 
     def has_changed(self) -> bool:
-        """Whether the file was written by another process since this was last asked."""
+        """Whether another process wrote the file since the last call of this method."""
         stamp = self._stamp()
         changed, self._seen = stamp != self._seen, stamp
         return changed

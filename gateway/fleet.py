@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 import anyio
@@ -13,6 +12,7 @@ from anyio.abc import TaskGroup
 
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, PinsError
+from ..pattern import Pattern
 from .caller import Caller
 from .described import START, start_tool, started_result
 from .first_use import FirstUse
@@ -37,27 +37,28 @@ class Fleet:
     """The servers, their states, and one engine over their tools.
 
     Args:
-        specs: how the servers are reached; names must differ.
+        specs: the servers; their names must be unique.
         engine_settings: settings of `Config` for the engine.
-        manifests: what servers listed when they last ran; the index is kept beside them.
+        manifests: lists of the servers from their last start; the index is saved in the same
+            folder.
         open_log: opens the log for the stderr of a server's process.
-        transport: opens connections.
-        idle_s: seconds without a call after which a server is stopped; None for never.
-        described: descriptions of servers that start only when they are called, by name.
-        timeouts: seconds a call of a tool may take without a sign of progress, by globs over ids;
-            the first that matches counts, in place of the server's own limit.
-        processes: the processes that run, for the next gateway to find if this one is killed.
-        pins: takes definitions that are seen for the first time; None to accept every change.
+        transport: function that opens connections.
+        idle_s: a server is stopped after this many seconds without a call; None for never.
+        described: server name to description, for servers that start only when they are called.
+        timeouts: glob over tool ids to the seconds that a call may take without progress. The first
+            match replaces the server's limit.
+        processes: file of the running processes. The next gateway ends them if this one was killed.
+        pins: file where new definitions are pinned; None to accept every change.
 
     Attributes:
-        engine: over the tools of all servers.
+        engine: engine with the tools of all servers.
         listed: information about the servers' lists, besides the tools.
         upstreams: name to server.
-        front: takes what servers say that belongs to no request.
-        held: requests that go on while their clients are asked.
-        stopped: set when `run` has ended, and with it every server.
-        on_state: called with a server whenever it started, stopped or failed.
-        on_change: called with a server's name whenever its tools changed.
+        front: receives server messages that belong to no request.
+        held: requests that continue while their clients answer a question.
+        stopped: set when `run` and all servers have ended.
+        on_state: called with a server after each start, stop or failure.
+        on_change: called with a server's name after each change of its tools.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Fleet:
         self._transport = transport or transport_over(self._processes)
         self._idle = idle_s
         self._described = dict(described or {})
-        self._timeouts = dict(timeouts or {})
+        self._timeouts = [(Pattern(glob), limit) for glob, limit in (timeouts or {}).items()]
         self._updating = anyio.Lock()
         self._group: TaskGroup | None = None
         self.front = Front()
@@ -124,10 +125,10 @@ class Fleet:
     async def reload(self, specs: Iterable[ServerSpec]) -> None:
         """Apply a changed configuration. Unchanged servers keep running.
 
-        A server that was removed or changed ends once its calls in flight have finished.
+        A removed or changed server stops after its running calls.
 
         Args:
-            specs: all servers as they are configured now.
+            specs: all servers of the present configuration.
         """
         wanted = {spec.name: spec for spec in specs if not spec.disabled}
         for name in [*self.upstreams, *(name for name in wanted if name not in self.upstreams)]:
@@ -146,7 +147,7 @@ class Fleet:
 
     @property
     def background(self) -> TaskGroup:
-        """Runs what goes on beside requests.
+        """Task group for work besides requests.
 
         Raises:
             RuntimeError: `run` does not run.
@@ -157,7 +158,7 @@ class Fleet:
 
     @property
     def starting(self) -> tuple[str, ...]:
-        """Names of the servers whose tools are not known yet and will be soon."""
+        """Names of the servers that are starting and whose tools are not known yet."""
         return tuple(
             name
             for name, one in self.upstreams.items()
@@ -165,7 +166,7 @@ class Fleet:
         )
 
     def problems(self) -> dict[str, list[str]]:
-        """For each server, its problems and those of its tools, one line each."""
+        """Server to its problems and those of its tools, one line each."""
         found: dict[str, list[str]] = {}
         for name, upstream in self.upstreams.items():
             found[name] = [] if upstream.problem is None else [upstream.problem]
@@ -190,15 +191,16 @@ class Fleet:
         answers: types.InputResponses | None = None,
         state: str | None = None,
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Call a tool at its server; one that says it only reads is called again if it was lost.
+        """Call a tool. If the connection is lost, a read-only tool is called once more.
 
         Args:
             tool: of a server of the gateway.
             arguments: of the call.
             meta: of the call.
-            caller: whose call it is, for what the server says meanwhile; None for nobody's.
-            answers: to what the server asked in its last result.
-            state: that the server gave with it.
+            caller: the client's request, which gets the server's messages; None if there is no
+                client.
+            answers: the client's answers to the questions in the server's last result.
+            state: the server's state from that result.
 
         Raises:
             UpstreamError: the server is gone, does not answer in time, or refuses.
@@ -210,7 +212,9 @@ class Fleet:
         name = self.listed.name_of(tool)
         if name is None:
             if tool.name != START:
-                raise CatalogError(f"tool {tool.id!r}: server {tool.server!r} has it no longer")
+                raise CatalogError(
+                    f"tool {tool.id!r}: server {tool.server!r} no longer has this tool"
+                )
             await upstream.ready()
             return started_result(upstream.spec.name)
         return await upstream.call(
@@ -225,11 +229,11 @@ class Fleet:
         )
 
     def _timeout(self, tool_id: str) -> float | None:
-        matching = (limit for glob, limit in self._timeouts.items() if fnmatchcase(tool_id, glob))
+        matching = (limit for pattern, limit in self._timeouts if pattern.fits(tool_id))
         return next(matching, None)
 
     def _added(self, spec: ServerSpec) -> list[Tool]:
-        """A server of the configuration, with its tools."""
+        """A server of the configuration with the tools known from its last start."""
         name = spec.name
         upstream = Upstream(
             spec,
@@ -240,7 +244,7 @@ class Fleet:
             on_state=self._state_changed,
             front=self.front,
         )
-        # A copy, because other threads go through the servers meanwhile.
+        # A copy, because other threads iterate over the servers.
         self.upstreams = {**self.upstreams, name: upstream}
         listing = self._manifests.read(spec)
         if listing is not None:
@@ -264,7 +268,7 @@ class Fleet:
             self._group.start_soon(upstream.remove)
 
     async def _listed(self, upstream: Upstream, listing: Listing) -> None:
-        """A server started or changed its list: index what differs."""
+        """Index the changed tools after a server started or changed its list."""
         name = upstream.spec.name
         async with self._updating:
             if self.upstreams.get(name) is not upstream:
@@ -276,10 +280,10 @@ class Fleet:
         try:
             await anyio.to_thread.run_sync(self._manifests.write, upstream.spec, listing)
         except OSError as error:
-            _LOG.warning("server %r: its list cannot be kept: %s", name, error)
+            _LOG.warning("server %r: its list cannot be saved: %s", name, error)
 
     async def _keep_index(self) -> None:
-        """Save the index a moment after it changed, and as a whole once all tools are encoded."""
+        """Save the index soon after each change, and once more when all tools are encoded."""
         while True:
             await self._unsaved.wait()
             await anyio.sleep(_SETTLED)
@@ -296,7 +300,7 @@ class Fleet:
         if [tool.fingerprint for tool in before] == [tool.fingerprint for tool in tools]:
             return
         if self._pins is not None:
-            # As in the catalog, where a second tool of a name has an id of its own.
+            # As in the catalog: a second tool with the same name gets another id.
             self._pins.pin(Catalog(tools))
         self.engine.update(tools, server=name)
         if self.on_change is not None:
@@ -309,7 +313,7 @@ class Fleet:
     async def follow_pins(self) -> None:
         """Check all definitions again if another process changed the pins.
 
-        If the file cannot be read, the last decisions stay, and the log reports it.
+        If the file cannot be read, the last decisions stay, and the error is logged.
         """
         if self._pins is None or not self._pins.has_changed():
             return
@@ -318,4 +322,4 @@ class Fleet:
             try:
                 await anyio.to_thread.run_sync(lambda: update(self.engine.catalog))
             except PinsError as error:
-                _LOG.warning("the pins cannot be followed: %s", error)
+                _LOG.warning("the file of pins cannot be read: %s", error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, field_validator
 
@@ -16,12 +16,12 @@ from ..gating.declaration import read_gate
 from ..gating.gate import Gate
 from ..gating.problem import rule_problems
 from ..sections import Section
-from ..settings import joined
+from ..settings import Glob, joined
 from .client_config import ClientConfig
 from .document import read_document
 from .references import References
 
-#: Profile of a client that names none.
+#: Profile of clients that send no token.
 DEFAULT_PROFILE = "default"
 
 
@@ -30,7 +30,7 @@ def _bearer(value: Any) -> Any:
     if isinstance(value, SecretStr):
         return value
     if not isinstance(value, str) or not value.strip():
-        raise ValueError("a text that is not empty, such as '${MY_TOKEN}'")
+        raise ValueError("must be a text that is not empty, such as '${MY_TOKEN}'")
     return SecretStr(value.strip())
 
 
@@ -41,7 +41,7 @@ def _descriptions(value: Any) -> Any:
     table: dict[Any, Any] = {}
     for row in value:
         if not isinstance(row, Mapping) or set(row) != {"name", "description"}:
-            raise ValueError("every row has the keys name, description")
+            raise ValueError("each row needs the keys `name` and `description`")
         table[str(row["name"])] = row["description"]
     return table
 
@@ -56,13 +56,13 @@ class VoteSettings(Section):
             model. The tool must be annotated as read-only and the claim must have arguments.
     """
 
-    servers: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()
+    servers: tuple[Glob, ...] = ()
+    claims: tuple[Glob, ...] = ()
+    calls: tuple[Glob, ...] = ()
 
 
 def _voting(value: Any) -> Any:
-    """True for all servers, false for none."""
+    """Replaces true by all servers, and false by none."""
     return {"servers": ("*",) if value else ()} if isinstance(value, bool) else value
 
 
@@ -89,16 +89,16 @@ class CodeSettings(Section):
     """
 
     on: bool = True
-    deny: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    count: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    allow: tuple[str, ...] = ()
-    flows: tuple[tuple[str, str], ...] = ()
+    deny: tuple[Glob, ...] = ()
+    ask: tuple[Glob, ...] = ()
+    count: dict[Glob, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    allow: tuple[Glob, ...] = ()
+    flows: tuple[tuple[Glob, Glob], ...] = ()
     extract: str | None = Field(default=None, min_length=1)
     observe: bool = False
 
     def grants(self) -> tuple[Grant, ...]:
-        """What scripts may call; the first that names a tool decides."""
+        """What scripts may call. The first grant that matches a tool decides."""
         return (
             *(Grant(one, "deny") for one in self.deny),
             *(Grant(one, "ask") for one in self.ask),
@@ -107,7 +107,7 @@ class CodeSettings(Section):
         )
 
     def changed(self, other: CodeSettings | None) -> CodeSettings:
-        """These settings with the keys that others give in their place."""
+        """These settings, with the keys that `other` sets replaced."""
         if other is None:
             return self
         given = {name: getattr(other, name) for name in (*other.model_fields_set, "on")}
@@ -115,7 +115,7 @@ class CodeSettings(Section):
 
 
 def _scripts(value: Any) -> Any:
-    """True for scripts by the defaults, false for none."""
+    """Replaces true by the default settings, and false by settings without scripts."""
     return {"on": value} if isinstance(value, bool) else value
 
 
@@ -134,8 +134,8 @@ class ProfileSettings(Section):
         token: bearer token that selects this profile over HTTP; a reference, or plain text.
     """
 
-    servers: tuple[str, ...] = ("*",)
-    tools: tuple[str, ...] = ("*",)
+    servers: tuple[Glob, ...] = ("*",)
+    tools: tuple[Glob, ...] = ("*",)
     scopes: tuple[str, ...] = ()
     rules: tuple[dict[str, Any], ...] = ()
     votes: Annotated[VoteSettings, BeforeValidator(_voting)] = VoteSettings()
@@ -161,7 +161,7 @@ class GatewaySettings(Section):
     Args:
         profiles: permissions of each client, by name; without profiles, every client may use all
             tools.
-        always: ids or globs of tools that clients always see directly.
+        pinned: ids or globs of tools that clients always see directly.
         pass_through: all tools are shown directly if their definitions take less than this share
             of the context; 0 for never.
         context_tokens: size of the model's context window in tokens.
@@ -184,14 +184,12 @@ class GatewaySettings(Section):
         engine: settings of the search engine, see `Config`.
 
     Example:
-        >>> GatewaySettings.make({"always": ["github/get_*"]}).always
+        >>> GatewaySettings.make({"pinned": ["github/get_*"]}).pinned
         ('github/get_*',)
     """
 
-    renamed: ClassVar = {"pinned": "always"}
-
     profiles: dict[str, ProfileSettings] = Field(default_factory=dict)
-    always: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
     pass_through: float = Field(default=0.03, ge=0, le=1)
     context_tokens: int = Field(default=200_000, ge=1)
     result_tokens: int = Field(default=10_000, ge=100)
@@ -203,7 +201,7 @@ class GatewaySettings(Section):
     events: str | None = Field(default=None, min_length=1)
     event_content: bool = False
     metrics_token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
-    timeouts: dict[str, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(
+    timeouts: dict[Glob, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(
         default_factory=dict
     )
     engine: dict[str, Any] = Field(default_factory=dict)
@@ -247,7 +245,7 @@ class GatewaySettings(Section):
         """Settings from a table.
 
         Raises:
-            ConfigError: names the setting, what is wrong and what there is instead.
+            ConfigError: a setting is unknown or has a wrong value.
         """
         try:
             return cls.model_validate(dict(values))
@@ -262,7 +260,7 @@ def read_gateway_settings(
     environment: Mapping[str, str] | None = None,
     home: Path | None = None,
 ) -> GatewaySettings:
-    """Settings of a gateway: the key `shortlist` of a client's file, changed by a settings file.
+    """Settings of a gateway, from the key `shortlist` of a client's file and a settings file.
 
     Args:
         config: the client's file.
@@ -272,7 +270,7 @@ def read_gateway_settings(
         home: home directory; that of the user by default.
 
     Raises:
-        ConfigError: names the file and the setting. It never quotes a token.
+        ConfigError: a setting is wrong. The message never quotes a token.
     """
     given = dict(config.shortlist)
     place = f"{config.path}: shortlist"
@@ -302,7 +300,10 @@ def _with_tokens(settings: GatewaySettings, references: References) -> GatewaySe
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from None
         if not token:
-            raise ConfigError(f"{place}: empty; a token that is empty would admit everyone")
+            raise ConfigError(
+                f"{place}: empty; give the token a value, because an empty one would admit "
+                "every client"
+            )
         if token in places:
             raise ConfigError(f"{place}: the same token as {places[token]}")
         places[token] = place

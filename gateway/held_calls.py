@@ -1,8 +1,9 @@
-"""Requests that go on at a server while their client is asked, by way of an answer to the client.
+"""Requests that wait for answers of their client, which gets the question as an answer.
 
-A client of the newer protocol (2026-07-28) gets no requests. It is asked by the result of its own
-request, and repeats that request with its answers. A server of the older protocol asks in the
-middle of its work and waits. So the work goes on here between the two requests of the client.
+A client of the newer protocol (2026-07-28) gets no requests. The result of its own request contains
+the question, and it repeats that request with the answer. A server of the older protocol asks
+during its work and waits. So the server's work continues here between the two requests of the
+client.
 """
 
 from __future__ import annotations
@@ -19,34 +20,34 @@ from pydantic import BaseModel
 from ..errors import RequestError
 from .caller import Answer, Caller, Question
 
-#: What the state of a request that is held here begins with.
+#: Prefix of the state of a request that waits here.
 HELD = "held:"
 
-#: Seconds for which an answer is waited for.
+#: Seconds to wait for an answer.
 _PATIENCE = 300.0
-#: Requests that wait for answers at the same time.
+#: Most requests that may wait for answers at the same time.
 _MOST = 1_000
-#: The one question of an answer has this key.
+#: Key of the only question in an answer.
 _KEY = "question"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question that the client has to answer."""
+    """A question to the client."""
 
     question: Question
 
 
 class HeldCall:
-    """One request at work, or waiting for an answer of its client.
+    """One request that runs, or waits for an answer of its client.
 
     Args:
-        caller: whose it is.
+        caller: the client's request.
         subject: the requested operation.
 
     Attributes:
         question: the present question to the client; None while the server works.
-        token: names the question; nobody can guess it.
+        token: id of the question that cannot be guessed.
     """
 
     def __init__(self, caller: Caller, subject: str) -> None:
@@ -62,7 +63,7 @@ class HeldCall:
         self._news = anyio.Event()
 
     async def work(self, send: Callable[[], Awaitable[BaseModel]]) -> None:
-        """Send the request and keep its outcome."""
+        """Send the request and store its outcome."""
         with self.scope:
             try:
                 self._outcome = await send()
@@ -71,7 +72,7 @@ class HeldCall:
         self._news.set()
 
     async def ask(self, question: Question) -> Answer | types.ErrorData:
-        """Ask the client in the answer to its request, and wait for the next one."""
+        """Ask the client in the answer to its request, and wait for its next request."""
         async with self._asking:
             self._answered, self._answer = anyio.Event(), None
             self.token, self.question = token_hex(16), question
@@ -86,14 +87,14 @@ class HeldCall:
             return self._answer
 
     def answer(self, caller: Caller, answer: Answer) -> None:
-        """The client's next request brings the answer, and takes what comes after it."""
+        """Take the answer from the client's next request. That request gets the next outcome."""
         self.caller.context = caller.context
         self._answer = answer
         self._news = anyio.Event()
         self._answered.set()
 
     async def next(self) -> BaseModel | Asked:
-        """The outcome, or what the client has to answer first.
+        """The outcome, or a question that the client has to answer first.
 
         Raises:
             Exception: whatever the request came to.
@@ -101,7 +102,7 @@ class HeldCall:
         try:
             await self._news.wait()
         except BaseException:
-            # The client has left or cancelled. This stops the call at the server.
+            # The client is gone or has cancelled. This stops the call at the server.
             self.scope.cancel()
             raise
         if isinstance(self._outcome, Exception):
@@ -114,7 +115,7 @@ class HeldCall:
 
 
 class HeldCalls:
-    """All requests that go on while their clients are asked. For one event loop."""
+    """All requests that wait for answers of their clients. For one event loop."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, HeldCall] = {}
@@ -126,13 +127,13 @@ class HeldCalls:
         subject: str,
         send: Callable[[], Awaitable[BaseModel]],
     ) -> BaseModel:
-        """Start a request; gives its outcome or a question to the client.
+        """Start a request and return its outcome or a question to the client.
 
         Args:
-            group: runs it.
-            caller: whose it is.
-            subject: what is asked for; the repeated request must ask for the same.
-            send: sends it.
+            group: task group that runs it.
+            caller: the client's request.
+            subject: the requested operation. The repeated request must be for the same.
+            send: function that sends it.
 
         Raises:
             Exception: whatever the request came to.
@@ -145,7 +146,7 @@ class HeldCalls:
     async def go_on(
         self, caller: Caller, subject: str, token: str, answers: types.InputResponses | None
     ) -> BaseModel:
-        """Go on with a request whose client has answered.
+        """Continue a request whose client has answered.
 
         Raises:
             RequestError: no such request waits for this client, or the answer is missing.
@@ -158,10 +159,12 @@ class HeldCalls:
             or call.subject != subject
             or call.caller.client.profile is not caller.client.profile
         ):
-            raise RequestError("no request waits for this answer; start again without it")
+            raise RequestError(
+                "no request waits for this answer; send the request again without it"
+            )
         answer = (answers or {}).get(_KEY)
         if answer is None:
-            raise RequestError(f"inputResponses: no answer {_KEY!r}")
+            raise RequestError(f"inputResponses: the answer {_KEY!r} is missing")
         del self._waiting[token]
         call.answer(caller, answer)
         return await self._next(call)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .metrics import Metrics
     from .server import Gateway
 
-#: Names of this machine that no other machine can reach.
+#: Addresses that only this machine can reach.
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -35,21 +35,21 @@ async def serve_http(
 ) -> None:
     """Serve clients over streamable HTTP at `/mcp` until cancelled.
 
-    `/healthz` says how many servers are in which state, to anyone. `/metrics` needs its token; see
+    `/healthz` shows anyone the number of servers in each state. `/metrics` needs its own token; see
     `MetricsRoute`.
 
     Args:
         gateway: the gateway to serve.
         host: address to listen on.
         port: port to listen on, 0 for a free one.
-        tokens: profile name to the bearer token that a client of it sends.
-        metrics: served at `/metrics`; None for no such route.
+        tokens: profile name to its bearer token.
+        metrics: served at `/metrics`; None for no such path.
         metrics_token: bearer token for `/metrics`.
-        started: called with the port once requests are taken.
+        started: called with the port when the server accepts requests.
     """
 
     async def health(_: Any) -> JSONResponse:
-        # Numbers only: whoever asks here has shown no token.
+        # Numbers only, because this request needs no token.
         states = Counter(one.state.value for one in gateway.fleet.upstreams.values())
         return JSONResponse({"status": "ok", "servers": dict(states)})
 
@@ -74,7 +74,7 @@ async def serve_http(
 
 
 class _Front(uvicorn.Server):
-    """A uvicorn server that says which port it got."""
+    """A uvicorn server that reports its port."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[int], None] | None) -> None:
         super().__init__(config)
@@ -87,11 +87,11 @@ class _Front(uvicorn.Server):
 
 
 class MetricsRoute:
-    """ASGI application: metrics for who may see the names of the servers and how busy they are.
+    """ASGI application that serves the metrics to requests with the right token.
 
     Args:
         metrics: the metrics to show.
-        token: bearer token that a request needs.
+        token: the bearer token; None if there is none.
         is_open: whether, without a token, requests addressed to this machine are answered.
     """
 
@@ -118,7 +118,7 @@ class MetricsRoute:
     def _permits(self, request: Request) -> bool:
         if self._token is not None:
             return compare_digest(_bearer(request.scope).encode(), self._token.encode())
-        # A page in a browser that reaches this machine by a name of its own must not read it.
+        # A web page whose host name points to this machine must not read it.
         return self._open and request.url.hostname in LOOPBACK
 
 
@@ -127,7 +127,7 @@ class BearerTokens:
 
     Args:
         app: the application to protect.
-        tokens: profile name to its token; none lets every request pass with the default profile.
+        tokens: profile name to its token. If empty, every request passes with the default profile.
         open_paths: paths that need no token.
     """
 
@@ -139,7 +139,7 @@ class BearerTokens:
         self._open = open_paths
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Let a request pass with its profile, or answer 401."""
+        """Pass a request on with its profile, or answer 401."""
         if scope["type"] != "http" or not self._tokens or scope["path"] in self._open:
             await self._app(scope, receive, send)
             return
@@ -158,6 +158,6 @@ class BearerTokens:
 
 
 def _bearer(scope: Any) -> str:
-    """The bearer token of a request, "" where it has none."""
+    """The bearer token of a request, "" if it has none."""
     given: str = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
     return given[7:] if given[:7].lower() == "bearer " else ""

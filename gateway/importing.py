@@ -1,4 +1,4 @@
-"""The configurations of all known clients on this machine, as one."""
+"""Finds and joins the configurations of all known clients on this machine."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def find_configs(
 ) -> tuple[FoundConfig, ...]:
     """Files of known clients that exist below a home directory.
 
-    A file that cannot be read has its `error` set; this function raises nothing.
+    If a file cannot be read, its `error` says why. This function raises nothing.
     """
     found = []
     for client in clients:

@@ -20,7 +20,7 @@ class ServerReport:
         name: of the server.
         available: whether it started, or its tools are known from an earlier start.
         tokens: tool id to the tokens of its definition.
-        ms: milliseconds from its start to its whole list, None where it was not started.
+        ms: milliseconds from its start to its whole list, None if it was not started.
         problems: one line each, without secrets.
     """
 
@@ -34,12 +34,12 @@ class ServerReport:
 async def inspect_servers(fleet: Fleet, *, only_unknown: bool = False) -> list[ServerReport]:
     """Start the servers in parallel, report, and stop them.
 
-    Each server has its own start timeout, so one that hangs does not keep the report waiting for
-    longer.
+    Each server has its own start timeout. A server that hangs delays the report by at most that
+    time.
 
     Args:
         fleet: must not be running.
-        only_unknown: whether servers stay as they are if an earlier start left their list.
+        only_unknown: whether to start only servers whose tools are not known from an earlier start.
     """
     refused: set[str] = set()
 

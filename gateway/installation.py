@@ -1,4 +1,4 @@
-"""The gateway in a client's configuration: planned, previewed, written, undone."""
+"""Adds the gateway to a client's configuration, with a preview and an undo."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _EMPTY = '{\n  "mcpServers": {}\n}\n'
 
 @dataclass(frozen=True)
 class InstallPlan:
-    """What an installation or its undoing would change.
+    """The changes of an installation, or of its undo.
 
     Args:
-        changes: files and their new content, in the order they are written.
+        changes: files and their new content, in the order of writing.
         preview: the change of each table of servers as a unified diff, secrets masked.
         notes: what the user should know before agreeing.
-        moved: servers that move from the client's file into the gateway's, by their names there.
-        spent: backup that is deleted once the plan is applied.
+        moved: names, in the gateway's file, of the servers that move there from the client's file.
+        spent: backup to delete after the plan was applied.
     """
 
     changes: tuple[FileChange, ...]
@@ -53,25 +53,30 @@ def plan_install(
 ) -> InstallPlan:
     """The changes that put the gateway into a client's file.
 
-    The client's other servers move into the gateway's file; a server that cannot be read stays.
+    The client's other servers move into the gateway's file. A server with an unreadable entry
+    stays.
 
     Args:
         client: the client.
         file: its configuration file; it need not exist.
         config: the gateway's configuration file.
         home: home directory of the user.
-        beside: leave the client's other servers where they are.
+        beside: whether the client's other servers stay in its file.
 
     Raises:
         ConfigError: a file cannot be read, or cannot be edited without loss.
     """
     file, config = file.absolute(), config.absolute()
     if file.resolve() == config.resolve():
-        raise ConfigError(f"{config}: is the file of {client.title}; give another --config")
+        raise ConfigError(
+            f"{config}: this is the file of {client.title} itself; give another file with --config"
+        )
     before, bytes_before = _document(file)
     target, target_bytes = _document(config)
     if beside and target_bytes is None:
-        raise ConfigError(f"{config}: no such file; write one, or run: shortlist import --out")
+        raise ConfigError(
+            f"{config}: no such file; write one, or run: shortlist import --out {config}"
+        )
     found = config_of(before, home, None)
     movable = () if beside else tuple(one for one in found.servers if not is_gateway(one))
     added, names = _into(target, movable, client.name, home)
@@ -96,11 +101,10 @@ def plan_install(
 
 
 def plan_undo(client: Client, file: Path) -> InstallPlan:
-    """The changes that restore a client's file as it was before the last installation.
+    """The changes that undo the last installation in a client's file.
 
-    If nothing but servers changed since, the file is restored byte for byte. Otherwise the
-    gateway's entry is removed and the servers that are missing are put back. The gateway's file
-    stays as it is.
+    If only servers changed since then, the file is restored byte for byte. Otherwise the gateway's
+    entry is removed and the missing servers are added again. The gateway's file does not change.
 
     Raises:
         ConfigError: there is no backup, or a file cannot be read or edited.
@@ -108,7 +112,9 @@ def plan_undo(client: Client, file: Path) -> InstallPlan:
     file = file.absolute()
     backup = last_backup(file)
     if backup is None:
-        raise ConfigError(f"{file}: no backup of an installation; there is nothing to undo")
+        raise ConfigError(
+            f"{file}: there is no backup of an installation, so nothing can be undone"
+        )
     current, bytes_now = _document(file)
     data = read_or_none(backup)
     old = parse_document(file, data) if data else empty_document(file)
@@ -146,7 +152,7 @@ def apply_plan(plan: InstallPlan) -> tuple[Path, ...]:
 
 
 def is_gateway(spec: ServerSpec) -> bool:
-    """Whether a server is this gateway: it would start itself."""
+    """Whether an entry is this gateway, which must not start itself."""
     runs = {PurePath(word).stem for word in (spec.command or "", *spec.args)}
     return spec.name == GATEWAY or ("shortlist" in runs and "serve" in spec.args)
 
@@ -165,13 +171,13 @@ def _change(path: Path, before: bytes | None, document: ConfigDocument, after: s
 def _into(
     target: ConfigDocument, specs: Iterable[ServerSpec], client: str, home: Path
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Entries to add to the gateway's file, and the name of each server there."""
+    """Entries to add to the gateway's file, and the new name of each server."""
     specs = tuple(specs)
     found = config_of(target, home, None)
     if specs and (target.is_toml or found.kind not in ("mcpServers", "empty")):
         raise ConfigError(
-            f"{target.path}: servers move into a JSON file with the key mcpServers; "
-            "give such a --config, or use --beside"
+            f"{target.path}: servers can only move into a JSON file with the key mcpServers; "
+            "give such a file with --config, or use --beside"
         )
     there = {spec.name: spec for spec in found.servers}
     taken = {*there, *found.skipped}
@@ -222,7 +228,7 @@ def _preview(changes: Iterable[FileChange], before: Mapping[Path, ConfigDocument
 
 
 def _masked(document: ConfigDocument) -> list[str]:
-    """The servers of a file as lines of JSON, secrets masked."""
+    """The servers of a file as lines of JSON with masked secrets."""
     found = find_servers(document.values)
     if found is None:
         return []

@@ -1,4 +1,4 @@
-"""What servers say of how to use them, as far as a model may read it."""
+"""The servers' instructions, cleaned and scanned before a model reads them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ..errors import ToolError
 from ..text import terms
 from ..trust import scan
 
-#: Characters of a server's instructions that are read.
+#: Most characters of a server's instructions that are used.
 _READ = 4_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 @lru_cache(512)
 def safe_instructions(server: str, text: str) -> str:
-    """A server's instructions, cleaned; empty where a scan finds anything in them.
+    """A server's instructions, cleaned; empty if the scan finds anything in them.
 
-    They stand in every prompt and nobody approves them, so that a warning is enough to drop them.
+    Instructions are in every prompt, and no operator approves them. So even a warning removes them.
 
     Args:
         server: its name.
@@ -37,7 +37,7 @@ def safe_instructions(server: str, text: str) -> str:
 
 
 def first_sentence(text: str, most: int = 160) -> str:
-    """The first sentence of instructions, on one line; cut at a word where it is long."""
+    """The first sentence of instructions, on one line; cut after a word if it is long."""
     line = " ".join(_SENTENCE.split(text.strip(), maxsplit=1)[0].split())
     return line if len(line) <= most else f"{line[:most].rpartition(' ')[0]}..."
 
@@ -45,15 +45,15 @@ def first_sentence(text: str, most: int = 160) -> str:
 def servers_meant(
     query: str, instructions: Mapping[str, str], found: Iterable[str]
 ) -> list[tuple[str, int]]:
-    """Servers whose instructions alone have words of a request, and how many.
+    """Servers whose instructions contain words of a query that no found tool contains.
 
     Args:
-        query: the request.
+        query: text to search for.
         instructions: server to its instructions.
-        found: texts of the tools that were found; their words count for nothing.
+        found: texts of the found tools. Their words are not counted.
 
     Returns:
-        Server and number of words, those with most words first.
+        Server and number of words, most words first.
     """
     wanted = frozenset(terms(query))
     words = {server: wanted & _words(text) for server, text in instructions.items()}

@@ -1,4 +1,4 @@
-"""What the servers list: tools of the catalog, and what goes with them."""
+"""The tools that the servers list, with data besides the catalog."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .offers import Offers
 from .server_spec import ServerSpec
 from .tool_meta import is_app_only
 
-#: Characters of a tool's `_meta` that is kept.
+#: Most characters of a tool's `_meta`; a longer one is dropped.
 _META_CHARS = 20_000
 
 
@@ -24,11 +24,11 @@ class ListedTools:
     """The tools that servers list, with information that is not in the catalog.
 
     Attributes:
-        instructions: server to its own words on how to use it.
+        instructions: server to its instructions.
         offers: server to its capabilities besides tools.
         problems: server to the problems of single tools.
         app_only: ids of the tools that are for user interfaces alone.
-        voters: names of the servers that vote on which of their tools fit.
+        voters: names of the servers with the tool `_tool_gating`.
     """
 
     def __init__(self) -> None:
@@ -37,18 +37,19 @@ class ListedTools:
         self.problems: dict[str, list[str]] = {}
         self.app_only: frozenset[str] = frozenset()
         self.voters: frozenset[str] = frozenset()
-        #: Server and tool to the name by which the server calls the tool.
+        #: Server and tool to the server's name of the tool.
         self._names: dict[tuple[str, str], str] = {}
-        #: Server to tool id to the tool's `_meta`, and the same for all servers together.
+        #: Server to tool id to the tool's `_meta`; and tool id to `_meta`, for all servers
+        #: together.
         self._metas: dict[str, dict[str, dict[str, Any]]] = {}
         self._meta: dict[str, dict[str, Any]] = {}
 
     def read(self, spec: ServerSpec, listing: Listing) -> list[Tool]:
-        """The tools of a listing; one that cannot be read costs only itself.
+        """The tools of a listing. Unreadable tools are left out and become problems.
 
         Args:
             spec: of the server.
-            listing: the present list; replaces the earlier one.
+            listing: the present list, which replaces the earlier one.
         """
         server = spec.name
         self.instructions[server] = listing.instructions
@@ -87,11 +88,11 @@ class ListedTools:
         self._take_metas({name: metas for name, metas in self._metas.items() if name != server})
 
     def name_of(self, tool: Tool) -> str | None:
-        """The name by which its server calls a tool; None for a tool it does not list."""
+        """The server's name of a tool; None if the server does not list it."""
         return self._names.get((tool.server or "", tool.name))
 
     def meta(self, tool_id: str) -> Mapping[str, Any]:
-        """The `_meta` that a server gave a tool; empty where it gave none."""
+        """The `_meta` of a tool; empty if there is none."""
         return self._meta.get(tool_id, {})
 
     def _take_metas(self, metas: dict[str, dict[str, dict[str, Any]]]) -> None:
@@ -101,10 +102,10 @@ class ListedTools:
 
 
 def _tool(server: str, listed: types.Tool) -> Tool:
-    """A tool as a server lists it.
+    """A tool of the catalog from a server's list.
 
     Raises:
-        ShortlistError: it cannot be read.
+        ShortlistError: the definition is not valid.
     """
     hints = listed.annotations
     return Tool(

@@ -1,4 +1,4 @@
-"""What a server lists, read page by page."""
+"""Reads the lists of a server, page by page."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from pydantic import ValidationError
 from .offers import NOTHING, Offers, read_offers
 from .pages import Pages
 
-#: Pages of a list that are read, and tools of a server that are kept.
+#: Most pages of a list, and most tools of a server; further ones are not read.
 _PAGES, _TOOLS = 200, 10_000
-#: Characters of a description that are kept.
+#: Most characters of a description; the rest is cut.
 _DESCRIPTION = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server lists.
+    """The lists of a server.
 
     Args:
-        tools: as the server gave them.
-        instructions: the server's own words on how to use it.
+        tools: the server's definitions.
+        instructions: the server's instructions.
         version: name and version of the server, as `name version`.
-        fresh_s: seconds for which the server says that the list stays as it is; 0 where it says
-            nothing.
+        fresh_s: number of seconds for which the list is valid, from the server; 0 if unknown.
         problems: problems of its lists, one line each.
         offers: its capabilities besides tools.
     """
@@ -40,11 +39,11 @@ class Listing:
 
 
 async def read_listing(client: Client, pages: Pages) -> Listing:
-    """Everything that a server lists, up to the limits on pages and entries.
+    """All lists of a server, up to the limits on pages and entries.
 
     Args:
         client: the connection.
-        pages: of the connection; malformed tools on them are left out and become problems.
+        pages: pages of the connection. Malformed tools on them are left out and become problems.
     """
     tools = await _read_tools(client, pages)
     problems: list[str] = []

@@ -1,4 +1,4 @@
-"""The levels from which on clients want log messages, and messages that no request caused."""
+"""Log levels of the clients, and log messages that belong to no request."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .sessions import ClientSession, ClientSessions
 
 
 class LogLevels:
-    """Takes the levels that clients of the older protocol set, and sends them what they ask for.
+    """Stores the log levels of clients of the older protocol, and sends them log messages.
 
-    A client of the newer protocol says its level with each request.
+    A client of the newer protocol sends its level with each request.
 
     Args:
         fleet: the servers.
-        client_of: gives the session of a request.
-        sessions: of all clients.
-        server: the server in front; gets the handler.
+        client_of: returns the session of a request.
+        sessions: sessions of all clients.
+        server: the gateway's MCP server; the handler is added to it.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class LogLevels:
         return types.EmptyResult()
 
     async def _send(self, server: str, params: types.LoggingMessageNotificationParams) -> None:
-        """Pass a message that no request caused to the clients that set a level for such."""
+        """Send a message that belongs to no request to the clients that set a level."""
         severity = LEVELS.index(params.level)
         for client in self._sessions.all():
             level, listener = client.log_level, client.log_listener

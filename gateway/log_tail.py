@@ -1,4 +1,4 @@
-"""What a server wrote to stderr since a moment, in one line."""
+"""The most useful line of a server's stderr since a given time."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class LogTail:
         self._from = self._path.stat().st_size if self._path.exists() else 0
 
     def reason(self) -> str:
-        """The last line that tells of an error, or else the last one; "" where there is none.
+        """The last line about an error, otherwise the last line; "" if there is none.
 
-        It holds no secret of the configuration and nothing that steers a terminal.
+        Secrets of the configuration and terminal control characters are removed.
         """
         if not self._path.exists():
             return ""
         with self._path.open("rb") as file:
             size = self._path.stat().st_size
-            # A log that is smaller than before has begun anew.
+            # A log that is smaller than before was started again.
             begin = self._from if size >= self._from else 0
             file.seek(max(begin, size - _READ))
             text = file.read().decode("utf-8", "backslashreplace")

@@ -22,22 +22,25 @@ _DONE = b"<p>shortlist is logged in. You can close this page."
 
 
 async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> int:
-    """Log in to a server, and keep the tokens.
+    """Log in to a server, and store the tokens.
 
-    A page of the authorization server is shown; it sends the person back to a port of this machine.
+    The user sees a page of the authorization server. It redirects the browser to a port of this
+    machine.
 
     Args:
-        spec: of a server over HTTP or SSE.
-        show: shows a page, for instance in a browser.
+        spec: a server over HTTP or SSE.
+        show: function that shows a page, for instance in a browser.
 
     Returns:
         How many tools the server lists.
 
     Raises:
-        ConfigError: the server is not reached over HTTP, or nobody logged in in time.
+        ConfigError: the server does not use HTTP, or nobody logged in in time.
     """
     if spec.transport == "stdio":
-        raise ConfigError(f"server {spec.name!r}: it runs on this machine and needs no login")
+        raise ConfigError(
+            f"server {spec.name!r}: it is a process on this machine and needs no login"
+        )
     async with _redirects() as (address, redirected):
         with anyio.move_on_after(_PATIENCE):
             kept = KeyringLogins(spec)
@@ -46,17 +49,17 @@ async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> in
             with log_opener()(spec.name) as log:
                 async with Client(opened(spec, log, lambda _: None)) as client:
                     return len((await client.list_tools()).tools)
-    raise ConfigError(f"server {spec.name!r}: nobody logged in within {_PATIENCE:.0f} s")
+    raise ConfigError(f"server {spec.name!r}: nobody logged in within {_PATIENCE:.0f} s; try again")
 
 
 @asynccontextmanager
 async def _redirects() -> AsyncIterator[
     tuple[str, Callable[[], Awaitable[AuthorizationCodeResult]]]
 ]:
-    """A page of this machine that the authorization server sends the person back to.
+    """A page of this machine for the redirect of the authorization server.
 
     Yields:
-        Its address, and what waits for the visit.
+        Its address, and a function that waits for the redirect.
     """
     import uvicorn
     from starlette.applications import Starlette

@@ -1,10 +1,10 @@
-"""When a server wants a person to log in."""
+"""Recognises servers that require a login."""
 
 from __future__ import annotations
 
 
 class ConsentNeeded(Exception):
-    """A server wants a person to log in; the message says how.
+    """A server requires a login; the message says how.
 
     Args:
         server: its name.
@@ -18,7 +18,7 @@ def wants_login(error: BaseException) -> bool:
     """Whether a server refused the connection because nobody is logged in.
 
     Args:
-        error: what the connection failed with; groups are looked into, and causes.
+        error: error of the connection. Exception groups and causes are searched too.
     """
     if isinstance(error, BaseExceptionGroup):
         return any(map(wants_login, error.exceptions))

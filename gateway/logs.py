@@ -1,4 +1,4 @@
-"""What the servers' processes write to stderr: a log each, of bounded size."""
+"""Log files of bounded size for the stderr of the servers' processes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-#: Bytes of a log from which on a new one begins; one old log is kept.
+#: Size in bytes at which a new log begins. One old log is kept.
 ROTATED_FROM = 1_000_000
 _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def state_folder() -> Path:
-    """The folder for logs and pins of the gateway, in the user's state folder."""
+    """The user's folder for logs and pins of the gateway."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "shortlist"
 
@@ -27,7 +27,7 @@ def log_folder() -> Path:
 
 
 def log_path(server: str, folder: Path | None = None) -> Path:
-    """The log of a server; servers with different names have different logs."""
+    """Path of a server's log. Each server name has its own log."""
     name = _OTHER.sub("_", server).strip("._")[:80]
     if name != server:
         name += f"-{hashlib.sha256(server.encode()).hexdigest()[:8]}"
@@ -35,12 +35,12 @@ def log_path(server: str, folder: Path | None = None) -> Path:
 
 
 class ServerLog:
-    """A log file that starts again when it is full, also while its server runs.
+    """A log file of bounded size. When it is full, a new one starts, also while the server runs.
 
     At most two files of `ROTATED_FROM` bytes are kept: the log and `*.old.log` before it.
 
     Args:
-        path: of the log; its folder is made.
+        path: path of the log. Its folder is created.
 
     Raises:
         OSError: the file cannot be opened or written.
@@ -54,7 +54,7 @@ class ServerLog:
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
-        # What does not fit the two files together would be lost in the next rotation anyway.
+        # The next rotation would delete what does not fit into both files.
         data = data[-ROTATED_FROM:]
         if self._size and self._size + len(data) > ROTATED_FROM:
             self._file.close()
@@ -78,9 +78,9 @@ class ServerLog:
 
 
 def log_opener(folder: Path | None = None) -> Callable[[str], ServerLog]:
-    """Opens the log of a server for appending.
+    """A function that opens the log of a server for appending.
 
     Args:
-        folder: of the logs; the user's state folder when absent.
+        folder: folder of the logs; the user's state folder by default.
     """
     return lambda server: ServerLog(log_path(server, folder))

@@ -1,4 +1,4 @@
-"""What servers listed when they last ran, kept on disk so that the gateway can answer at once."""
+"""Lists of the servers from their last start, on disk, so that the gateway can answer at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Manifests:
     """Listings of servers in a folder, one file each.
 
     Args:
-        folder: of the files; made when something is written.
+        folder: folder of the files, created with the first one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -30,12 +30,12 @@ class Manifests:
 
     @classmethod
     def default(cls) -> Manifests:
-        """In the user's cache folder."""
+        """Manifests in the user's cache folder."""
         cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         return cls(Path(cache) / "shortlist" / "manifests")
 
     def read(self, spec: ServerSpec) -> Listing | None:
-        """What a server listed last; None where that is not known or the file is damaged."""
+        """The last lists of a server; None if there are none, or the file is damaged."""
         path = self._path(spec)
         try:
             if path.stat().st_size > _MOST_BYTES:
@@ -55,10 +55,10 @@ class Manifests:
             return None
 
     def write(self, spec: ServerSpec, listing: Listing) -> None:
-        """Save the list of a server, unless it is very long.
+        """Save the lists of a server, unless they are very long.
 
         Raises:
-            OSError: the disk refuses.
+            OSError: the file cannot be written.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         tools = [
@@ -83,7 +83,7 @@ class Manifests:
         Path(file.name).replace(self._path(spec))
 
     def _path(self, spec: ServerSpec) -> Path:
-        """The file of a server; another command, address or environment is another server."""
+        """The file of a server. Each command, address or environment has its own file."""
         where = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
         parts = (spec.name, *where)
         return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"

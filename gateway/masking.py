@@ -1,4 +1,4 @@
-"""Server entries with their secrets masked, so that they can be shown."""
+"""Masks secrets in server entries before they are shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from .server_spec import address_without_secrets
 
 MASK = "***"
-#: Keys whose texts are shown; every other text is masked.
+#: Keys whose values are shown; every other text is masked.
 _SHOWN = frozenset(
     "type transport command path cwd working_dir source description deferTools "
     "bearer_token_env_var envFile env_file".split()
@@ -29,13 +29,13 @@ _PLAIN = re.compile(
 
 
 def masked_entry(entry: Any, key: str = "") -> Any:
-    """A server's entry with every value masked that may be a secret.
+    """A server's entry. Every value that may be a secret is masked.
 
-    Texts stay under the keys that hold none (`command`, `type`, ...), as do references. An
-    argument stays if `is_harmless` says so. An address keeps scheme, host and port.
+    Not masked are values of keys without secrets (`command`, `type`, ...), references, and
+    arguments that `is_harmless` accepts. An address keeps scheme, host and port.
     """
     if isinstance(entry, Mapping):
-        # Names inside `env` and `headers` are the user's: `command` there may hold a secret.
+        # Users choose the names inside `env` and `headers`: there, `command` may contain a secret.
         own = key in ("", "command", "tools")
         return {
             name: masked_entry(value, str(name) if own else key) for name, value in entry.items()
@@ -56,7 +56,7 @@ def masked_entry(entry: Any, key: str = "") -> Any:
 
 
 def masked_arguments(arguments: Sequence[Any]) -> list[Any]:
-    """Arguments of a command, with those masked that may be secrets."""
+    """Arguments of a command. Those that may be secrets are masked."""
     before = ["", *arguments]
     return [
         one if is_harmless(str(one), str(last)) else MASK
@@ -65,7 +65,7 @@ def masked_arguments(arguments: Sequence[Any]) -> list[Any]:
 
 
 def is_harmless(argument: str, previous: str = "") -> bool:
-    """Whether an argument of a command is surely no secret: a flag, a package, a path, a reference.
+    """Whether an argument is certainly no secret: a flag, a package, a path or a reference.
 
     Args:
         argument: the argument.
@@ -93,7 +93,7 @@ def _is_plain_address(text: str) -> bool:
 
 
 def _looks_random(word: str) -> bool:
-    """Whether a word looks like a token: long, letters mixed with digits, or a long run of them."""
+    """Whether a word looks like a token: long, with letters and digits mixed, or one long run."""
     mixed = bool(re.search(r"\d", word) and re.search(r"[A-Za-z]", word))
     dated = re.fullmatch(r"[a-z.-]+[\d.-]*", word)  # a package with its version
     return len(word) >= 32 or (len(word) >= 16 and mixed and not dated)

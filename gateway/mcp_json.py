@@ -1,4 +1,4 @@
-"""The gateway's own file: servers in the form `mcpServers`, from specs of any client."""
+"""Writes servers of any client in the form `mcpServers`, for the gateway's own file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .server_spec import CALL_TIMEOUT_S, START_TIMEOUT_S, ServerSpec
 def entry_of(spec: ServerSpec) -> dict[str, Any]:
     """The entry of a server under `mcpServers`; values of `env` and `headers` in plain text.
 
-    `read_entry` makes the same spec of it.
+    `read_entry` reads the same spec from it.
     """
     entry: dict[str, Any] = {}
     if spec.transport == "stdio":
@@ -49,7 +49,7 @@ def mcp_json(entries: Mapping[str, Any]) -> str:
 
 
 def entries_with_references(specs: Iterable[ServerSpec]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Entries in which every value that may be a secret is a reference to a variable.
+    """Entries with references to variables in place of all values that may be secrets.
 
     Returns:
         The entries by server, and the names of the variables to set.
@@ -89,10 +89,10 @@ def entries_with_references(specs: Iterable[ServerSpec]) -> tuple[dict[str, Any]
 
 
 def merged(groups: Mapping[str, Iterable[ServerSpec]]) -> tuple[ServerSpec, ...]:
-    """Servers of several clients under names that are unique.
+    """The servers of several clients, under unique names.
 
-    A server that two clients configure alike is kept once; it is disabled only if it is so in
-    both. Two different servers of one name are kept as `NAME` and `NAME-CLIENT`.
+    A server with the same configuration in two clients appears once. It is disabled only if both
+    disable it. Two different servers with the same name become `NAME` and `NAME-CLIENT`.
 
     Args:
         groups: servers by the name of their client; the first client keeps its names.
@@ -113,7 +113,7 @@ def merged(groups: Mapping[str, Iterable[ServerSpec]]) -> tuple[ServerSpec, ...]
 
 
 def free_names(name: str, client: str) -> Iterable[str]:
-    """Names to try for a server of a client: its own, with the client's, then with numbers."""
+    """Names to try for a server: its own, then with the client's name, then with numbers."""
     yield name
     yield f"{name}-{client}"
     number = 2
@@ -123,11 +123,11 @@ def free_names(name: str, client: str) -> Iterable[str]:
 
 
 def is_same_server(one: ServerSpec, other: ServerSpec) -> bool:
-    """Whether two specs differ in nothing but name and `disabled`."""
+    """Whether two specs are equal except for name and `disabled`."""
     alike = {"name": other.name, "disabled": other.disabled}
     return one.model_copy(update=alike) == other
 
 
 def renamed(spec: ServerSpec, name: str) -> ServerSpec:
-    """The server under another name."""
+    """A copy of the server with another name."""
     return spec.model_copy(update={"name": name})

@@ -1,4 +1,4 @@
-"""The tools that the gateway shows to a client in place of hundreds."""
+"""Definitions of the gateway's own tools (meta-tools)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..loaders.counting import bundled_counter
 
 
 class Kind(StrEnum):
-    """What a tool may do, by its annotations; each is more dangerous than the one before."""
+    """What a tool may do, by its annotations, least dangerous first."""
 
     READ = "read"
     WRITE = "write"
@@ -24,18 +24,18 @@ class Kind(StrEnum):
 
 SEARCH, DETAILS, CALL = "search_tools", "get_tool_details", "call_tool"
 SERVERS, READ, RUN = "list_servers", "read_result", "run_code"
-#: Where `call_tool` is split: the tool for each kind of effect.
+#: Kind of effect to the name of its call tool, if `call_tool` is split.
 CALLS: Mapping[Kind, str] = {
     Kind.READ: "call_read_tool",
     Kind.WRITE: "call_write_tool",
     Kind.DESTRUCTIVE: "call_destructive_tool",
 }
 META_TOOLS = (SEARCH, DETAILS, CALL, SERVERS, READ)
-#: No tool of a server is called by these names alone.
+#: Names that never mean a tool of a server.
 RESERVED = frozenset((*META_TOOLS, *CALLS.values(), RUN))
-#: Tokens of the definitions together, and at most of the digest of servers in them.
+#: Most tokens of all definitions together, and of the digest of servers in them.
 META_TOKENS, DIGEST_TOKENS = 890, 250
-#: Keeps the meta-tools in the context of clients that load tools on demand.
+#: Tells clients that load tools on demand to keep the meta-tools loaded.
 ALWAYS_LOADED: Mapping[str, Any] = {"anthropic/alwaysLoad": True}
 DETAIL_LEVELS = ("name", "summary", "signature", "full")
 
@@ -56,12 +56,12 @@ def meta_tools(
     code: bool = False,
     extract: bool = False,
 ) -> list[types.Tool]:
-    """The definitions; the same bytes for the same digest.
+    """The definitions of the meta-tools. The same arguments give the same bytes.
 
     Args:
-        digest: the servers and their topics, in at most about 250 tokens.
-        hints: annotations of `call_tool`: those of the most dangerous tool behind it.
-        split: whether there is a tool each to read, to write and to destroy, and no `call_tool`.
+        digest: text about the servers, of at most about 250 tokens.
+        hints: annotations of `call_tool`: those of the most dangerous tool that it calls.
+        split: whether three tools, to read, to write and to destroy, replace `call_tool`.
         code: whether there is `run_code`.
         extract: whether scripts have `extract`.
     """
@@ -117,7 +117,7 @@ def meta_tools(
 
 
 def _run_code(extract: bool) -> types.Tool:
-    """`run_code`; a script may do whatever any tool does."""
+    """The definition of `run_code`. A script may do whatever its tools do."""
     signatures = f"{DETAILS} with detail=signature"
     text = description("the tools, all servers in one", signatures, extract=extract)
     script = {"type": "string", "description": "The script."}
@@ -126,7 +126,7 @@ def _run_code(extract: bool) -> types.Tool:
 
 @cache
 def digest_tokens(split: bool) -> int:
-    """Tokens that the digest of servers may take beside the rest of the definitions."""
+    """Most tokens of the digest of servers, so that all definitions stay within their limit."""
     tools = meta_tools("", least_permissive([]), split=split)
     rest = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in tools])
     return max(0, min(DIGEST_TOKENS, META_TOKENS - bundled_counter().count(rest)))
@@ -138,7 +138,7 @@ def _split_calls() -> list[types.Tool]:
     for kind, name in CALLS.items():
         own = types.ToolAnnotations(
             read_only_hint=kind is Kind.READ,
-            # What reads destroys nothing, and clients know it.
+            # A read-only tool destroys nothing, and clients know this.
             destructive_hint=None if kind is Kind.READ else kind is Kind.DESTRUCTIVE,
         )
         made.append(_call(name, f"Call a {kind} tool", _SPLIT[kind], own))
@@ -151,23 +151,24 @@ def _call(name: str, title: str, text: str, hints: types.ToolAnnotations) -> typ
 
 
 def kind_of(annotations: Mapping[str, Any] | None) -> Kind:
-    """The kind of effect that annotations of a tool admit, by the defaults of MCP."""
+    """The kind of effect that a tool's annotations permit, with the defaults of MCP."""
     hints = least_permissive([annotations or {}])
     return kind_shown(hints)
 
 
 def kind_shown(hints: types.ToolAnnotations) -> Kind:
-    """The kind of effect that a client takes a tool with these annotations to have."""
+    """The kind of effect that a client assumes for these annotations."""
     if hints.read_only_hint:
         return Kind.READ
     return Kind.WRITE if hints.destructive_hint is False else Kind.DESTRUCTIVE
 
 
 def least_permissive(annotations: list[Mapping[str, Any]]) -> types.ToolAnnotations:
-    """Annotations that no tool is more dangerous than, by the defaults of MCP where one is silent.
+    """Annotations as dangerous as the most dangerous tool, with the defaults of MCP.
 
     Args:
-        annotations: of all tools that may be called; without any, the defaults.
+        annotations: annotations of all tools that may be called. If empty, the defaults are
+            returned.
     """
     annotations = annotations or [{}]
 

@@ -1,7 +1,7 @@
-"""The gateway's events as metrics for Prometheus.
+"""Metrics of the gateway for Prometheus, from its events.
 
-Labels take their values from the configuration only (names of servers and tiers, states,
-outcomes), so that no client and no server can make their number grow.
+Label values come from the configuration only: names of servers and tiers, states, outcomes. So no
+client and no server can increase their number.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from .upstream import ServerState
 
 _CALL_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SEARCH_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1)
-#: Label of a tool or tier that is none of ours.
+#: Label for any other server or tier.
 _NONE = "none"
 
 
 class Metrics:
-    """A sink that keeps metrics, and writes them in the text format of Prometheus.
+    """An event sink that counts metrics and writes them in the text format of Prometheus.
 
     Args:
         fleet: the servers; their names and states are labels.
-        sessions: says how many sessions are kept.
+        sessions: returns the number of sessions.
     """
 
     def __init__(self, fleet: Fleet, sessions: Callable[[], int]) -> None:
@@ -99,8 +99,8 @@ class Metrics:
                     self._starts.labels(event.server, outcome).inc()
 
     def collect(self) -> Iterator[Metric]:
-        """What is so at the moment: servers by state, tools, sessions."""
-        # A copy: servers may come and go while a thread counts.
+        """The present numbers of servers by state, tools and sessions."""
+        # A copy, because servers may change while a thread counts.
         upstreams = list(self._fleet.upstreams.values())
         states = Tally(one.state.value for one in upstreams)
         servers = GaugeMetricFamily("shortlist_servers", "Servers, by state", labels=["state"])

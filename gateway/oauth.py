@@ -1,4 +1,4 @@
-"""Logins to servers that ask for OAuth 2.1: their tokens in the system keyring."""
+"""Logins to servers with OAuth 2.1. Tokens are in the system keyring."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _CLIENT_NAME = "shortlist gateway"
 
 
 class Login(BaseModel):
-    """What is kept of the login to one server.
+    """The stored login to one server.
 
     Args:
         tokens: tokens from the authorization server.
-        expires_at: when the access token ends, in seconds since 1970; None where it did not say.
-        client: how this program is registered there.
-        metadata: where tokens are renewed.
+        expires_at: expiry of the access token in seconds since 1970; None if unknown.
+        client: registration of this program at the authorization server.
+        metadata: metadata of the authorization server, with the address to renew tokens.
     """
 
     tokens: OAuthToken | None = None
@@ -55,32 +55,32 @@ class KeyringLogins:
     def __init__(self, spec: ServerSpec) -> None:
         self._user = f"{spec.name} {spec.url}"
         self.login = self._read()
-        #: Of the provider that uses this; knows where tokens are renewed.
+        #: The provider that uses this storage. It has the metadata of the authorization server.
         self.context: Any = None
 
     async def get_tokens(self) -> OAuthToken | None:
-        """The tokens, None before the first login."""
+        """The tokens; None before the first login."""
         return self.login.tokens
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep tokens, and until when they count."""
+        """Store tokens and their expiry."""
         metadata = None if self.context is None else self.context.oauth_metadata
         ends = None if tokens.expires_in is None else time.time() + tokens.expires_in
         self._keep(tokens=tokens, expires_at=ends, metadata=metadata or self.login.metadata)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """How this program is registered."""
+        """The registration of this program."""
         return self.login.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a registration."""
+        """Store a registration."""
         self._keep(client=client_info)
 
     def forget(self) -> None:
         """Delete the login.
 
         Raises:
-            ConfigError: there is none, or the keyring refuses.
+            ConfigError: there is no login, or the keyring cannot be written.
         """
         delete_password(_SERVICE, self._user)
 
@@ -99,7 +99,7 @@ class KeyringLogins:
 
 
 def login_of(spec: ServerSpec) -> httpx2.Auth | None:
-    """What adds the token of an earlier login to requests, and renews it; None without a login.
+    """Adds the token of an earlier login to requests and renews it; None without a login.
 
     Args:
         spec: of a server over HTTP or SSE.
@@ -127,14 +127,14 @@ def provider_for(
     redirect: Callable[[str], Awaitable[None]],
     answered: Callable[[], Awaitable[AuthorizationCodeResult]],
 ) -> OAuthClientProvider:
-    """What adds tokens to requests, renews them, and has a person log in where there are none.
+    """Adds tokens to requests, renews them, and starts a login if there are none.
 
     Args:
         spec: of the server.
-        kept: where the tokens are.
-        address: page that the authorization server sends the person back to.
-        redirect: shows a page of the authorization server.
-        answered: waits for the person to come back.
+        kept: storage of the tokens.
+        address: page for the redirect of the authorization server.
+        redirect: function that shows a page of the authorization server.
+        answered: function that waits for the redirect.
     """
     metadata = OAuthClientMetadata(
         redirect_uris=[AnyUrl(address)],
@@ -143,7 +143,7 @@ def provider_for(
         grant_types=["authorization_code", "refresh_token"],
     )
     made = OAuthClientProvider(spec.url or "", metadata, kept, redirect, answered)
-    # Not part of what it loads: without these a token that has ended would not be renewed.
+    # The SDK does not load these. Without them, an expired token would not be renewed.
     made.context.token_expiry_time = kept.login.expires_at
     made.context.oauth_metadata = kept.login.metadata
     kept.context = made.context

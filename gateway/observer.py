@@ -1,4 +1,4 @@
-"""Makes events of the gateway's actions, and passes them to sinks."""
+"""Records the gateway's actions as events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import mcp.types as types
 from ..catalog import Catalog
 from ..gating.verdict import Verdict
 from ..session import CallEvent, EventSink, Recorder
-from ..session.event import Place
+from ..session.event_parts import Place
 from ..view import View
 from .call_watch import CallWatch
 from .definition_tokens import DefinitionTokens, characters, shown_tokens, text_tokens
@@ -33,9 +33,9 @@ from .meta_tools import DETAILS, SEARCH
 from .sessions import KEPT
 
 _LOG = logging.getLogger("shortlist.gateway")
-#: Seconds without a request after which requests without a session are another conversation.
+#: Requests without an MCP session start a new conversation after this many seconds without one.
 _PAUSE_S = 1_800.0
-#: Session of the events that belong to no client.
+#: Session id of events that belong to no client.
 GATEWAY = "gateway"
 
 
@@ -46,7 +46,7 @@ class Asker:
     Args:
         session: id of its session.
         client: name of the client's profile.
-        lasting: whether later requests belong to the same session.
+        lasting: whether later requests can belong to the same session.
     """
 
     session: str
@@ -58,7 +58,7 @@ class Asker:
         """Who sent a request.
 
         Args:
-            request: over HTTP; None on stdin and stdout.
+            request: the HTTP request; None over stdin/stdout.
             session: id of its session.
         """
         if request is None:
@@ -69,10 +69,11 @@ class Asker:
 
 @dataclass(slots=True)
 class Request:
-    """A call of a tool that is being answered.
+    """A request that is being answered.
 
     Args:
-        answer: None where the client is asked first; the request with its answers is recorded.
+        answer: None if the client is asked first. Then its next request, with the answers, is
+            recorded.
     """
 
     answer: types.CallToolResult | None = field(
@@ -82,21 +83,21 @@ class Request:
 
 @dataclass(slots=True)
 class _Conversation:
-    """What is known of a conversation: how often it searched, and whether its list is recorded."""
+    """State of a conversation: its number of searches, and whether its list is recorded."""
 
     searches: int = 0
     listed: bool = False
 
 
 class Observer:
-    """Makes the gateway's events. Without sinks it does nothing.
+    """Makes events of the gateway's actions. Without sinks it does nothing.
 
-    Requests over HTTP that belong to no session are one conversation of their profile, until half
-    an hour passes without any.
+    HTTP requests without an MCP session are one conversation for each profile, which ends after
+    half an hour without requests.
 
     Args:
-        sinks: take each event; one that raises fails no request.
-        content: whether events hold queries, arguments and results.
+        sinks: called with each event. If a sink raises, the request still succeeds.
+        content: whether events contain queries, arguments and results.
     """
 
     def __init__(self, *sinks: EventSink, content: bool = False) -> None:
@@ -105,13 +106,14 @@ class Observer:
         self._tokens = DefinitionTokens()
         self._recorded_catalog = ""
         self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
-        #: Profile to the conversation of its requests without a session, and when the last came.
+        #: Profile to the conversation of its requests without a session, and the time of the last
+        #: one.
         self._sessionless: dict[str, tuple[str, float]] = {}
-        # Counting hundreds of definitions takes a second, which no client should wait for.
+        # Counting hundreds of definitions takes a second. No client should wait for that.
         self._counting = ThreadPoolExecutor(1, "shortlist-events")
 
     def close(self) -> None:
-        """Record counts that are not recorded yet."""
+        """Wait until all lists are recorded."""
         self._counting.shutdown()
 
     def listed(
@@ -121,13 +123,13 @@ class Observer:
         tools: Sequence[types.Tool],
         quarantined: Collection[str],
     ) -> None:
-        """Record which tools a client sees, once a conversation.
+        """Record the tools that a client sees, once for each conversation.
 
         Args:
-            asker: who asked.
+            asker: sender of the request.
             view: the tools that the client may use.
-            tools: as they were given.
-            quarantined: ids of tools that nobody is offered.
+            tools: the tools that the client got.
+            quarantined: ids of the quarantined tools.
         """
         if self._recorder is None:
             return
@@ -146,15 +148,15 @@ class Observer:
     def request(
         self, asker: Asker, params: types.CallToolRequestParams, watch: CallWatch
     ) -> Iterator[Request]:
-        """Record a search, a request for definitions or a call, once it is answered.
+        """Record a search, a request for definitions or a call, after its answer.
 
         Args:
-            asker: who asked.
-            params: what for.
-            watch: notes of the call that it may carry.
+            asker: sender of the request.
+            params: parameters of the request.
+            watch: check, result and times of the call, if the request is one.
 
         Yields:
-            Where to put the answer.
+            The request; assign its answer.
         """
         request, start = Request(), perf_counter()
         try:
@@ -178,8 +180,8 @@ class Observer:
 
         Args:
             name: of the server.
-            state: its state since.
-            ms: milliseconds of the start, None where it did not start now.
+            state: its new state.
+            ms: milliseconds of the start, None if it did not start now.
             tools: how many of its tools are known.
             problem: what went wrong, without secrets.
         """
@@ -204,7 +206,7 @@ class Observer:
                 place=Place.now(name, conversation.searches),
                 client=asker.client,
                 query=record.hashed(query),
-                # A name that is no server's is the model's own words.
+                # A name that is not a server's may be text of the model.
                 server=server if told and isinstance(server, str) else None,
                 tier=str(told.get("tier", "")),
                 found=tuple((one["name"], one["score"]) for one in told.get("tools", ())),
@@ -256,7 +258,7 @@ class Observer:
         )
 
     def _conversation(self, asker: Asker) -> tuple[str, _Conversation]:
-        """The conversation that a request belongs to, with its name."""
+        """The conversation of a request, and its name."""
         name = asker.session
         if not asker.lasting:
             now = monotonic()
@@ -308,7 +310,7 @@ def _log_failure(counted: Future[None]) -> None:
 
 
 def _content_characters(result: types.CallToolResult) -> int:
-    """Characters of the texts and of the encoded data of a result."""
+    """Number of characters of a result's texts and encoded data."""
     return sum(
         len(part.text if isinstance(part, types.TextContent) else getattr(part, "data", ""))
         for part in result.content

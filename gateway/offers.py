@@ -1,4 +1,4 @@
-"""What a server offers besides tools: resources, templates of resources, prompts."""
+"""A server's lists besides tools: resources, resource templates, prompts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from .connection_errors import in_one_line
 
-#: Pages of one list that are read, and entries of it that are kept.
+#: Most pages, and most entries, of one list; further ones are not read.
 _PAGES, _ENTRIES = 200, 10_000
-#: Seconds in which a list must be read: a server whose tools are known is not held up by it.
+#: Time limit in seconds for one list, so that a slow list does not delay a server with known tools.
 _LIST_S = 10.0
 
 T = TypeVar("T")
@@ -23,12 +23,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """What a server offers besides tools.
+    """A server's resources, resource templates and prompts.
 
     Args:
-        resources: as the server gave them.
-        templates: of addresses of resources.
-        prompts: as the server gave them.
+        resources: the server's resources.
+        templates: the server's resource templates.
+        prompts: the server's prompts.
     """
 
     resources: tuple[types.Resource, ...] = ()
@@ -36,7 +36,7 @@ class Offers:
     prompts: tuple[types.Prompt, ...] = ()
 
     def saved(self) -> dict[str, Any]:
-        """As JSON."""
+        """JSON form."""
         return {
             name: [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in given]
             for name, given in (
@@ -48,10 +48,10 @@ class Offers:
 
     @classmethod
     def from_saved(cls, saved: Mapping[str, Any]) -> Offers:
-        """What `saved` gave.
+        """Offers from the result of `saved`.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: it is not a result of `saved`.
             KeyError: a list is missing.
         """
         return cls(
@@ -61,16 +61,16 @@ class Offers:
         )
 
 
-#: What a server offers that has tools only.
+#: The offers of a server with tools only.
 NOTHING = Offers()
 
 
 async def read_offers(client: Client, problems: list[str]) -> Offers:
-    """Everything a server offers besides tools, up to the limits on pages and entries.
+    """A server's resources, templates and prompts, up to the limits on pages and entries.
 
     Args:
         client: the connection.
-        problems: gets a line for each list that the server declares and does not give in full.
+        problems: gets a line for each declared list that cannot be read in full.
     """
     able = client.server_capabilities
 
@@ -111,7 +111,7 @@ async def _read_pages(
                 seen.add(cursor)
     except (MCPError, ValidationError, TimeoutError) as error:
         if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
-            # Many servers declare resources and have no templates.
+            # Many servers declare resources but have no templates.
             return ()
         why = "it takes too long" if isinstance(error, TimeoutError) else in_one_line(error)
         problems.append(f"its list of {kind} is not read to its end: {why}")

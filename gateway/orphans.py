@@ -1,4 +1,4 @@
-"""Servers' processes that outlived a gateway that was killed: found and ended by the next one."""
+"""Finds and ends server processes that a killed gateway left running."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any
 from .logs import state_folder
 
 _LOG = logging.getLogger("shortlist.gateway")
-#: Seconds by which two readings of one process's start time may differ.
+#: Tolerance in seconds between two readings of a process's start time.
 _CLOCK = 2.0
 _MARK = "SHORTLIST_GATEWAY"
 
 
 class RunningProcesses:
-    """The processes that this gateway started, on disk, so that the next one can end them.
+    """A record on disk of this gateway's processes, so that the next gateway can end them.
 
-    A process is known by its id and its start time, because ids are used again.
+    A process is identified by its id and its start time, because operating systems reuse ids.
 
     Args:
-        folder: one file for each process; made when the first one starts.
+        folder: folder with one file for each process, created with the first one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -32,16 +32,16 @@ class RunningProcesses:
 
     @classmethod
     def default(cls) -> RunningProcesses:
-        """In the user's state folder."""
+        """The record in the user's state folder."""
         return cls(state_folder() / "running")
 
     @property
     def mark(self) -> dict[str, str]:
-        """Variables that the processes inherit, by which their children are known as ours."""
+        """Environment variables that identify the processes of this gateway and their children."""
         return {_MARK: _mark(os.getpid(), _start_time(os.getpid()))}
 
     def started(self, pid: int) -> None:
-        """Record a process that leads its own group.
+        """Record a process that is the leader of its process group.
 
         Raises:
             OSError: the file cannot be written.
@@ -56,11 +56,11 @@ class RunningProcesses:
         self._path(pid).write_text(json.dumps(noted), encoding="utf-8")
 
     def stopped(self, pid: int) -> None:
-        """Forget a process."""
+        """Remove a process from the record."""
         self._path(pid).unlink(missing_ok=True)
 
     def sweep(self) -> list[int]:
-        """End what gateways left behind that are gone themselves.
+        """End the processes of gateways that no longer run.
 
         Returns:
             Ids of the processes that were ended.
@@ -73,7 +73,7 @@ class RunningProcesses:
                     continue
                 ended += _end(noted)
             except (OSError, ValueError, KeyError, TypeError) as error:
-                _LOG.warning("%s is no note of a process and is removed: %s", path, error)
+                _LOG.warning("%s is not a record of a process and is deleted: %s", path, error)
             path.unlink(missing_ok=True)
         return ended
 
@@ -82,7 +82,7 @@ class RunningProcesses:
 
 
 def _end(noted: Mapping[str, Any]) -> list[int]:
-    """Kill a process, and the members of its group that carry its gateway's mark."""
+    """Kill a process, and the members of its group that have its gateway's variables."""
     import psutil
 
     mark = _mark(noted["owner"], noted["owner_started"])
@@ -107,7 +107,7 @@ def _group(pid: int) -> int | None:
 
 
 def _start_time(pid: int) -> float:
-    """Seconds since the epoch; 0 where the process is gone."""
+    """Start time in seconds since 1970; 0 if the process is gone."""
     import psutil
 
     try:

@@ -1,7 +1,7 @@
-"""Pages of `tools/list` without the tools that no client could read.
+"""Removes malformed tools from pages of `tools/list`.
 
-The SDK refuses a page as a whole when one tool on it is malformed. Here such a tool costs only
-itself: it is taken out of the page before the SDK sees it, and named.
+The SDK refuses a whole page if one tool on it is malformed. Here only that tool is removed, before
+the SDK sees the page, and reported as a problem.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from mcp.types.methods import validate_server_result
 from pydantic import ValidationError
 
 _METHOD = "tools/list"
-#: The protocol version that asks most of a tool.
+#: The protocol version with the strictest rules for tools.
 _STRICTEST = "2025-11-25"
-#: Problems that are kept of a connection.
+#: Most problems that are stored for a connection.
 _NAMED = 100
 
 
 class Pages:
-    """What is done to the pages of one connection.
+    """Checks the pages of one connection.
 
     Args:
         ended: called when the connection has ended.
 
     Attributes:
-        screened: whether malformed tools are taken out; only where a page was refused, because
-            looking at each tool takes as long as reading the page.
+        screened: whether malformed tools are removed. It is set after the SDK refused a page,
+            because the check takes as long as reading the page.
         problems: one line for each tool that was left out.
     """
 
@@ -43,13 +43,13 @@ class Pages:
 
     @asynccontextmanager
     async def over(self, transport: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
-        """A transport whose pages are screened on demand."""
+        """A transport that removes malformed tools if `screened` is set."""
         async with transport as (read, write):
             asked: set[Any] = set()
             yield _Reader(read, asked, self), _Writer(write, asked)
 
     def readable(self, tools: list[Any]) -> list[Any]:
-        """The tools of a page that can be read; the others become problems."""
+        """The valid tools of a page. The others become problems."""
         return [tool for tool in tools if self._reads(tool)]
 
     def _reads(self, tool: Any) -> bool:
@@ -70,7 +70,7 @@ class Pages:
 
 
 class _Wrapped:
-    """A stream that closes with the one it wraps."""
+    """A stream around another one. Both close together."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -106,7 +106,7 @@ class _Writer(_Wrapped):
 
 
 class _Reader(_Wrapped):
-    """Takes malformed tools out of the answers to those requests, where that was asked for."""
+    """Removes malformed tools from the answers to those requests, if `screened` is set."""
 
     def __init__(self, stream: Any, asked: set[Any], pages: Pages) -> None:
         super().__init__(stream)
@@ -115,7 +115,7 @@ class _Reader(_Wrapped):
 
     @property
     def last_context(self) -> Any:
-        """The context of the sender, which the SDK's transports over HTTP carry."""
+        """The context of the sender, which the SDK's HTTP transports set."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:

@@ -1,4 +1,4 @@
-"""How long the answer of a server is waited for."""
+"""Time limit for the answer of a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Self
 import anyio
 from mcp.shared.dispatcher import ProgressFnT
 
-#: Times its limit that a request may take at most, however often its server reports progress.
+#: A request may take at most this many times its limit, even with progress reports.
 _MOST = 20
 
 
@@ -19,7 +19,7 @@ class Patience:
     """A time limit that restarts with each progress report.
 
     Args:
-        seconds: without a sign of progress; 20 times as many in all.
+        seconds: seconds without progress. The whole request may take 20 times as long.
 
     Raises:
         TimeoutError: at the end of the block, if time ran out in it.
@@ -37,10 +37,10 @@ class Patience:
             self._scope.deadline = min(anyio.current_time() + self._seconds, self._most)
 
     def with_progress(self, told: ProgressFnT | None) -> ProgressFnT:
-        """A callback for progress that extends the limit.
+        """A progress callback that restarts the time limit.
 
         Args:
-            told: called with the progress, too.
+            told: also called with the progress.
         """
 
         async def heard(progress: float, total: float | None, message: str | None) -> None:
@@ -52,7 +52,7 @@ class Patience:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """No time passes in the block: the server waits for an answer of its client."""
+        """Stop the time limit during the block, in which the server waits for an answer."""
         if not self._pauses:
             self._paused_at = anyio.current_time()
             self._scope.deadline = inf

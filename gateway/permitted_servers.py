@@ -7,13 +7,13 @@ from .sessions import ClientSession
 
 
 def permitted_servers(fleet: Fleet, client: ClientSession) -> list[str]:
-    """Names of the servers of which the client may use something, in the fleet's order.
+    """Names of the servers that the client may use, in the fleet's order.
 
-    A server that has tools and permits none of them to this client shows nothing else either.
+    If the client may use none of a server's tools, it may not use the rest of the server either.
 
     Args:
         fleet: the servers.
-        client: whose permission counts.
+        client: session with the permissions.
     """
     view = client.view()
     return [name for name in fleet.upstreams if client.views.permits_server(name, view)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ..catalog import Catalog
@@ -12,6 +11,7 @@ from ..codemode.grants import Flow, Grant
 from ..config import Config
 from ..engine import Engine
 from ..gating import Gate, State, Votes
+from ..pattern import granted
 from ..view import View
 from .called_names import CalledNames
 
@@ -30,24 +30,25 @@ class Profile:
         name: of the profile.
         servers: globs over names of servers.
         tools: globs over ids `server/tool`; both must match.
-        scopes: granted to the client.
-        rules: conditions of tools for this client, beside those of the engine.
-        asked: globs over names of servers that may leave out tools of their own, by their tool
+        scopes: scopes granted to the client.
+        rules: permission rules for this client, in addition to those of the engine.
+        asked: globs over names of servers that may exclude their own tools, with the tool
             `_tool_gating`.
-        trusted: globs over those of them whose claim of a request is ranked first.
-        called: globs over those of them whose claimed tool is called without the model, if it only
-            reads and the server gives its arguments.
-        always: ids or globs of tools that are always shown directly.
-        split: whether there is one call tool each to read, to write and to destroy.
-        pass_through: share of the context below which all tools are shown directly.
-        context_tokens: of the client's model.
-        result_tokens: tokens of a result up to which it is passed through unchanged.
-        operator: text in the description of `search_tools`.
+        trusted: globs over the asked servers whose claimed tools rank first.
+        called: globs over the trusted servers whose claimed tool is called without the model, if it
+            is read-only and the claim has arguments.
+        pinned: ids or globs of tools that are always shown directly.
+        split: whether three tools, to read, to write and to destroy, replace `call_tool`.
+        pass_through: all tools are shown directly if their definitions take less than this share of
+            the context.
+        context_tokens: size of the model's context window in tokens.
+        result_tokens: a result of more tokens is stored, and read in parts.
+        operator: text added to the description of `search_tools`.
         code: whether there is `run_code`.
-        grants: what scripts of `run_code` may call by themselves; the first that fits counts.
-        flows: ways between servers that data must not take inside a script.
-        extract: command of the small model of `extract` in scripts.
-        observe: whether types of results are remembered for stubs.
+        grants: which tools scripts may call. The first matching grant decides.
+        flows: pairs of servers between which scripts must not pass data.
+        extract: command of the small model for `extract` in scripts.
+        observe: whether stubs get result types from earlier results.
     """
 
     name: str = "default"
@@ -58,7 +59,7 @@ class Profile:
     asked: tuple[str, ...] = ()
     trusted: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
-    always: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
     split: bool = False
     pass_through: float = 0.03
     context_tokens: int = 200_000
@@ -75,7 +76,7 @@ class Profile:
         """A profile from the settings.
 
         Args:
-            settings: of the gateway.
+            settings: settings of the gateway.
             name: of the profile.
             given: settings of the profile.
         """
@@ -89,7 +90,7 @@ class Profile:
             asked=given.votes.servers,
             trusted=given.votes.claims,
             called=given.votes.calls,
-            always=tuple(settings.always),
+            pinned=tuple(settings.pinned),
             split=settings.split_call_tool,
             pass_through=settings.pass_through,
             context_tokens=settings.context_tokens,
@@ -106,34 +107,34 @@ class Profile:
         """Ids of the tools that the profile allows; None for all.
 
         Args:
-            catalog: the present version.
+            catalog: the present catalog.
         """
         if self.servers == _ALL and self.tools == _ALL:
             return None
         servers = {name: self.names_server(name) for name in {tool.server for tool in catalog}}
         return [
-            tool.id for tool in catalog if servers[tool.server] and matches(tool.id, self.tools)
+            tool.id for tool in catalog if servers[tool.server] and granted(tool.id, self.tools)
         ]
 
     def names_server(self, name: str | None) -> bool:
-        """Whether the profile's globs over servers match this one."""
-        return matches(name or "", self.servers)
+        """Whether the profile's globs match a server."""
+        return granted(name or "", self.servers)
 
 
-#: The profile of clients whose profile is gone: it permits nothing.
+#: The profile of clients whose profile was removed. It permits nothing.
 NOTHING = Profile("nothing", servers=(), tools=())
 
 
 class ProfileViews:
-    """The engine under one profile: every view of every session of it is made here.
+    """Makes the views of all sessions of one profile.
 
-    A view follows the profile and the catalog of that moment, so that a profile that changed holds
-    in sessions that exist.
+    A view uses the profile and the catalog of that moment. So a changed profile applies to existing
+    sessions.
 
     Args:
-        engine: over the tools of all servers.
-        profile: present profile; assign another to change it.
-        hidden: gives the ids of tools that are for user interfaces alone.
+        engine: engine with the tools of all servers.
+        profile: the present profile; assign another to change it.
+        hidden: returns the ids of tools that are for user interfaces alone.
     """
 
     def __init__(
@@ -155,12 +156,12 @@ class ProfileViews:
 
     @property
     def catalog(self) -> Catalog:
-        """The present version, permitted or not."""
+        """The present catalog, with denied tools."""
         return self.engine.catalog
 
     @property
     def tiers(self) -> tuple[str, ...]:
-        """Names of the tiers a request may ask for."""
+        """Names of the tiers that a search may use."""
         return self.engine.tiers
 
     def view(
@@ -174,10 +175,10 @@ class ProfileViews:
         """What the client may use now.
 
         Args:
-            state: state of the agent; its scopes are those of the profile.
-            allowed: further limit.
-            votes: what servers say of their own tools.
-            apps: whether tools that are for user interfaces alone count.
+            state: earlier calls and facts. The scopes are replaced by those of the profile.
+            allowed: ids or globs that limit the tools further.
+            votes: votes of the servers about their own tools.
+            apps: whether tools for user interfaces alone are included.
         """
         profile = self.profile
         state = replace(state, scopes=profile.scopes)
@@ -191,34 +192,34 @@ class ProfileViews:
         return view
 
     def after_call(self, state: State, tool_id: str) -> State:
-        """The state once a call of this tool succeeded."""
+        """The state after a successful call of this tool."""
         return self.engine.after_call(state, tool_id, rules=self.profile.rules)
 
     def names(self, catalog: Catalog) -> CalledNames:
-        """The names by which tools of a catalog version may be called."""
+        """Names that clients may use for the tools of a catalog version."""
         if self._names is None or self._names.catalog is not catalog:
             self._names = CalledNames(catalog)
         return self._names
 
     def allows(self, tool_id: str, view: View) -> bool:
-        """Whether the profile's globs match a tool of a view's catalog, whatever else denies it."""
+        """Whether the profile's globs match a tool. Rules and quarantine are not checked."""
         ids = self._ids(view.catalog, self.profile)
         return tool_id in view.catalog if ids is None else tool_id in ids
 
     def waiting(self, view: View) -> int:
-        """How many of the tools that the profile allows wait for an operator's approval."""
+        """Number of quarantined tools that the profile's globs match."""
         return sum(self.allows(tool_id, view) for tool_id in self.engine.quarantined)
 
     def permits_server(self, name: str, view: View) -> bool:
         """Whether the client may see a server and use its resources and prompts.
 
-        It may if it may use one of the server's tools. A server without tools has to be named by
-        the profile; where the profile is limited to some tools, or a rule concerns all tools of
-        the server, it is not permitted.
+        It may if it may use one of the server's tools. A server without tools must match the
+        profile's globs. It is denied if the profile is limited to some tools, or if a rule applies
+        to all tools of the server.
 
         Args:
             name: of the server.
-            view: of this profile.
+            view: a view of this profile.
         """
         profile = self.profile
         if not profile.names_server(name):
@@ -237,8 +238,3 @@ class ProfileViews:
             ids = None if listed is None else frozenset(listed)
             self._allowed = catalog, profile, ids
         return ids
-
-
-def matches(text: str, globs: Iterable[str]) -> bool:
-    """Whether one of the globs matches a text exactly, letter case included."""
-    return any(text == glob or fnmatchcase(text, glob) for glob in globs)

@@ -1,4 +1,4 @@
-"""Prompts of all servers, under names that say which server has them."""
+"""Prompts of all servers, under names that contain the server's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .permitted_servers import permitted_servers
 from .relay import relay
 from .sessions import ClientSession
 
-#: Characters of a prompt's name; clients put a prefix before it.
+#: Most characters of a prompt's name. Clients add a prefix.
 _NAME = 60
 _GOT: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
     types.GetPromptResult | types.InputRequiredResult
@@ -28,11 +28,11 @@ _GOT: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapt
 
 
 def public_name(server: str, prompt: str) -> str:
-    """The name of a server's prompt for clients. It is stable and unique.
+    """The stable and unique name of a server's prompt for clients.
 
     Args:
         server: name of the server.
-        prompt: its name there.
+        prompt: the server's name of the prompt.
 
     Example:
         >>> public_name("github", "review")
@@ -42,12 +42,12 @@ def public_name(server: str, prompt: str) -> str:
 
 
 class Prompts:
-    """Answers what clients ask about prompts.
+    """Answers the clients' requests for prompts.
 
     Args:
         fleet: the servers.
-        client_of: gives the session of a request.
-        server: the server in front; gets the handlers.
+        client_of: returns the session of a request.
+        server: the gateway's MCP server; the handlers are added to it.
     """
 
     def __init__(
@@ -106,19 +106,19 @@ class Prompts:
         return result.model_copy(update={"messages": messages})
 
     def place(self, client: ClientSession, name: str) -> tuple[str, str]:
-        """The server that has a prompt, and the prompt's name there.
+        """The server of a prompt, and the server's name of it.
 
         Args:
-            client: whose permission counts.
-            name: as listed.
+            client: session with the permissions.
+            name: name from the list of prompts.
 
         Raises:
-            RequestError: no permitted server has it.
+            RequestError: no permitted server has such a prompt.
         """
         for known, server, prompt in self._prompts(client):
             if known == name:
                 return server, prompt.name
-        raise RequestError(f"name: no prompt {name!r:.200}; prompts/list says which there are")
+        raise RequestError(f"name: no prompt {name!r:.200}; prompts/list lists all prompts")
 
     def _prompts(self, client: ClientSession) -> Iterator[tuple[str, str, types.Prompt]]:
         for server in permitted_servers(self._fleet, client):

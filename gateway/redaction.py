@@ -1,4 +1,4 @@
-"""Messages of servers without the secrets of their configuration."""
+"""Masks secrets of the configuration in messages about servers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from .masking import MASK, is_harmless
 from .server_spec import ServerSpec
 
-#: Characters from which on a value counts as a secret; shorter ones are `1`, `true`, `prod`.
+#: Least length of a secret in characters. Shorter values are `1`, `true` or `prod`.
 _SHORTEST = 6
 
 
@@ -17,7 +17,7 @@ def redacted(text: str, spec: ServerSpec) -> str:
 
     Args:
         text: a message, such as an error's.
-        spec: the server that it is about.
+        spec: the server of the message.
 
     Example:
         >>> spec = ServerSpec(name="a", transport="http", url="http://host/key-1234567/mcp")
@@ -31,7 +31,7 @@ def redacted(text: str, spec: ServerSpec) -> str:
 
 def _secrets(spec: ServerSpec) -> Iterator[str]:
     values = [*spec.plain_env().values(), *spec.plain_headers().values()]
-    # `Bearer TOKEN`: a message may quote the token alone.
+    # Of `Bearer TOKEN`, a message may quote only the token.
     values += [word for value in spec.plain_headers().values() for word in value.split()]
     before = ["", *spec.args]
     values += [

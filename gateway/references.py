@@ -8,7 +8,8 @@
 | `${keyring:SERVICE/USER}` | the password that another program stored there |
 | `${file:PATH}` | the text of a file, without white space around it |
 
-Other text in braces that is not `word:...` does not change. Values are not expanded again.
+Other text in braces does not change, unless it has the form `word:...`, which is an error.
+References inside values are not expanded.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _FILE_LIMIT = 1024 * 1024
 
 
 class ReferenceProblem(ConfigError):
-    """A reference has no value; names the reference, never a value."""
+    """A reference has no value. The message has the reference, but no value."""
 
 
 class References:
@@ -36,7 +37,7 @@ class References:
     Args:
         environment: variables by name.
         home: home directory, the value of `~`.
-        password: function of service and user that returns a password or None; the system
+        password: function of service and user that returns a password or None; it reads the system
             keyring by default.
     """
 
@@ -54,10 +55,12 @@ class References:
         """The text with every reference replaced by its value.
 
         Raises:
-            ReferenceProblem: names the first reference that has no value.
+            ReferenceProblem: a reference has no value.
         """
         if re.search(r"\$\{[^{}]*\$\{", text):
-            raise ReferenceProblem("a reference inside a reference; use one variable for it")
+            raise ReferenceProblem(
+                "references cannot be nested; use one variable for the whole value"
+            )
         return _REFERENCE.sub(lambda found: self._value(found.group(1), found.group()), text)
 
     def path(self, text: str) -> str:
@@ -68,7 +71,7 @@ class References:
         return text
 
     def env_file(self, path: str) -> dict[str, str]:
-        """Variables of a file of `NAME=value` lines; quotes around a value are removed.
+        """The variables in a file of `NAME=value` lines. Quotes around a value are removed.
 
         Raises:
             ReferenceProblem: the file cannot be read, or a line has no `=`.
@@ -105,7 +108,7 @@ class References:
             return self._read(rest).strip()
         if colon and re.fullmatch(r"[A-Za-z_]\w*", prefix):
             raise ReferenceProblem(
-                f"no reference of the kind '{prefix:.40}:'; use one of: {_KINDS}"
+                f"there is no kind of reference '{prefix:.40}:'; use one of: {_KINDS}"
             )
         return whole
 
@@ -115,7 +118,7 @@ class References:
             service = SERVICE
         if not (service and user):
             raise ReferenceProblem(
-                "a keyring reference is written ${keyring:NAME} or ${keyring:SERVICE/USER}"
+                "wrong keyring reference; write ${keyring:NAME} or ${keyring:SERVICE/USER}"
             )
         try:
             value = self._password(service, user)

@@ -1,7 +1,7 @@
-"""A request through to a server, and the server's questions back to the client that asks.
+"""Passes a client's request on to a server, and the server's questions back to the client.
 
-A server of the newer protocol asks by its result; one of the older protocol by a request while it
-works. A client of the newer protocol is asked by a result; one of the older protocol by a request.
+In the newer protocol, a question is the result of a request, for servers and for clients. In the
+older protocol, a question is a request of its own, while the server works.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .held_calls import HELD
 from .server_requests import named
 from .upstream import UpstreamError
 
-#: Times that a server may ask during one request.
+#: Most questions of a server during one request.
 _MOST_ROUNDS = 20
-#: Seconds before a server that only wants to be asked again is asked again.
+#: Seconds before a request is repeated for a server that asks for a repetition only.
 _PAUSE = 0.1
-#: What the state of a request that its server holds begins with.
+#: Prefix of the state of a request that waits at its server.
 _SERVERS = "server:"
 
 R = TypeVar("R", types.CallToolResult, types.GetPromptResult, types.ReadResourceResult)
-#: Sends a request with answers to what its server asked, and the state that the server gave.
+#: Sends a request with the client's answers and the server's state.
 Send = Callable[[types.InputResponses | None, str | None], Awaitable[R | types.InputRequiredResult]]
 
 
@@ -40,15 +40,15 @@ async def relay(
     subject: str,
     send: Send[R],
 ) -> R | types.InputRequiredResult:
-    """Send a request to a server; gives its result, or questions to the client.
+    """Send a request to a server. Returns its result, or questions to the client.
 
     Args:
         fleet: the servers.
-        caller: whose request it is.
-        given: parameters of the client's request, for its answers and state.
+        caller: the client's request.
+        given: parameters of the client's request, with its answers and state.
         server: name of the server.
-        subject: the requested operation; a request with answers must be for the same as the first.
-        send: sends the request to the server.
+        subject: the requested operation. A request with answers must be for the same one.
+        send: function that sends the request to the server.
 
     Raises:
         UpstreamError: the server is gone, does not answer in time, or refuses.
@@ -61,7 +61,9 @@ async def relay(
     if state is not None and state.startswith(HELD):
         outcome = await fleet.held.go_on(caller, subject, state.removeprefix(HELD), answers)
     elif state is not None and not state.startswith(_SERVERS):
-        raise RequestError("requestState: not a state that the gateway gave")
+        raise RequestError(
+            "requestState: not a state from this gateway; send the request again without it"
+        )
     else:
         own = None if state is None else state.removeprefix(_SERVERS)
         outcome = await fleet.held.begin(
@@ -77,7 +79,7 @@ async def _asked(
     answers: types.InputResponses | None,
     state: str | None,
 ) -> R | types.InputRequiredResult:
-    """One round with a client of the newer protocol: a server's questions are handed to it."""
+    """One round with a client of the newer protocol: returns the server's questions."""
     result = await send(answers, state)
     if not isinstance(result, types.InputRequiredResult):
         return result
@@ -93,12 +95,12 @@ async def _asked(
 
 
 async def with_answers(caller: Caller, server: str, send: Send[R]) -> R:
-    """All rounds with a client that is asked while its request goes on.
+    """All rounds with a client that answers questions during its request.
 
     Args:
-        caller: whose request it is: of the older protocol, or held.
+        caller: the client's request, in the older protocol or held.
         server: name of the server.
-        send: sends the request to the server.
+        send: function that sends the request to the server.
 
     Raises:
         UpstreamError: the server is gone or asks without end, or the client cannot be asked.

@@ -1,4 +1,4 @@
-"""Resources of all servers, under addresses that say which server has them."""
+"""Resources of all servers, under addresses that contain the server's name."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeA
 
 
 class Resources:
-    """Answers what clients ask about resources.
+    """Answers the clients' requests for resources.
 
     Args:
         fleet: the servers.
-        client_of: gives the session of a request.
-        server: the server in front; gets the handlers.
+        client_of: returns the session of a request.
+        server: the gateway's MCP server; the handlers are added to it.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ class Resources:
         return result.model_copy(update={"contents": contents})
 
     def place(self, client: ClientSession, uri: str) -> tuple[str, str]:
-        """The server that has a resource, and the address of the resource there.
+        """The server of a resource, and the server's address of it.
 
         Args:
-            client: whose permission counts.
-            uri: as listed; or the server's own address, where only one server can have it.
+            client: session with the permissions.
+            uri: address from the list; or the server's own address, if only one server can have it.
 
         Raises:
-            RequestError: no permitted server has it, or several have it.
+            RequestError: no permitted server has the resource, or several have it.
         """
         permitted = permitted_servers(self._fleet, client)
         found = server_and_uri(uri)
@@ -128,7 +128,7 @@ class Resources:
         if having:
             choices = ", ".join(public_uri(name, uri) for name in having)
             raise RequestError(f"uri: several servers have {uri!r:.200}; use one of: {choices}")
-        raise RequestError(f"uri: no resource {uri!r:.200}; resources/list says which there are")
+        raise RequestError(f"uri: no resource {uri!r:.200}; resources/list lists all resources")
 
     def _has(self, server: str, uri: str) -> bool:
         offers = self._fleet.listed.offers.get(server)
@@ -138,7 +138,7 @@ class Resources:
 
 
 def _fits(templates: Sequence[types.ResourceTemplate], uri: str) -> bool:
-    """Whether an address, or the template itself, is one of those."""
+    """Whether an address matches a template, or is the template itself."""
     for one in templates:
         if one.uri_template == uri:
             return True
@@ -146,6 +146,6 @@ def _fits(templates: Sequence[types.ResourceTemplate], uri: str) -> bool:
             if UriTemplate.parse(one.uri_template).match(uri) is not None:
                 return True
         except ValueError:
-            # A template that is none fits no address; its server may still list it.
+            # An invalid template matches no address. Its server may still list it.
             continue
     return False

@@ -1,4 +1,4 @@
-"""Results that are too long to be shown whole, kept for the client that asked."""
+"""Stores long results for the client that made the call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import RequestError
 from ..loaders.counting import bundled_counter
 
 KEPT_SECONDS = 3_600.0
-#: Characters kept of all clients' results together, and of one result.
+#: Most characters of all stored results together, and of one result.
 _MOST_CHARS, _LONGEST = 100_000_000, 50_000_000
 _PART = 20_000
 _SHOWN = 4_000
@@ -24,9 +24,9 @@ _SHOWN = 4_000
 @dataclass(slots=True)
 class _Stored:
     owner: object
-    #: The tools that gave it; all of them must still be permitted when it is read.
+    #: The tools that gave it. All of them must still be permitted to read it.
     tool_ids: tuple[str, ...]
-    #: What the client was permitted when it called.
+    #: The client's profile at the time of the call.
     permission: object
     text: str
     at: float
@@ -34,11 +34,11 @@ class _Stored:
 
 
 class ResultStore:
-    """The long results of all clients; the oldest is forgotten where there are too many.
+    """The long results of all clients. If there are too many, the oldest are deleted.
 
     Args:
-        most_chars: characters kept together.
-        clock: seconds that only grow.
+        most_chars: most characters of all results together.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class ResultStore:
 
     @property
     def chars(self) -> int:
-        """Characters kept."""
+        """Number of stored characters."""
         return self._chars
 
     def add(
         self, owner: object, tool_ids: tuple[str, ...], permission: object, text: str, read: int
     ) -> str:
-        """Keep a text, of which the first `read` characters were shown.
+        """Store a text. The client has already seen its first `read` characters.
 
         Returns:
-            The id by which it is read.
+            The id to read it.
         """
         name = token_hex(6)
         text = text[: min(_LONGEST, self._most)]
@@ -70,18 +70,18 @@ class ResultStore:
         return name
 
     def get(self, owner: object, name: str) -> _Stored | None:
-        """A result that this owner stored less than an hour ago."""
+        """A result of this owner that is less than an hour old; None if there is none."""
         self.sweep()
         stored = self._stored.get(name)
         return stored if stored is not None and stored.owner is owner else None
 
     def forget(self, owner: object) -> None:
-        """Forget what an owner stored."""
+        """Delete the results of an owner."""
         for name in [name for name, one in self._stored.items() if one.owner is owner]:
             self._drop(name)
 
     def sweep(self) -> None:
-        """Delete results that are too old or too large together."""
+        """Delete results that are too old, and the oldest ones if there are too many characters."""
         old = self._clock() - KEPT_SECONDS
         while self._stored:
             name, one = next(iter(self._stored.items()))
@@ -97,7 +97,7 @@ class Results:
     """The long results of one client's session.
 
     Args:
-        store: of all clients.
+        store: results of all clients.
     """
 
     def __init__(self, store: ResultStore) -> None:
@@ -112,19 +112,19 @@ class Results:
         tokens: int,
         chars: int | None = None,
     ) -> types.CallToolResult:
-        """The result, or its beginning and an id by which the rest is read.
+        """The whole result, or its beginning and an id to read the rest.
 
         Args:
-            result: as the server gave it.
-            tool_id: the tool that gave it.
+            result: the server's result.
+            tool_id: id of the called tool.
             permission: what the client was permitted then.
-            tokens: most tokens of a result that is shown whole.
-            chars: most characters instead, as the tool's definition says.
+            tokens: most tokens of a result that is returned whole.
+            chars: limit in characters from the tool's definition, which replaces `tokens`.
         """
         text = _text_of(result)
         if _fits(text, tokens, chars):
             return result
-        # Never the whole text, which may be short where the limit is low.
+        # Never the whole text, which may be short if the limit is low.
         first = min(_SHOWN, len(text) // 2)
         name = self._store.add(self, (tool_id,), permission, text, first)
         note = (
@@ -142,15 +142,15 @@ class Results:
         )
 
     def keep(self, text: str, tool_ids: tuple[str, ...], permission: object) -> str:
-        """Store a text that several tools contributed to.
+        """Store a text with results of several tools.
 
         Args:
-            text: the whole.
-            tool_ids: the tools.
+            text: the whole text.
+            tool_ids: ids of the tools.
             permission: what the client was permitted then.
 
         Returns:
-            The id by which it is read, from its beginning.
+            The id to read it, from its beginning.
         """
         return self._store.add(self, tool_ids, permission, text, 0)
 
@@ -165,18 +165,21 @@ class Results:
         """A part of a stored result.
 
         Args:
-            name: its id.
-            first: place of the first character; where the last reading ended, when absent.
-            last: place after the last character.
-            readable: says of a tool's id, and of what was permitted at the call, whether the
-                result may still be read.
+            name: id of the result.
+            first: index of the first character; by default, the end of the last part.
+            last: index after the last character.
+            readable: function of a tool's id and the profile at the call: whether the result may
+                still be read.
 
         Raises:
-            RequestError: nothing is stored under this id that may be read.
+            RequestError: there is no such result, or it may not be read.
         """
         stored = self._store.get(self, name)
         if stored is None or not all(readable(one, stored.permission) for one in stored.tool_ids):
-            raise RequestError(f"read_result: no result {name!r:.40}; results are kept for an hour")
+            raise RequestError(
+                f"read_result: no result {name!r:.40}; results are deleted after an hour: call "
+                "the tool again"
+            )
         start = stored.read if first is None else min(first, len(stored.text))
         end = min(start + _PART if last is None else max(last, start), start + _PART)
         part = stored.text[start:end]
@@ -185,19 +188,19 @@ class Results:
         return part + (f"\n[{left:,} characters left]" if left else "\n[end of the result]")
 
     def clear(self) -> None:
-        """Forget all results."""
+        """Delete all results."""
         self._store.forget(self)
 
 
 def _fits(text: str, tokens: int, chars: int | None) -> bool:
     if chars is not None:
         return len(text) <= chars
-    # A token is at least a character: most results need no counting.
+    # A token has at least one character, so most results need no counting.
     return len(text) <= tokens or bundled_counter().count(text[: tokens * 16]) <= tokens
 
 
 def _text_of(result: types.CallToolResult) -> str:
-    """What a model would read of a result: its texts, and its structured form if that says more."""
+    """The texts of a result, and its structured content if that adds something."""
     texts = [part.text for part in result.content if isinstance(part, types.TextContent)]
     for part in result.content:
         if isinstance(part, types.EmbeddedResource):
@@ -207,7 +210,7 @@ def _text_of(result: types.CallToolResult) -> str:
     if result.structured_content is None:
         return text
     structured = json.dumps(result.structured_content, ensure_ascii=False)
-    # Most servers give the same twice; then the text is what is meant for a model.
+    # Most servers give the same content twice. Then the text is used.
     return (
         text
         if text and len(structured) <= 2 * len(text) + 1_000
@@ -216,7 +219,7 @@ def _text_of(result: types.CallToolResult) -> str:
 
 
 def _shape(result: types.CallToolResult) -> str:
-    """What kind of value the result is, in a few words."""
+    """A short description of a result's kind of value."""
     value = result.structured_content
     if not isinstance(value, dict):
         return ""

@@ -1,4 +1,4 @@
-"""The engine's index on disk, so that a start does not encode every tool again."""
+"""Saves the engine's index, so that the next start need not encode every tool again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LOG = logging.getLogger("shortlist.gateway")
 
 
 class SavedIndex:
-    """The index of one set of servers under one configuration.
+    """The saved index of one set of servers with one configuration.
 
     Args:
-        folder: of all indexes.
-        servers: names of the servers; another set of them has another index.
+        folder: folder of all indexes.
+        servers: names of the servers. Each set of servers has its own index.
         settings: settings of `Config`.
     """
 
@@ -32,24 +32,24 @@ class SavedIndex:
         self._settings = dict(settings)
 
     def engine(self, tools: Iterable[Tool]) -> Engine:
-        """An engine over tools at once, from the saved index where there is one.
+        """An engine with these tools, from the saved index if there is one.
 
         Args:
-            tools: all of them; only those that were not saved so are encoded, in the background.
+            tools: all tools. New and changed ones are encoded in the background, after this call.
         """
         if self._folder.exists():
             try:
                 return Engine.open(self._folder, tools, wait=False, **self._settings)
             except StoreError as error:
-                # It is a copy of what the servers list, so that nothing is lost with it.
-                _LOG.info("the saved index is made anew: %s", error)
+                # The index can be built again from the lists of the servers.
+                _LOG.info("the saved index cannot be used and is built again: %s", error)
                 shutil.rmtree(self._folder, ignore_errors=True)
         return Engine.from_tools(tools, wait=False, **self._settings)
 
     def save(self, engine: Engine) -> None:
-        """Keep an engine's index; where that fails, the next start encodes more tools."""
+        """Save an engine's index. If that fails, the next start encodes more tools."""
         try:
             self._folder.parent.mkdir(parents=True, exist_ok=True)
             engine.save(self._folder)
         except (StoreError, OSError) as error:
-            _LOG.info("the index is not saved: %s", error)
+            _LOG.info("the index cannot be saved: %s", error)

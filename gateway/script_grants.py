@@ -1,4 +1,4 @@
-"""What scripts of each profile may call, known before any script runs."""
+"""Reports which tools the scripts of each profile may call, before a script runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .profile import Profile
 
 @dataclass(frozen=True, slots=True)
 class ScriptGrants:
-    """What scripts of one profile may call, of the tools that the profile names.
+    """Which of a profile's tools its scripts may call.
 
     Args:
         profile: its name.
-        allowed: how many tools are called without asking.
+        allowed: number of tools that scripts call without asking.
         asked: ids of tools that the user is asked about.
         denied: ids of tools that scripts do not call.
-        unmatched: patterns of the settings that fit no tool.
+        unmatched: patterns of the settings that match no tool.
     """
 
     profile: str
@@ -31,11 +31,11 @@ class ScriptGrants:
 
 
 def script_grants(settings: GatewaySettings, catalog: Catalog) -> Iterator[ScriptGrants]:
-    """What scripts may call, for each profile that has `run_code`.
+    """The grants of scripts, for each profile with `run_code`.
 
     Args:
-        settings: of the gateway.
-        catalog: the tools of all servers.
+        settings: settings of the gateway.
+        catalog: tools of all servers.
     """
     given = settings.profiles or {DEFAULT_PROFILE: ProfileSettings()}
     for name, one in given.items():

@@ -40,13 +40,13 @@ _LOG = logging.getLogger("shortlist.gateway")
 
 
 class Gateway:
-    """An MCP server over a fleet.
+    """The MCP server that clients connect to.
 
     Args:
-        fleet: the servers behind; its `run` must run as long as this serves.
-        profile: of clients that name none.
+        fleet: the servers; `fleet.run` must run as long as this server.
+        profile: profile of clients without a token.
         profiles: name to profile.
-        observer: records what the gateway does.
+        observer: records events.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Gateway:
         self.log_levels = LogLevels(fleet, self._client, self.sessions, self.server)
 
     async def serve_stdio(self) -> None:
-        """Serve one client on stdin and stdout until it goes."""
+        """Serve one client over stdin/stdout until it disconnects."""
         async with anyio.create_task_group() as group:
             await group.start(self.fleet.run)
             async with stdio_server() as (read, write):
@@ -86,7 +86,7 @@ class Gateway:
 
     @cached_property
     def code(self) -> CodeMode:
-        """Runs scripts of clients whose profile permits it.
+        """Runs the scripts of clients.
 
         Raises:
             MissingExtraError: the extra `code` is not installed.
@@ -94,12 +94,12 @@ class Gateway:
         return CodeMode(self.fleet, self.observer)
 
     async def aclose(self) -> None:
-        """End what was started for scripts."""
+        """End the processes for scripts."""
         if "code" in self.__dict__:
             await self.code.aclose()
 
     def _begun(self, views: ProfileViews) -> Session:
-        """A session under a profile's permission."""
+        """A new session with the permissions of a profile."""
         settings = views.config.session.changed({"must_offer": False})
         return Session(views, settings)
 
@@ -107,7 +107,7 @@ class Gateway:
         """The session of a request."""
         client = self.sessions.of(context.request)
         if context.request is None:
-            # On stdin and stdout there is one client, which is asked whatever belongs to no call.
+            # Over stdin/stdout there is one client. It gets questions that belong to no call.
             caller = Caller(context, client)
             self.fleet.front.only_client = None if caller.is_modern else caller
         return client
@@ -141,7 +141,7 @@ class Gateway:
         params: types.CallToolRequestParams,
         watch: CallWatch,
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """The answer; what goes wrong becomes an answer, too."""
+        """The answer to a call. Errors become answers too."""
         arguments = dict(params.arguments or {})
         try:
             await self.fleet.follow_pins()
@@ -154,7 +154,7 @@ class Gateway:
                 raise MCPError(cause.code, str(error), cause.data) from error
             return error_result(str(error))
         except Exception:  # noqa: BLE001
-            # The text of an exception of ours must not reach a client.
+            # The text of an unexpected exception must not reach a client.
             _LOG.exception("a call of %r failed", params.name)
             watch.failed()
             return error_result("the gateway failed on this call; its log says why")
@@ -201,7 +201,7 @@ class Gateway:
         params: types.CallToolRequestParams,
         arguments: dict[str, Any],
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """The answer of a search; behind it the result of a claimed tool, where one is called."""
+        """The answer of a search, with the result of a claimed tool if one was called."""
         query, catalog = arguments["query"], self.fleet.engine.catalog
         caller = Caller(context, client)
         said = await collect_votes(self.fleet, client.profile, query, catalog, caller)
@@ -221,7 +221,7 @@ class Gateway:
         )
 
     def _state_changed(self, upstream: Upstream) -> None:
-        """A server started, stopped or failed."""
+        """Record that a server started, stopped or failed."""
         name, state = upstream.spec.name, upstream.state
         self.observer.server(
             name,

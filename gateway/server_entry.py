@@ -1,4 +1,4 @@
-"""One server as any client writes it, read into a `ServerSpec` with its references unexpanded."""
+"""Reads a server's entry in any client's form into a `ServerSpec`, with unexpanded references."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ..errors import ConfigError
 from .server_spec import ServerSpec, Transport
 
-#: From this value on, a bare `timeout` counts milliseconds; a smaller one counts seconds.
+#: A `timeout` without unit is in milliseconds from this value on, and in seconds below it.
 _MILLISECONDS_FROM = 1_000
 _TRANSPORTS: Mapping[str, Transport | None] = {
     "stdio": "stdio",
@@ -27,16 +27,16 @@ _TRANSPORTS: Mapping[str, Transport | None] = {
     "sse": "sse",
     "remote": None,  # opencode: the address says which
 }
-#: Keys that only Cline writes; its `timeout` counts seconds.
+#: Keys that only Cline writes. Its `timeout` is in seconds.
 _CLINE = ("autoApprove", "alwaysAllow")
 
 
 class EntryProblem(ConfigError):
-    """One server cannot be used, because of this field.
+    """A server cannot be used because of a field of its entry.
 
     Args:
         field: key in the entry, with the key or index inside it; empty for the entry itself.
-        reason: what is wrong and what to do; never a value.
+        reason: what is wrong and what to do. It never contains a value.
     """
 
     def __init__(self, field: str, reason: str) -> None:
@@ -47,7 +47,7 @@ class EntryProblem(ConfigError):
 
 @dataclass(frozen=True)
 class EntryContext:
-    """What the file says that holds an entry.
+    """The context of an entry: format, folder and inputs of its file.
 
     Args:
         kind: format of the file.
@@ -64,7 +64,7 @@ class EntryContext:
     inputs: Mapping[str, str]
 
     def rewritten(self, text: str) -> str:
-        """A text with the client's own references written as `references` reads them."""
+        """A text with the client's references converted to the form of `references`."""
         if self.kind == "opencode":
             text = re.sub(r"(?<!\$)\{env:([^{}]*)\}", r"${\1}", text)
             text = re.sub(r"(?<!\$)\{file:([^{}]*)\}", self._file, text)
@@ -89,13 +89,13 @@ class EntryContext:
 
 
 def read_entry(name: str, entry: Any, context: EntryContext) -> ServerSpec:
-    """A server from its entry in a client's file; references stay as they are written.
+    """A server from its entry in a client's file. References are not expanded.
 
     Raises:
-        EntryProblem: names the field that is missing or wrong.
+        EntryProblem: a field is missing or wrong.
     """
     if not isinstance(entry, Mapping):
-        raise EntryProblem("", "a server is a table of settings")
+        raise EntryProblem("", "must be a table of settings")
     reader = _Reader(entry, context)
     try:
         return ServerSpec(name=name, **reader.fields())
@@ -104,7 +104,7 @@ def read_entry(name: str, entry: Any, context: EntryContext) -> ServerSpec:
 
 
 def spec_problem(error: ValidationError) -> tuple[str, str]:
-    """Field and reason of the first problem of a failed `ServerSpec`, without its value."""
+    """Field and reason of the first error of a `ServerSpec`, without the value."""
     found = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(str(part) for part in found["loc"] if part != "[key]")
     reason = str(found["msg"])
@@ -149,14 +149,14 @@ class _Reader:
         if isinstance(value, int | float):
             return repr(value)
         if not isinstance(value, str):
-            raise EntryProblem(field, f"text, not {_kind(value)}")
+            raise EntryProblem(field, f"must be a text, not {_kind(value)}")
         return self.context.rewritten(value)
 
     def _texts(self, field: str, value: Any) -> tuple[str, ...]:
         if value is None:
             return ()
         if not isinstance(value, list):
-            raise EntryProblem(field, f"a list of texts, not {_kind(value)}")
+            raise EntryProblem(field, f"must be a list of texts, not {_kind(value)}")
         return tuple(self._text(f"{field}.{at}", one) for at, one in enumerate(value))
 
     def _table(self, field: str, make: Callable[[str], str] = lambda text: text) -> dict[str, str]:
@@ -164,7 +164,7 @@ class _Reader:
         if value is None:
             return {}
         if not isinstance(value, Mapping):
-            raise EntryProblem(field, f"a table of texts, not {_kind(value)}")
+            raise EntryProblem(field, f"must be a table of texts, not {_kind(value)}")
         return {
             key: make(self._text(f"{field}.{key}", one))
             for key, one in value.items()
@@ -184,13 +184,15 @@ class _Reader:
         if isinstance(value, list):
             words = self._texts("command", value)
             if not words:
-                raise EntryProblem("command", "the list is empty; it starts with the program")
+                raise EntryProblem(
+                    "command", "the list is empty; its first item must be the program to start"
+                )
             return words[0], words[1:] + args, {}
         if isinstance(value, Mapping):
             inner = _Reader(value, self.context)
             path = value.get("path", value.get("command"))
             if path is None:
-                raise EntryProblem("command.path", "the program to start is missing")
+                raise EntryProblem("command.path", "the program to start is missing; add it")
             more = inner._texts("args", value.get("args"))
             return self._text("command.path", path), more + args, inner._table("env")
         return self._text("command", value), args, {}
@@ -206,7 +208,7 @@ class _Reader:
         if command is not None and declared is None:
             return "stdio"
         if url is None:
-            raise EntryProblem("", "neither `command` nor `url`; a server needs one of them")
+            raise EntryProblem("", "has neither `command` nor `url`; add one of them")
         path = url.split("?")[0].rstrip("/")
         return "sse" if key != "httpUrl" and path.endswith("/sse") else "http"
 
@@ -214,11 +216,11 @@ class _Reader:
         passed: dict[str, str] = {}
         names = self.entry.get("env_vars") or ()
         if not isinstance(names, list | tuple):
-            raise EntryProblem("env_vars", "a list of names of variables")
+            raise EntryProblem("env_vars", "must be a list of names of variables")
         for at, one in enumerate(names):
             name = one.get("name") if isinstance(one, Mapping) else one
             if not isinstance(name, str):
-                raise EntryProblem(f"env_vars.{at}", "the name of a variable")
+                raise EntryProblem(f"env_vars.{at}", "must be the name of a variable")
             passed[name] = f"${{{name}:-}}"
         return {**passed, **self._table("environment", _bare), **self._table("env", _bare)}
 
@@ -241,7 +243,7 @@ class _Reader:
         disabled, enabled = self.entry.get("disabled", False), self.entry.get("enabled", True)
         for field, value in (("disabled", disabled), ("enabled", enabled)):
             if not isinstance(value, bool):
-                raise EntryProblem(field, f"true or false, not {_kind(value)}")
+                raise EntryProblem(field, f"must be true or false, not {_kind(value)}")
         return bool(disabled) or not enabled
 
     def _description(self) -> str | None:
@@ -280,7 +282,7 @@ class _Reader:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise EntryProblem(key, "a number above 0")
+                raise EntryProblem(key, "must be a number above 0")
             if key == "timeout" and self.context.kind == "opencode":
                 field, scale = "start_timeout_s", 1e-3  # opencode: for listing the tools
             if scale is None:
@@ -291,7 +293,7 @@ class _Reader:
 
 
 def _bare(text: str) -> str:
-    """Gemini's `$NAME` as `${NAME}`; only a value that is nothing else counts as one."""
+    """Converts Gemini's `$NAME` to `${NAME}`, if the value contains nothing else."""
     return f"${{{text[1:]}}}" if re.fullmatch(r"\$[A-Z][A-Z0-9_]*", text) else text
 
 

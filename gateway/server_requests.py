@@ -1,4 +1,4 @@
-"""What a server sends to its client: questions and log messages, passed on to the right client."""
+"""Passes a server's questions and log messages on to the right client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .patience import Patience
 from .turns import Turns
 
 _LOG = logging.getLogger("shortlist.gateway")
-#: Seconds to wait for other clients' requests to end before a question is refused.
+#: Seconds to wait for the end of other clients' requests before a question is refused.
 _PATIENCE = 30.0
 
 R = TypeVar("R", bound=BaseModel)
@@ -27,12 +27,12 @@ R = TypeVar("R", bound=BaseModel)
 
 @dataclass(eq=False, slots=True)
 class Front:
-    """What is done with messages of servers that belong to no request.
+    """Receives server messages that belong to no request.
 
     Attributes:
-        logged: awaited with a server's name and a log message.
-        updated: awaited with a server's name and the address of a resource that has changed.
-        only_client: the one client there is, if it can be asked at any time; None otherwise.
+        logged: called with a server's name and a log message.
+        updated: called with a server's name and the address of a changed resource.
+        only_client: the only client, if it can be asked at any time; None otherwise.
     """
 
     logged: Callable[[str, types.LoggingMessageNotificationParams], Awaitable[None]] | None = None
@@ -44,11 +44,11 @@ class ServerRequests:
     """The questions and log messages of one server.
 
     Args:
-        server: its name.
-        front: takes what belongs to no request.
+        server: name of the server.
+        front: receives messages that belong to no request.
 
     Attributes:
-        turns: the requests that the server works on.
+        turns: running requests of the server.
     """
 
     def __init__(self, server: str, front: Front) -> None:
@@ -75,13 +75,13 @@ class ServerRequests:
         *,
         key: str,
     ) -> Callable[[Client, Patience], Awaitable[R]]:
-        """Sends a request so that what the server says meanwhile reaches the client that asks.
+        """Send a request. The server's messages during the request reach the client.
 
         Args:
-            request: as the server understands it.
-            result_type: of the answer.
-            caller: the client's request; None for one that no client made.
-            key: key of the operation; requests with the same key behave in the same way.
+            request: the request for the server.
+            result_type: type of the answer.
+            caller: the client's request; None for a request of the gateway itself.
+            key: key of the operation. Requests with the same key are assumed to behave alike.
         """
 
         async def send(client: Client, patience: Patience) -> R:
@@ -92,7 +92,7 @@ class ServerRequests:
             caller.patience = patience
             await self.lower_level(client, caller.wished_level)
             async with AsyncExitStack() as turn:
-                # The server does not work on the request yet, so its limit of time does not run.
+                # The server does not work on the request yet, so its time limit does not run.
                 with patience.paused():
                     await turn.enter_async_context(self.turns.turn(caller, key))
                 answer = await client.session.send_request(
@@ -106,13 +106,13 @@ class ServerRequests:
         return send
 
     async def lower_level(self, client: Client, level: types.LoggingLevel | None) -> None:
-        """Have the server send log messages from a level on, if it does not do so already.
+        """Ask the server for log messages from a level on, if it does not send them already.
 
         A server of the newer protocol gets the level with each request instead.
 
         Args:
             client: the connection.
-            level: None for no wish.
+            level: least severe level; None changes nothing.
         """
         if level is None or client.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
@@ -129,7 +129,7 @@ class ServerRequests:
             _LOG.warning("server %r: logging/setLevel: %s", self._server, error)
 
     async def resource_updated(self, uri: str) -> None:
-        """The server says that a resource has changed."""
+        """Handle a server's message that a resource has changed."""
         if self._front.updated is not None:
             await self._front.updated(self._server, uri)
 
@@ -163,7 +163,7 @@ class ServerRequests:
         return _mismatch(answer)
 
     async def _ask(self, question: Question) -> Answer | types.ErrorData:
-        """Ask the client whose request the server works on."""
+        """Ask the client of the running request."""
         self.turns.note()
         if self.turns.is_idle and self._front.only_client is None:
             return _refused("no client's request is in work, so nobody can be asked")
@@ -171,7 +171,7 @@ class ServerRequests:
         if not self.turns.is_idle:
             caller = await self.turns.certain_speaker(_PATIENCE)
         if caller is None:
-            _LOG.warning("server %r: a question of it belongs to no one client", self._server)
+            _LOG.warning("server %r: refused a question that fits several clients", self._server)
             return _refused(
                 "several clients' requests are in work, and the server does not say which one "
                 "the question belongs to; call again"
@@ -186,15 +186,15 @@ class ServerRequests:
                 self.turns.note()
             await caller.log(params)
         elif not self.turns.is_idle:
-            # Another client must not see it. The next time, these tools run one after another.
+            # No other client may see it. From now on, these tools run one after another.
             self.turns.note()
-            _LOG.info("server %r: a log message belongs to no one client", self._server)
+            _LOG.info("server %r: dropped a log message that fits several clients", self._server)
         elif self._front.logged is not None:
             await self._front.logged(self._server, params)
 
 
 def named(question: Question, server: str) -> Question:
-    """The question, with the name of the server that asks in the text that a user reads."""
+    """The question with the server's name at the beginning of its text."""
     if not isinstance(question, types.ElicitRequest):
         return question
     params = question.params

@@ -1,10 +1,9 @@
-"""One upstream MCP server: how to start or reach it."""
+"""One MCP server behind the gateway: how to start or reach it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -18,6 +17,9 @@ from pydantic import (
     model_validator,
 )
 
+from ..pattern import denied, granted
+from ..settings import Glob
+
 Transport = Literal["stdio", "http", "sse"]
 
 CALL_TIMEOUT_S = 60.0
@@ -28,13 +30,15 @@ _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def _passable(text: str) -> str:
-    """The text, if an operating system accepts it as an argument."""
+    """The text, if operating systems accept it as an argument."""
     if "\0" in text:
-        raise ValueError("holds a NUL character")
+        raise ValueError("contains a NUL character; remove it")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("holds half of a surrogate pair, which is no text") from None
+        raise ValueError(
+            "contains half of a surrogate pair, which is no valid text; remove it"
+        ) from None
     return text
 
 
@@ -42,11 +46,11 @@ Text = Annotated[str, AfterValidator(_passable)]
 
 
 class ToolFilter(BaseModel):
-    """Which tools of a server exist for the gateway.
+    """Which tools of a server the gateway uses.
 
     Args:
         allow: globs over tool names; None allows every tool.
-        deny: globs of tools that are left out even if `allow` matches them.
+        deny: globs over names of tools to leave out, even if `allow` matches them.
 
     Example:
         >>> ToolFilter(allow=("get_*",), deny=("get_secret",)).permits("get_issue")
@@ -55,39 +59,39 @@ class ToolFilter(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    allow: tuple[str, ...] | None = None
-    deny: tuple[str, ...] = ()
+    allow: tuple[Glob, ...] | None = None
+    deny: tuple[Glob, ...] = ()
 
     def permits(self, tool: str) -> bool:
-        """Whether a tool of this name passes the filter; case matters."""
-        allowed = self.allow is None or _matches(tool, self.allow)
-        return allowed and not _matches(tool, self.deny)
+        """Whether a tool passes the filter. Only `deny` ignores letter case."""
+        allowed = self.allow is None or granted(tool, self.allow)
+        return allowed and not denied(tool, self.deny)
 
 
 class ServerSpec(BaseModel):
-    """One upstream MCP server: how to start or reach it.
+    """One MCP server behind the gateway: how to start or reach it.
 
     Values of `env` and `headers` are `SecretStr`; `plain_env()` and `plain_headers()` reveal
     them. `repr` and `str` never show values of `env` and `headers`, `args`, or the path of `url`.
 
     Args:
-        name: name in the configuration; unique within it.
+        name: unique name in the configuration.
         transport: `stdio` starts a process; `http` (streamable HTTP) and `sse` reach a URL.
         command: program to start, for `stdio`.
         args: its arguments.
-        env: variables added to the environment of the process.
+        env: environment variables for the process, added to the inherited ones.
         env_file: file of `NAME=value` lines added before `env`.
         cwd: working directory of the process.
         url: address, for `http` and `sse`.
         headers: HTTP headers sent with every request.
-        timeout_s: seconds one call may take.
-        start_timeout_s: seconds the server may take to start and to list its tools.
+        timeout_s: time limit of a call in seconds.
+        start_timeout_s: time limit in seconds to start the server and list its tools.
         disabled: whether the user switched the server off.
-        description: text about the server that models see; None if the user wrote none.
+        description: text about the server for models; None if there is none.
         tools: which of its tools exist for the gateway.
 
     Raises:
-        ValidationError: a field is missing or wrong. The message never holds the value.
+        ValidationError: a field is missing or wrong. The message never contains the value.
 
     Example:
         >>> ServerSpec(name="time", transport="stdio", command="uvx", args=("mcp-server-time",))
@@ -116,7 +120,7 @@ class ServerSpec(BaseModel):
     def _variables(cls, env: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, value in env.items():
             if not name or "=" in name:
-                raise ValueError("a variable's name is not empty and has no '='")
+                raise ValueError("a variable's name must not be empty and must not contain '='")
             _named(name, value)
         return env
 
@@ -125,19 +129,19 @@ class ServerSpec(BaseModel):
     def _lines(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, value in headers.items():
             if not _HEADER_NAME.fullmatch(name):
-                raise ValueError("a header's name consists of letters, digits and '-'")
+                raise ValueError("a header's name must consist of letters, digits and '-'")
             _named(name, value)
             if re.search(r"[\r\n]", value.get_secret_value()):
-                raise ValueError(f"{name}: a header's value is one line")
+                raise ValueError(f"{name}: a header's value must be one line")
         return headers
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.transport == "stdio":
             if not (self.command or "").strip():
-                raise ValueError("command: a stdio server needs the program to start")
+                raise ValueError("command: a stdio server needs the program to start; add it")
         elif self.url is None:
-            raise ValueError(f"url: a server over {self.transport} needs an address")
+            raise ValueError(f"url: a server over {self.transport} needs an address; add it")
         elif "${" not in self.url:
             _check_address(self.url)
         return self
@@ -170,7 +174,7 @@ class ServerSpec(BaseModel):
 
 
 def address_without_secrets(url: str) -> str:
-    """Scheme, host and port of a URL; paths, queries and user names often hold tokens."""
+    """Scheme, host and port of a URL. The rest is left out, because it often contains tokens."""
     try:
         parts = urlsplit(url)
         port = "" if parts.port is None else f":{parts.port}"
@@ -186,7 +190,7 @@ def _check_address(url: str) -> None:
     except ValueError:
         raise ValueError("url: not an address; write http://HOST:PORT/PATH") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("url: an address starts with http:// or https:// and names a host")
+        raise ValueError("url: an address must start with http:// or https:// and have a host")
 
 
 def _named(name: str, value: SecretStr) -> None:
@@ -194,7 +198,3 @@ def _named(name: str, value: SecretStr) -> None:
         _passable(value.get_secret_value())
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
-
-
-def _matches(name: str, globs: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)

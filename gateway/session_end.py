@@ -7,11 +7,11 @@ from typing import Any
 
 
 class SessionEnd:
-    """ASGI middleware: notes a `DELETE` of a session that the server behind accepts.
+    """ASGI middleware that reports each accepted `DELETE` of an MCP session.
 
     Args:
-        app: what serves sessions.
-        ended: called with the profile's name, None for the default one, and the session's id.
+        app: the ASGI application of the MCP server.
+        ended: called with the profile's name (None for the default) and the MCP session's id.
     """
 
     def __init__(self, app: Any, ended: Callable[[str | None, str], None]) -> None:
@@ -19,7 +19,7 @@ class SessionEnd:
         self._ended = ended
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Let a request pass, and look at the answer to a `DELETE`."""
+        """Pass a request on, and check the answer to a `DELETE`."""
         number = b""
         if scope["type"] == "http" and scope["method"] == "DELETE":
             number = dict(scope["headers"]).get(b"mcp-session-id", b"")

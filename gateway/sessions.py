@@ -1,4 +1,4 @@
-"""The sessions of clients, and their stored data."""
+"""The sessions of clients, with their stored data."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from .fleet import Fleet
 from .profile import NOTHING, Profile, ProfileViews
 from .results import Results, ResultStore
 
-#: Sessions kept; the least recently used is forgotten.
+#: Most sessions; the least recently used ones are deleted.
 KEPT = 10_000
 _SESSION = "mcp-session-id"
-#: Refusals that calls and votes bring about and take away.
+#: Kinds of refusals that calls and votes can cause and lift.
 PASSING = frozenset({"precondition", "excluded"})
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How tools are shown to a session: decided by its first request for them.
+    """How a session's client sees the tools. Decided at its first request for them.
 
     Args:
-        profile: the profile it was decided for.
+        profile: the profile at that time.
         whole: whether all tools are shown directly.
-        meta: the meta-tools; the same bytes for as long as the profile is the same.
+        meta: the meta-tools, with the same bytes until the profile changes.
     """
 
     profile: Profile
@@ -42,19 +42,18 @@ class Shown:
 
 @dataclass(slots=True, eq=False)
 class ClientSession:
-    """One client's session: its permissions, its long results, and the definitions it has seen."""
+    """One client's MCP session, with its permissions and its long results."""
 
     views: ProfileViews
     session: Session
     results: Results
     shown: Shown | None = None
-    #: Of servers, on the last search; they hold until the next one.
+    #: Votes of the servers about the last search, valid until the next one.
     votes: Votes = field(default_factory=Votes)
-    #: Level from which on the client asked for log messages, and where to send those that no
-    #: request of it caused.
+    #: The client's log level, and the connection for log messages that belong to no request.
     log_level: types.LoggingLevel | None = None
     log_listener: ServerSession | None = None
-    #: Of results of scripts; used where the profile says so.
+    #: Result types from scripts, if the profile has `observe`.
     observed: ObservedTypes = field(default_factory=ObservedTypes)
 
     @property
@@ -63,18 +62,18 @@ class ClientSession:
         return self.views.profile
 
     def view(self) -> View:
-        """What the model may use now. Search, details, calls, resources and prompts ask this."""
+        """The tools that the model may use now."""
         return self.session.view(self.votes)
 
     def app_view(self) -> View:
-        """What a user interface in the client may call: also tools that no model sees."""
+        """The tools that a user interface in the client may call now."""
         return self.views.view(self.session.state, votes=self.votes, apps=True)
 
     def permits_server(self, name: str) -> bool:
-        """Whether the client may know of a server, and use its resources and prompts.
+        """Whether the client may see a server, and use its resources and prompts.
 
         Args:
-            name: of the server.
+            name: name of the server.
         """
         return self.views.permits_server(name, self.view())
 
@@ -82,7 +81,7 @@ class ClientSession:
         """Whether a stored result may be read.
 
         Args:
-            tool_id: the tool that gave it.
+            tool_id: id of the called tool.
             permission: the profile at the time of the call.
         """
         view = self.app_view()
@@ -95,18 +94,18 @@ class ClientSession:
 class ClientSessions:
     """The sessions of all clients. For one event loop.
 
-    A client on stdin and stdout has one session. Over HTTP, a session is that of the header
-    `mcp-session-id` under the client's profile; requests without one are each a session of their
-    own, which share only the profile's stored results, whose ids nobody can guess.
+    A client over stdin/stdout has one session. Over HTTP, the header `mcp-session-id` and the
+    profile identify a session. Each request without the header has a session of its own. Such
+    requests share only the profile's stored results, whose ids cannot be guessed.
 
     Args:
         fleet: the servers.
-        begin: makes a session under the views of a profile.
+        begin: function that makes a session with the views of a profile.
         default: profile of a request without a token.
-        profiles: name to profile; the name is that of the request's bearer token.
+        profiles: name to profile. The bearer token of a request selects the name.
 
     Attributes:
-        on_end: called with each session that is forgotten.
+        on_end: called with each deleted session.
     """
 
     def __init__(
@@ -126,9 +125,9 @@ class ClientSessions:
         self.change(default, profiles or {})
 
     def change(self, default: Profile, profiles: Mapping[str, Profile]) -> None:
-        """Replace the profiles; sessions that exist follow at their next request.
+        """Replace the profiles. Existing sessions follow at their next request.
 
-        A session of a profile that is gone is permitted nothing.
+        A session whose profile was removed may use nothing.
 
         Args:
             default: profile of a request without a token.
@@ -166,23 +165,23 @@ class ClientSessions:
         return held
 
     def all(self) -> list[ClientSession]:
-        """The sessions that are kept."""
+        """All sessions."""
         return list(self._held.values())
 
     def __len__(self) -> int:
-        """How many sessions are kept."""
+        """Number of sessions."""
         return len(self._held)
 
     @property
     def stored_chars(self) -> int:
-        """Characters of long results that are kept for all clients."""
+        """Number of characters of all stored results."""
         return self._store.chars
 
     def end(self, name: str | None, number: str) -> None:
-        """Forget a session and its results.
+        """Delete a session and its results.
 
         Args:
-            name: of its profile; None for the default one.
+            name: name of its profile; None for the default one.
             number: value of the header `mcp-session-id`.
         """
         if (held := self._held.pop((name, number), None)) is not None:

@@ -1,4 +1,4 @@
-"""What a client sees in `tools/list`: the meta-tools, or tools shown directly."""
+"""The answer to `tools/list`: the meta-tools, or tools shown directly."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import mcp.types as types
 
 from ..catalog import Tool
-from ..gating.pattern import Pattern
 from ..loaders.definition_cost import costs_at_most
+from ..pattern import Pattern
 from ..view import View
 from . import answers
 from .called_names import direct_name
@@ -28,20 +28,20 @@ from .profile import Profile
 from .sessions import PASSING, ClientSession, Shown
 from .tool_meta import shows_ui
 
-#: Tools with a user interface that are shown directly, at most; the others are found by search.
+#: Most tools with a user interface that are shown directly. Others are found by search.
 _UI_TOOLS = 20
 
 
 def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
-    """What `tools/list` answers to a client.
+    """The tools in a client's `tools/list`.
 
-    Whether all tools are shown, and the bytes of the meta-tools, are decided by the first request
-    of a session. They change only when the profile does, or when `call_tool` would be annotated as
-    more harmless than what it may call now.
+    The first request of a session decides whether all tools are shown, and the bytes of the
+    meta-tools. These change only with the profile, or if a tool behind `call_tool` is more
+    dangerous than its annotations.
 
     Args:
         fleet: the servers.
-        client: remembers in `shown` how tools are shown to it.
+        client: its session; `shown` is updated.
     """
     view, profile = client.view(), client.profile
     shown = client.shown
@@ -68,7 +68,7 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
 
 
 def _for_scripts(profile: Profile) -> list[types.Tool]:
-    """The meta-tools that scripts need beside tools that are all shown directly."""
+    """The meta-tools that scripts need if all tools are shown directly."""
     if not profile.code:
         return []
     extract = profile.extract is not None
@@ -77,7 +77,7 @@ def _for_scripts(profile: Profile) -> list[types.Tool]:
 
 
 def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
-    """Tools that are denied now, and that a call, a vote or an approval may permit."""
+    """Tools that are denied now, but that a call, a vote or an approval may permit later."""
     for tool in view.catalog:
         if client.views.allows(tool.id, view):
             refusal = view.refusal(tool.id)
@@ -86,12 +86,12 @@ def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
 
 
 def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[Tool]:
-    """The permitted tools shown beside the meta-tools: in `always`, or with a user interface."""
-    always = frozenset(client.profile.always)
-    globs = [Pattern(one) for one in client.profile.always if one.strip()]
+    """The permitted tools shown beside the meta-tools: in `pinned`, or with a user interface."""
+    pins = frozenset(client.profile.pinned)
+    globs = [Pattern(pin) for pin in client.profile.pinned if pin.strip()]
     shown, with_ui = [], 0
     for tool in view.tools():
-        if tool.id in always or any(glob.matches_id(tool.id) for glob in globs):
+        if tool.id in pins or any(glob.matches_id(tool.id) for glob in globs):
             shown.append(tool)
         elif with_ui < _UI_TOOLS and shows_ui(fleet.listed.meta(tool.id)):
             with_ui += 1
@@ -100,11 +100,11 @@ def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[
 
 
 def is_shown_as(client: ClientSession, tool: Tool) -> bool:
-    """Whether `call_tool`, as it was annotated to the client, may call a tool as dangerous as this.
+    """Whether the annotations of `call_tool` that the client has seen cover a tool.
 
     Args:
-        client: its session.
-        tool: permitted.
+        client: session of the client.
+        tool: a permitted tool.
     """
     if client.shown is None:
         return True
@@ -112,7 +112,7 @@ def is_shown_as(client: ClientSession, tool: Tool) -> bool:
 
 
 def _is_too_harmless(meta: Sequence[types.Tool], tools: Sequence[Tool]) -> bool:
-    """Whether `call_tool` is annotated as more harmless than one of the tools."""
+    """Whether one of the tools is more dangerous than the annotations of `call_tool`."""
     order = list(Kind)
     for one in meta:
         if one.name == CALL and one.annotations is not None:
@@ -134,10 +134,9 @@ def _is_small(fleet: Fleet, client: ClientSession, view: View) -> bool:
 
 
 def _direct(fleet: Fleet, tool: Tool) -> types.Tool:
-    """A tool as the client sees it without a meta-tool.
+    """The definition of a tool that is shown directly.
 
-    Its output schema is left out: a long result is stored and answered by its beginning, which a
-    client would hold against the schema.
+    The output schema is left out, because the shortened form of a long result does not match it.
     """
     return types.Tool(
         name=direct_name(tool.id),

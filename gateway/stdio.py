@@ -1,7 +1,7 @@
-"""A server that is a process: messages on its stdin and stdout, a log of its stderr.
+"""A connection to a server process: messages over stdin and stdout, a log of stderr.
 
-The SDK's own transport reads a long line again with every chunk of it, leaves children of a server
-that ends by itself, and needs a file for stderr, which grows without bound while the server runs.
+The SDK's transport reads a long line again with each chunk. If a server ends by itself, its
+children stay. And it needs a file for stderr, which grows without bound.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .server_spec import ServerSpec
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
-#: Bytes of one message of a server at most.
+#: Most bytes of one message of a server.
 MOST_BYTES = 32 * 1024 * 1024
-#: Seconds a server has to end after its stdin was closed, and after it was asked to.
+#: Seconds that a server has to end: after its stdin was closed, and after it got a signal.
 _GRACE = 2.0
 _KEPT = 4_096
-#: The id of an answer stands first or last, depending on the server's library.
+#: The id of an answer is first or last, depending on the server's SDK.
 _FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
 _LAST = re.compile(rb',\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
@@ -47,13 +47,13 @@ async def stdio_transport(
     noise: Callable[[str], None],
     processes: RunningProcesses,
 ) -> AsyncIterator[TransportStreams]:
-    """A connection to a process, which ends with the connection, its children included.
+    """A connection to a new process. The process and its children end with the connection.
 
     Args:
-        spec: command, arguments, environment and folder.
+        spec: server with command, arguments, environment and folder.
         log: receives the stderr of the process.
         noise: called with stdout text that is not a message.
-        processes: where the process is noted while it runs.
+        processes: record of the running processes.
 
     Raises:
         OSError: the process cannot be started.
@@ -67,7 +67,7 @@ async def stdio_transport(
         env=get_default_environment() | processes.mark | spec.plain_env(),
         start_new_session=True,
     )
-    # Nothing awaits before `try`: a cancellation in between would leave the process.
+    # No await before `try`: a cancellation there would leave the process running.
     to_session, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     try:
@@ -104,7 +104,7 @@ async def _read(
                     message = _message(line, noise)
                     if message is not None:
                         await out.send(SessionMessage(message))
-    # A server that writes on while it ends must not wait for a full pipe.
+    # A server that still writes while it ends must not block on a full pipe.
     with suppress(*_CLOSED, anyio.EndOfStream):
         while True:
             await process.stdout.receive()
@@ -121,7 +121,7 @@ async def _write(
             text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
             await process.stdin.send(text.encode() + b"\n")
     except _CLOSED:
-        # The session must see the end of the connection and not wait for an answer.
+        # The MCP session must see the end of the connection and not wait for an answer.
         await out.aclose()
 
 
@@ -130,7 +130,7 @@ async def _log(process: Process, log: ServerLog) -> None:
     with suppress(*_CLOSED, anyio.EndOfStream):
         while True:
             data = await process.stderr.receive()
-            # A full disk must not stop the server, which waits where nobody reads its stderr.
+            # A full disk must not stop the server: it blocks if nobody reads its stderr.
             with suppress(OSError):
                 log.write(data)
 
@@ -154,7 +154,7 @@ def _message(line: bytes | TooLong, noise: _Noise) -> types.JSONRPCMessage | Non
 
 
 class TooLong:
-    """A line that was not kept: its beginning, its end and its size in bytes."""
+    """A line that was too long: its beginning, its end and its size in bytes."""
 
     def __init__(self, head: bytes, tail: bytes, size: int) -> None:
         self.head = head
@@ -163,10 +163,10 @@ class TooLong:
 
 
 class LineReader:
-    """Lines out of chunks of bytes; one longer than `most` costs no memory.
+    """Splits chunks of bytes into lines. Lines longer than `most` need no memory.
 
     Args:
-        most: bytes of a line that is kept.
+        most: most bytes of a line.
     """
 
     def __init__(self, most: int = MOST_BYTES) -> None:
@@ -175,7 +175,7 @@ class LineReader:
         self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes | TooLong]:
-        """The lines that this chunk ends."""
+        """The lines that end in this chunk."""
         *ended, rest = chunk.split(b"\n")
         for part in ended:
             self._add(part)
@@ -197,7 +197,7 @@ class LineReader:
 
 
 async def _stop(process: Process) -> None:
-    """Close stdin, wait, then end the process and whatever is left of its group."""
+    """Close stdin, wait, then end the process and the rest of its process group."""
     if process.stdin is not None:
         with suppress(*_CLOSED):
             await process.stdin.aclose()
@@ -212,7 +212,7 @@ async def _stop(process: Process) -> None:
     with anyio.move_on_after(_GRACE):
         while process.returncode is None:
             await anyio.sleep(0.01)
-    # anyio's process has no other way to close the pipes' ends here.
+    # anyio has no other way to close this side of the pipes.
     transport = getattr(getattr(process, "_process", None), "_transport", None)
     if transport is not None:
         with suppress(PermissionError):

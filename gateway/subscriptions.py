@@ -1,4 +1,4 @@
-"""Subscriptions to resources: a client hears when a resource that it follows has changed."""
+"""Subscriptions to resources: clients are notified when a resource changes."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from .sessions import ClientSession
 from .upstream import Upstream, UpstreamError
 
 _LOG = logging.getLogger("shortlist.gateway")
-#: Resources that all clients together follow.
+#: Most resources with subscriptions, of all clients together.
 _MOST = 10_000
-#: Seconds between two looks whether a server is still there.
+#: Seconds between two checks whether a server still answers.
 _LOOK = 5.0
-#: Seconds before a lost subscription is made again: at first, and at most.
+#: Seconds before a lost subscription is renewed: at first, and at most.
 _WAIT, _MOST_WAIT = 1.0, 60.0
-#: Seconds that a server has to end a subscription.
+#: Time limit in seconds for a server to end a subscription.
 _FAREWELL = 2.0
 
 
 @dataclass(eq=False, slots=True)
 class _Follower:
-    """A client of the older protocol that follows a resource, and how it spells the address."""
+    """A subscription of a client of the older protocol, with the client's form of the address."""
 
     client: ClientSession
     channel: ServerSession
@@ -49,7 +49,7 @@ class _Follower:
 
 @dataclass(eq=False, slots=True)
 class _Followed:
-    """A resource that somebody follows."""
+    """A resource with at least one subscription."""
 
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     holders: int = 0
@@ -58,15 +58,15 @@ class _Followed:
 
 
 class Subscriptions:
-    """Follows resources at their servers for as long as a client does.
+    """Subscribes to resources at their servers while a client is subscribed.
 
     A server with subscriptions is not stopped when it is idle.
 
     Args:
         fleet: the servers.
-        client_of: gives the session of a request.
+        client_of: returns the session of a request.
         resources: finds the server of a resource.
-        server: the server in front; gets the handlers.
+        server: the gateway's MCP server; the handlers are added to it.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Subscriptions:
         """End the subscriptions of a client of the older protocol.
 
         Args:
-            client: whose session has ended.
+            client: the ended session.
         """
         for place, followers in list(self._followers.items()):
             for one in [one for one in followers if one.client is client]:
@@ -134,7 +134,7 @@ class Subscriptions:
     async def _listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        """A stream of changes of the resources that the client may read; others are left out."""
+        """A stream of changes of the resources that the client may read."""
         permitted = permitted_servers(self._fleet, self._client_of(context))
         uris, places = [], []
         for uri in params.notifications.resource_subscriptions or ():
@@ -156,10 +156,10 @@ class Subscriptions:
                 self._unfollow(place)
 
     async def _updated(self, server: str, uri: str) -> None:
-        """A server says that a resource has changed: tell those that follow it."""
+        """Notify the subscribed clients that a resource has changed."""
         await self._bus.publish(ResourceUpdated(uri=public_uri(server, uri)))
         for place, followers in list(self._followers.items()):
-            # A part of a resource may change, such as a file in a folder.
+            # The changed resource may be a part of another one, such as a file in a folder.
             if place[0] != server or not (uri + "/").startswith(place[1].rstrip("/") + "/"):
                 continue
             for one in list(followers):
@@ -177,12 +177,12 @@ class Subscriptions:
             self._leave(place, follower)
 
     def _leave(self, place: tuple[str, str], follower: _Follower) -> None:
-        """A client follows no more; nothing happens if it had left already."""
+        """End a client's subscription, if there is one."""
         if self._forget(place, follower):
             self._unfollow(place)
 
     def _forget(self, place: tuple[str, str], follower: _Follower) -> bool:
-        """Strike a follower off; whether it was there."""
+        """Remove a subscription. Returns whether it existed."""
         followers = self._followers.get(place, [])
         if follower not in followers:
             return False
@@ -192,16 +192,18 @@ class Subscriptions:
         return True
 
     async def _follow(self, place: tuple[str, str]) -> None:
-        """Count one more that follows a resource; the first one subscribes at the server.
+        """Add a subscription to a resource. The first one subscribes at the server.
 
         Raises:
-            RequestError: too many resources are followed.
+            RequestError: there are too many subscriptions.
             UpstreamError: the server refuses.
         """
         followed = self._followed.get(place)
         if followed is None:
             if len(self._followed) >= _MOST:
-                raise RequestError(f"uri: {_MOST:,} resources are followed already; try later")
+                raise RequestError(
+                    f"uri: there are already subscriptions to {_MOST:,} resources; try again later"
+                )
             followed = self._followed[place] = _Followed()
             self._fleet.background.start_soon(self._keep, place, followed)
         followed.holders += 1
@@ -223,7 +225,7 @@ class Subscriptions:
                 del self._followed[place]
 
     async def _keep(self, place: tuple[str, str], followed: _Followed) -> None:
-        """Subscribe, and again whenever the server was lost, until nobody follows."""
+        """Subscribe at the server, also after a lost connection, until no client is left."""
         wait = _WAIT
         with followed.scope:
             while True:
@@ -241,7 +243,7 @@ class Subscriptions:
     async def _keep_once(self, place: tuple[str, str], followed: _Followed) -> None:
         upstream = self._fleet.upstreams.get(place[0])
         if upstream is None:
-            # It may be configured again while somebody follows.
+            # The server may be configured again while a client is subscribed.
             raise UpstreamError(f"server {place[0]!r} was removed from the configuration")
         await upstream.request(self._subscribing(upstream, place, followed), lasting=True)
 
@@ -253,7 +255,9 @@ class Subscriptions:
         async def subscribe(client: Client, patience: Patience) -> None:
             able = client.server_capabilities.resources
             if able is None or not able.subscribe:
-                raise UpstreamError(f"server {server!r} takes no subscriptions to resources")
+                raise UpstreamError(
+                    f"server {server!r} does not support subscriptions to resources"
+                )
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 try:
                     async with client.listen(resource_subscriptions=[uri]) as changes:
@@ -281,7 +285,7 @@ class Subscriptions:
 
 
 async def _has_ended(changes: Subscription) -> bool:
-    """Take changes for a while, which the connection's message handler hears; whether they end."""
+    """Wait while the connection receives changes. Returns whether the subscription has ended."""
     with anyio.move_on_after(_LOOK):
         async for _ in changes:
             continue

@@ -1,4 +1,4 @@
-"""Passwords in the system keyring, through the library `keyring`."""
+"""Passwords in the system keyring, with the package `keyring`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ConfigError, MissingExtraError
 
-#: Service of the passwords that are named without one, and that `shortlist secret set` stores.
+#: Service of passwords without a service name, such as those of `shortlist secret set`.
 SERVICE = "shortlist"
 
 
@@ -27,7 +27,7 @@ def keyring_password(service: str, user: str) -> str | None:
 
 
 def store_password(service: str, user: str, password: str) -> None:
-    """Store a password in the system keyring, in place of one under the same name.
+    """Store a password in the system keyring. It replaces one with the same name.
 
     Raises:
         MissingExtraError: the library `keyring` is not installed.
@@ -64,7 +64,7 @@ def _library() -> Any:
 
 
 def _refused(what: str, error: Exception) -> ConfigError:
-    # The name only, because the text of an error may quote the password.
+    # Only the type of the error, because its text may quote the password.
     return ConfigError(
         f"the system keyring cannot be {what} ({type(error).__name__}); "
         "unlock it, or use an environment variable"

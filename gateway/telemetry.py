@@ -1,7 +1,7 @@
-"""The gateway's events as spans of OpenTelemetry, after its conventions for generative AI.
+"""OpenTelemetry spans from the gateway's events, by the conventions for generative AI.
 
-A search is a `retrieval` span, a call an `execute_tool` span, the start of a server a
-`shortlist.server.start` span. Without an SDK set up, the API drops them.
+A search is a `retrieval` span, a call is an `execute_tool` span, the start of a server is a
+`shortlist.server.start` span. If the program sets up no OpenTelemetry SDK, spans are dropped.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Attributes = dict[str, str | bool | int | float | list[str]]
 
 
 class GatewaySpans:
-    """A sink that makes a span of each search, call and start of a server.
+    """An event sink that makes a span for each search, call and server start.
 
-    Spans are children of the span that is current when the event is made: that of the request.
+    The parent of a span is the current span, which is that of the request.
 
     Args:
-        tracers: makes the tracer, the global one when absent.
+        tracers: provider of the tracer; the global one by default.
     """
 
     def __init__(self, tracers: trace.TracerProvider | None = None) -> None:
@@ -51,7 +51,7 @@ class GatewaySpans:
     def _span(
         self, name: str, event: Event, ms: float, attributes: Attributes, error: str | None
     ) -> None:
-        """A span that ended when the event was made."""
+        """A span that ends at the time of the event."""
         end = _nanoseconds(event.place.at)
         attributes["gen_ai.conversation.id"] = event.place.session
         if error is not None:

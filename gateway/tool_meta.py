@@ -1,16 +1,16 @@
-"""What a tool's `_meta` says to a gateway: who it is for, and how long its results may be."""
+"""Reads a tool's `_meta`: whether it is for a user interface, and how long its results may be."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-#: Characters that a tool may allow its results, whatever its `_meta` says.
+#: Most characters of a result, even if the tool's `_meta` allows more.
 _MOST_CHARS = 500_000
 
 
 def shows_ui(meta: Mapping[str, Any]) -> bool:
-    """Whether the client shows a user interface for the tool: it names a `ui://` resource."""
+    """Whether the tool has a user interface: a `ui://` resource in its `_meta`."""
     named = [meta.get("ui/resourceUri"), meta.get("openai/outputTemplate")]
     if isinstance(ui := meta.get("ui"), Mapping):
         named.append(ui.get("resourceUri"))
@@ -25,7 +25,7 @@ def is_app_only(meta: Mapping[str, Any]) -> bool:
 
 
 def result_chars(meta: Mapping[str, Any]) -> int | None:
-    """Characters up to which the tool's results pass unchanged; None where it says nothing."""
+    """Most characters of an unchanged result, from the tool's `_meta`; None if it sets no limit."""
     said = meta.get("anthropic/maxResultSizeChars")
     if not isinstance(said, int) or isinstance(said, bool) or said <= 0:
         return None

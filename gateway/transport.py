@@ -1,4 +1,4 @@
-"""How a server behind the gateway is reached."""
+"""Opens connections to the servers behind the gateway."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ Login = Callable[[ServerSpec], "httpx2.Auth | None"]
 
 
 def transport_over(processes: RunningProcesses, *, auth: Login | None = None) -> Transport:
-    """Opens the transport that a server's configuration asks for.
+    """A function that opens the transport of a server's configuration.
 
     Args:
-        processes: where the processes of servers are noted while they run.
-        auth: what adds credentials to the requests to a server; the login in the keyring, if any.
+        processes: record of the running processes.
+        auth: function that returns what adds credentials to requests; by default the login in the
+            keyring.
     """
 
     def opened(
@@ -53,7 +54,7 @@ def _kept_login(spec: ServerSpec) -> httpx2.Auth | None:
     try:
         return login_of(spec)
     except (ConfigError, MissingExtraError) as error:
-        # A machine without a keyring has no logins.
+        # Without a keyring there are no logins.
         _LOG.info("server %r: no login is used: %s", spec.name, error)
         return None
 
@@ -62,7 +63,7 @@ def _kept_login(spec: ServerSpec) -> httpx2.Auth | None:
 async def _over_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
     from mcp.client.sse import sse_client
 
-    # The stream is silent between calls, so that only a start and a post can be late.
+    # Between calls the stream has no data. So only the start and posts have a time limit.
     with _login_needed(spec) as refused:
         async with sse_client(
             spec.url or "",
@@ -80,7 +81,7 @@ async def _over_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterato
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    # An answer may take as long as the call, whose own limit counts.
+    # An answer may take as long as the call, which has its own limit.
     timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
     with _login_needed(spec) as refused:
         async with (
@@ -94,10 +95,10 @@ async def _over_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterato
 
 @contextmanager
 def _login_needed(spec: ServerSpec) -> Iterator[Callable[[], None]]:
-    """Turns a failure after a 401 into `ConsentNeeded`: the SDK's own error does not tell.
+    """Converts a failure after a 401 to `ConsentNeeded`; the SDK's error has no status.
 
     Yields:
-        What notes a 401.
+        A function that records a 401.
     """
     seen = False
 
@@ -120,7 +121,7 @@ def _http_client(
     *,
     refused: Callable[[], None],
 ) -> httpx2.AsyncClient:
-    """A client that refuses an answer of more than `MOST_BYTES`, and notes a 401."""
+    """An HTTP client that refuses answers of more than `MOST_BYTES` and records a 401."""
     import httpx2
 
     async def bounded(response: httpx2.Response) -> None:

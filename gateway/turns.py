@@ -1,9 +1,9 @@
-"""Tracks which clients' requests a server works on, so that its messages reach the right client.
+"""Tracks the running requests of a server, so that its messages reach the right client.
 
-A server over stdin/stdout does not say which request a question or log message belongs to. It is
-certain only while all requests in work are those of one client. So a tool whose messages matter
-runs while no other client's such tool runs: one that has asked or logged before, and one that is
-called for the first time. All others run freely.
+A server over stdin/stdout does not say which request a question or log message belongs to. The
+client is certain only while all running requests are of one client. Two kinds of tools therefore
+wait for other clients' calls of such tools: tools that asked or logged before, and tools that are
+called for the first time. All other tools do not wait.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mcp import MCPError
 
 from .caller import Caller
 
-#: Seconds that a request waits for other clients' requests: one that is known to ask, and others.
+#: Seconds that a request waits for other clients' requests: tools known to ask, and other tools.
 _WAIT, _SHORT_WAIT = 30.0, 10.0
-#: Seconds for which a server may still speak for a request that its client has cancelled.
+#: Seconds for which a server may still send messages for a cancelled request.
 _AFTERMATH = 2.0
 
 
@@ -34,11 +34,11 @@ class _Running:
 
 
 class Turns:
-    """The requests that one server works on. For one event loop."""
+    """The running requests of one server. For one event loop."""
 
     def __init__(self) -> None:
         self._running: list[_Running] = []
-        #: Keys of requests that came to their end without a word, and of those that did not once.
+        #: Keys of requests that ended without a message, and of those that once sent one.
         self._quiet: set[str] = set()
         self._speaking: set[str] = set()
         self._undecided = 0
@@ -46,14 +46,14 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, caller: Caller, key: str) -> AsyncIterator[None]:
-        """Runs a request when no other client's request could be confused with it.
+        """Wait until no other client's request can be confused with this one, then run it.
 
-        Where that takes too long, it runs all the same: a question that comes then waits until it
-        is certain whose it is, or is refused.
+        After too long a wait it runs anyway. A question then waits until its client is certain, or
+        is refused.
 
         Args:
-            caller: whose request it is.
-            key: key of the operation; requests with the same key behave in the same way.
+            caller: the client's request.
+            key: key of the operation. Requests with the same key are assumed to behave alike.
         """
         with anyio.move_on_after(_WAIT if key in self._speaking else _SHORT_WAIT):
             while not self._may_run(caller, key):
@@ -63,7 +63,7 @@ class Turns:
         try:
             yield
         except MCPError as error:
-            # A server that is late may still be at work.
+            # A late server may still work on it.
             self._leave(mine, answered=error.code != types.REQUEST_TIMEOUT)
             raise
         except BaseException:
@@ -75,16 +75,16 @@ class Turns:
                 self._quiet.add(key)
 
     def speaker(self) -> Caller | None:
-        """The request a message belongs to that arrives now; None where that is not certain."""
+        """The request of a message that arrives now; None if it is not certain."""
         running = self._present()
         if len({id(one.caller.client) for one in running}) != 1:
             return None
         return next((one.caller for one in running if one.left_at is None), None)
 
     def note(self) -> None:
-        """The server said something that matters: what runs now is not quiet.
+        """Note that a running request sent a question or log message.
 
-        Where it is not certain which request spoke, the next one of each key runs alone.
+        If it is not certain which request it was, the next request of each key runs alone.
         """
         present = self._present()
         for one in present:
@@ -95,16 +95,16 @@ class Turns:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the server works on no request."""
+        """Whether no request is running."""
         return not self._present()
 
     async def certain_speaker(self, patience: float) -> Caller | None:
-        """The request that the server asks for; waits until it is certain.
+        """The request of a server's question. Waits until it is certain.
 
-        The request that asks cannot end before it is answered. So as others end, it remains.
+        The asking request cannot end before its answer. So it remains when the others have ended.
 
         Args:
-            patience: seconds to wait at most.
+            patience: most seconds to wait.
         """
         self._undecided += 1
         try:
@@ -133,7 +133,7 @@ class Turns:
         self._changed = anyio.Event()
 
     def _present(self) -> list[_Running]:
-        """The requests in work, and those cancelled a moment ago."""
+        """The running requests, and those cancelled a moment ago."""
         now = monotonic()
         self._running = [
             one for one in self._running if one.left_at is None or now - one.left_at < _AFTERMATH
@@ -141,6 +141,6 @@ class Turns:
         return self._running
 
     async def _next_change(self) -> None:
-        # Cancelled requests leave by the clock, which tells nobody.
+        # Cancelled requests leave after a time, without a notification.
         with anyio.move_on_after(_AFTERMATH / 4):
             await self._changed.wait()

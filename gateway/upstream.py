@@ -1,4 +1,4 @@
-"""One MCP server behind the gateway: started on first need, restarted, stopped when idle."""
+"""One MCP server behind the gateway: started when needed, restarted, stopped when idle."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from .server_spec import ServerSpec
 from .transport import Transport
 
 _LOG = logging.getLogger("shortlist.gateway")
-#: Seconds to wait before a restart after the first failure in a row, and at most.
+#: Seconds before a restart: after the first failure, and at most.
 _BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
-#: Failures in a row after which calls are refused at once until the next try.
+#: After this many failures in a row, calls are refused at once until the next try.
 _TRIPPED = 3
-#: Lines on stdout that are no messages, of which the last are kept.
+#: Number of stored stdout lines that are not messages.
 _NOISE = 20
 
 _CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
@@ -51,7 +51,7 @@ class LostError(UpstreamError):
 
 
 class ServerState(StrEnum):
-    """Where a server is in its life."""
+    """State of a server."""
 
     CONFIGURED = "configured"
     """Never started here: its tools are not known yet."""
@@ -64,20 +64,20 @@ class ServerState(StrEnum):
 
 
 class Upstream:
-    """A server and the one connection to it. `run` must run as long as calls are made.
+    """A server and its connection. `run` must run as long as there are calls.
 
     Args:
-        spec: how it is reached.
-        open_log: opens the log that takes what its process writes to stderr.
-        changed: awaited with this server and its list, at each start and each change.
-        transport: opens the connection.
-        idle_s: seconds without a call after which it is stopped; None for never.
-        on_state: called with the server whenever it started, stopped or failed.
+        spec: how to start or reach it.
+        open_log: opens the log for the stderr of its process.
+        changed: called with this server and its lists, at each start and each change.
+        transport: function that opens the connection.
+        idle_s: the server is stopped after this many seconds without a call; None for never.
+        on_state: called with the server after each start, stop or failure.
         front: receives messages of the server that belong to no request.
 
     Attributes:
-        noise: the last lines it wrote to stdout that are no messages.
-        noises: how many there were.
+        noise: the last stdout lines that are not messages.
+        noises: number of all such lines.
         requests: receives messages and questions of the server during requests.
     """
 
@@ -122,7 +122,7 @@ class Upstream:
         self._scope: anyio.CancelScope | None = None
 
     async def run(self) -> None:
-        """Start the server whenever it is wanted, until cancelled or removed."""
+        """Start the server whenever it is needed, until cancelled or removed."""
         with anyio.CancelScope() as self._scope:
             while not self._removed:
                 await self._wanted.wait()
@@ -138,7 +138,7 @@ class Upstream:
                     await anyio.sleep(wait)
 
     async def remove(self) -> None:
-        """End it once the calls in flight have finished; later calls are refused."""
+        """Stop the server after its running calls. Later calls are refused."""
         self._removed = True
         if self._calls:
             await self._quiet.wait()
@@ -149,7 +149,7 @@ class Upstream:
         """The connection; starts the server if it is not running.
 
         Raises:
-            UpstreamError: it does not start, not in time, or failed several times just now.
+            UpstreamError: it does not start in time, or failed several times in a row.
         """
         if self._removed:
             raise UpstreamError(f"server {self.spec.name!r} was removed from the configuration")
@@ -185,14 +185,15 @@ class Upstream:
         """Call a tool.
 
         Args:
-            tool: its name at the server.
+            tool: the server's name of the tool.
             arguments: of the call.
             meta: the client's `_meta`.
-            caller: whose call it is, for what the server says meanwhile; None for nobody's.
-            answers: to what the server asked in its last result.
-            state: that the server gave with it.
+            caller: the client's request, which gets the server's messages; None if there is no
+                client.
+            answers: the client's answers to the questions in the server's last result.
+            state: the server's state from that result.
             timeout_s: seconds without a sign of progress; the server's own limit when absent.
-            again: whether the call may be repeated once where the connection was lost.
+            again: whether the call may be repeated once after a lost connection.
 
         Raises:
             UpstreamError: the server is gone, does not answer in time, or refuses.
@@ -204,7 +205,7 @@ class Upstream:
             request_state=state,
             _meta=meta,
         )
-        # Not `Client.call_tool`, which raises where a server breaks its own output schema.
+        # Not `Client.call_tool`, which raises if a result does not match the output schema.
         request = types.CallToolRequest(params=params)
         send = self.requests.sending(request, _CALLED, caller, key=tool)
         try:
@@ -221,20 +222,20 @@ class Upstream:
         *,
         lasting: bool = False,
     ) -> Answer:
-        """Send one request over the connection, under the limits of calls.
+        """Send one request over the connection, with the time limits of calls.
 
         Args:
-            send: gets the connection and the limit of time.
+            send: called with the connection and the time limit.
             timeout_s: seconds without a sign of progress; the server's own limit when absent.
-            lasting: whether it goes on for as long as the server runs, and others beside it.
+            lasting: whether the request runs as long as the server does, beside others.
 
         Raises:
             LostError: the connection ended before the answer came.
-            UpstreamError: the server does not start or answer in time, refuses, or answers with
-                what is no MCP.
+            UpstreamError: the server does not start or answer in time, refuses, or gives an invalid
+                answer.
         """
         if self._is_tripped and not lasting:
-            # After several failures one request at a time finds out whether the server is back.
+            # After several failures, only one request at a time tries the server.
             async with self._probing:
                 if self._is_tripped:
                     return await self._request(send, timeout_s or self.spec.timeout_s)
@@ -252,9 +253,9 @@ class Upstream:
         except TimeoutError as error:
             self._timed_out()
             why = f"server {name!r} did not answer within {timeout_s:g} s"
-            raise UpstreamError(f"{why}; whether it acted is not known") from error
+            raise UpstreamError(f"{why}; it is not known whether the call had an effect") from error
         except ValidationError as error:
-            raise UpstreamError(f"server {name!r} answered with what is no MCP result") from error
+            raise UpstreamError(f"server {name!r} gave an answer that is not valid MCP") from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             if self._is_lost or self._client is not client or is_end(error):
                 self._lost()
@@ -271,7 +272,7 @@ class Upstream:
                 self._quiet.set()
 
     async def lower_log_level(self, level: types.LoggingLevel) -> None:
-        """Have the server, if it runs, send log messages from a level on."""
+        """Ask the server, if it runs, for log messages from a level on."""
         if self._client is not None and self._is_connected:
             await self.requests.lower_level(self._client, level)
 
@@ -290,14 +291,14 @@ class Upstream:
         return UpstreamError(f"server {self.spec.name!r} is not available: {why}{later}")
 
     def _timed_out(self) -> None:
-        """Several calls in a row without an answer: a server that hangs is started again."""
+        """Restart the server after several calls in a row without an answer."""
         self._timeouts += 1
         if self._timeouts >= _TRIPPED:
             self._timeouts = 0
             self._lost()
 
     def _fail(self, error: Exception) -> None:
-        """Note a failure, and when to try again."""
+        """Record a failure and the time of the next try."""
         if self._client is None:
             self._failed_starts += 1
         self._failures += 1
@@ -344,7 +345,7 @@ class Upstream:
         self.state = ServerState.KNOWN
 
     async def _attend(self, client: Client, pages: Pages, listing: Listing) -> None:
-        """Read the list again when it changes; return when the server is idle.
+        """Read the lists again when they change. Returns when the server is idle.
 
         Raises:
             UpstreamError: the connection was lost.
@@ -368,7 +369,7 @@ class Upstream:
                 return
 
     async def _read_again(self, client: Client, pages: Pages, last: Listing) -> Listing:
-        """The present list, or the last one if it cannot be read."""
+        """The present lists, or the last ones if they cannot be read."""
         try:
             listing = await self._publish(client, pages)
         except (MCPError, TimeoutError, ValidationError) as error:

@@ -1,4 +1,4 @@
-"""Asks servers which of their tools fit a request, by the tool `_tool_gating` they offer."""
+"""Asks servers with the tool `_tool_gating` which of their tools fit a query."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ import mcp.types as types
 from ..catalog import Catalog, Tool
 from ..gating import Votes
 from ..gating.votes import VOTING_TOOL, Ballot, Vote, Voters
+from ..pattern import granted
 from ..view import View
 from .caller import Caller
 from .fleet import Fleet
 from .meta_tools import Kind, kind_of
-from .profile import Profile, matches
+from .profile import Profile
 from .upstream import ServerState, UpstreamError
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What servers say of their own tools for one search.
+    """The votes of servers about their own tools, for one search.
 
     Args:
-        votes: as counted.
-        arguments: server and tool to the arguments of a claim, from servers whose claims may be
-            called without the model.
+        votes: the valid votes.
+        arguments: server and tool to the arguments of a claim that may be called without the model.
     """
 
     votes: Votes = field(default_factory=Votes)
     arguments: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
     def claimed(self, view: View) -> tuple[Tool, Mapping[str, Any]] | None:
-        """The claimed tool that is called without the model, and its arguments.
+        """The claimed tool to call without the model, and its arguments; None if there is none.
 
-        Only a permitted tool that says that it only reads is called so: clients take a search for
-        something that changes nothing.
+        It must be permitted and annotated as read-only, because clients expect that a search
+        changes nothing.
 
         Args:
-            view: made with these votes.
+            view: a view with these votes.
         """
         for row in view.admission.claimed[:1]:
             tool = view.admission.tools[row]
@@ -54,22 +54,22 @@ class Said:
 async def collect_votes(
     fleet: Fleet, profile: Profile, query: str, catalog: Catalog, caller: Caller
 ) -> Said:
-    """What the servers say of their own tools for a request.
+    """Ask the servers for their votes about a query.
 
-    Only servers that run, offer the tool and are allowed to by the profile are asked, all at once,
-    for at most 50 ms. One that does not answer, or answers nonsense, says nothing.
+    Servers are asked if they run, have the tool, and may vote by the profile. All are asked in
+    parallel, for at most 50 ms. Late and invalid answers are ignored.
 
     Args:
         fleet: the servers.
-        profile: says who may vote and whose claims count.
-        query: the request; each of these servers reads it.
-        catalog: the version that answers.
-        caller: whose search it is, for what the servers say meanwhile.
+        profile: profile with the servers that may vote and claim.
+        query: text to search for; the asked servers get it.
+        catalog: the catalog version of the search.
+        caller: the client's request, which gets the servers' messages.
     """
     asked = [
         name
         for name in sorted(fleet.listed.voters)
-        if matches(name, profile.asked)
+        if granted(name, profile.asked)
         and profile.names_server(name)
         and name in fleet.upstreams
         and fleet.upstreams[name].state is ServerState.STARTED
@@ -79,10 +79,10 @@ async def collect_votes(
     arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
     voters = Voters(
         {name: partial(_votes, fleet, arguments, caller) for name in asked},
-        trusted=[name for name in asked if matches(name, profile.trusted)],
+        trusted=[name for name in asked if granted(name, profile.trusted)],
     )
     votes = await voters.collect(query, catalog)
-    called = {key: one for key, one in arguments.items() if matches(key[0], profile.called)}
+    called = {key: one for key, one in arguments.items() if granted(key[0], profile.called)}
     return Said(votes, called)
 
 
@@ -99,7 +99,7 @@ async def _votes(
     said = _said(result)
     rows = said.get("votes") if isinstance(said, dict) else None
     if not isinstance(rows, list):
-        raise UpstreamError(f"server {ballot.server!r}: its vote has no list `votes`")
+        raise UpstreamError(f"server {ballot.server!r}: its answer has no list `votes`")
     rows = rows[: 2 * len(ballot.tools) + 1]
     for row in rows:
         if isinstance(row, dict) and isinstance(row.get("arguments"), dict):
@@ -108,7 +108,7 @@ async def _votes(
 
 
 def _vote(row: Any) -> Vote:
-    """A row as a vote. `Voters` refuses invalid ones."""
+    """A vote from a row. `Voters` refuses invalid ones."""
     held = row if isinstance(row, dict) else {}
     return Vote(held.get("tool"), held.get("action"), held.get("reason", ""))  # type: ignore[arg-type]
 

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from ..catalog import Tool
+from ..pattern import Pattern
 from ..retrieval.change import Change
 from ..retrieval.names import Names
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered
 from .gate import Gate
 from .matcher import Matcher, Rows
-from .pattern import Pattern
 from .rule import KINDS_PROVIDED, Rule
 from .state import Scalar, State
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConfigError
-from .pattern import Pattern
+from ..pattern import Pattern
 from .state import Scalar, State
 
 #: How deep conditions may nest in JSON.

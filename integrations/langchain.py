@@ -80,7 +80,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self.engine = self._ours.engine
         self._state = State() if state is None else state
         self._settings: dict[str, Any] = {**_SETTINGS, **settings}
-        self._settings["always"] = tuple(
+        self._settings["pinned"] = tuple(
             self._ours.id_of(name) or self.engine.catalog.get(name).id for name in always
         )
         self._conversations = Conversations()

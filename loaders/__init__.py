@@ -8,54 +8,31 @@ from ..lazy import public
 
 if TYPE_CHECKING:
     from .detail import Detail
-    from .entry import EntryWriter
-    from .layout import Layout
-    from .names import provider_name
-    from .packing import Candidate, pack
-    from .pool import Pool, PoolWriter
+    from .pool import PoolWriter
     from .prompt import Prompt
     from .prompt_turn import PromptTurn
-    from .schemas import Loaded, Missing, SchemaLoader
+    from .schemas import SchemaLoader
     from .sources import FolderSource, McpSource, MemorySource, RoutedSource, SchemaSource
     from .summaries import Summaries
     from .summary import summarize
     from .working_set import WorkingSet
 
-_HOMES = {
-    "Candidate": ".packing",
+_SOURCES = ("FolderSource", "McpSource", "MemorySource", "RoutedSource", "SchemaSource")
+_HOMES = dict.fromkeys(_SOURCES, ".sources") | {
     "Detail": ".detail",
-    "EntryWriter": ".entry",
-    "FolderSource": ".sources",
-    "Layout": ".layout",
-    "Loaded": ".schemas",
-    "McpSource": ".sources",
-    "MemorySource": ".sources",
-    "Missing": ".schemas",
-    "Pool": ".pool",
     "PoolWriter": ".pool",
     "Prompt": ".prompt",
     "PromptTurn": ".prompt_turn",
-    "RoutedSource": ".sources",
     "SchemaLoader": ".schemas",
-    "SchemaSource": ".sources",
     "Summaries": ".summaries",
     "WorkingSet": ".working_set",
-    "pack": ".packing",
-    "provider_name": ".names",
     "summarize": ".summary",
 }
-
 __all__ = [
-    "Candidate",
     "Detail",
-    "EntryWriter",
     "FolderSource",
-    "Layout",
-    "Loaded",
     "McpSource",
     "MemorySource",
-    "Missing",
-    "Pool",
     "PoolWriter",
     "Prompt",
     "PromptTurn",
@@ -64,8 +41,6 @@ __all__ = [
     "SchemaSource",
     "Summaries",
     "WorkingSet",
-    "pack",
-    "provider_name",
     "summarize",
 ]
 

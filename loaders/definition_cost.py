@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
 
 from ..catalog import Catalog
 from .counting import bundled_counter
 from .detail import definition_text
-from .lru_cache import LruCache
-
-_decided: Final[LruCache[tuple[str, frozenset[str], int], bool]] = LruCache(64)
-"""Maximum number of cached answers. All sessions over a catalog version ask the same."""
 
 
+# All sessions over a catalog version ask the same.
+@lru_cache(16)
 def costs_at_most(catalog: Catalog, limit: int, *, withheld: frozenset[str] = frozenset()) -> bool:
     """Whether all definitions together take at most this many tokens. Stops counting beyond it.
 
@@ -21,12 +19,6 @@ def costs_at_most(catalog: Catalog, limit: int, *, withheld: frozenset[str] = fr
         limit: number of tokens; with 0 the answer is False.
         withheld: ids that are left out.
     """
-    key = catalog.fingerprint, withheld, limit
-    known = _decided.get(key)
-    return _decided.put(key, _costs_at_most(catalog, limit, withheld)) if known is None else known
-
-
-def _costs_at_most(catalog: Catalog, limit: int, withheld: frozenset[str]) -> bool:
     counter, total = bundled_counter(), 0
     for tool in catalog:
         if tool.id not in withheld:

@@ -6,11 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ..catalog import Tool
+from .counting import bundled_counter
 from .detail import Detail
-from .entry import EntryWriter, PoolEntry
+from .entry import PoolEntry
 from .layout import Batch, Layout
 from .packing import Candidate, callable_level, pack
 from .pool_levels import PoolLevel
+from .render.renderer import HEADING, Renderer, write_entry
 from .summaries import Summaries
 
 REBUILT_SHARE = 0.75
@@ -60,26 +62,24 @@ class Placer:
     """Places tools within a budget.
 
     Args:
-        entries: writes the tools.
+        renderer: writes the tools.
         summaries: summaries of tools that are not shown in full.
         budget: maximum tokens of all definitions.
-        heading: tokens of the heading of a batch.
         turn_budget: tokens that a turn may add. The first tool in full and the signatures of the
             others are always permitted. None for no limit.
     """
 
     def __init__(
         self,
-        entries: EntryWriter,
+        renderer: Renderer,
         summaries: Summaries,
         budget: int,
-        heading: int,
         turn_budget: int | None = None,
     ) -> None:
-        self._entries = entries
+        self._renderer = renderer
         self._summaries = summaries
         self._budget = budget
-        self._heading = heading
+        self._heading = bundled_counter().count(HEADING)
         self._turn_budget = turn_budget
 
     def tokens(self, layout: Layout) -> int:
@@ -90,7 +90,7 @@ class Placer:
     def write(self, tool: Tool, detail: Detail) -> PoolEntry:
         """A tool at a level of detail."""
         summary = "" if detail is Detail.FULL else self._summaries.of(tool)
-        return self._entries.write(tool, detail, summary)
+        return write_entry(self._renderer, tool, detail, summary)
 
     def place(self, layout: Layout, wanted: Mapping[str, Wanted], *, stale: bool) -> Placement:
         """The layout that offers these tools.

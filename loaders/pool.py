@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .counting import bundled_counter
-from .lru_cache import LruCache
-from .pool_levels import PoolLevel, ServerBlock, choose_levels, group, levels_to
+from .pool_levels import PoolLevel, ServerBlock, choose_levels, group
 from .summaries import Summaries
-
-if TYPE_CHECKING:
-    from ..models import TokenCounter
 
 POOL_BUDGET = 2_000
 """Default maximum of tokens of a pool: 1 % of a context of 200,000."""
@@ -56,7 +52,6 @@ class PoolWriter:
     Args:
         budget: maximum tokens of the text.
         summaries: summaries of tools; made offline by default.
-        counter: counts the tokens.
         top: the highest level: a summary for each tool, or its arguments. With arguments, the model
             can call every tool of the pool without a search.
 
@@ -69,7 +64,6 @@ class PoolWriter:
         *,
         budget: int = POOL_BUDGET,
         summaries: Summaries | None = None,
-        counter: TokenCounter | None = None,
         top: PoolLevel = PoolLevel.SUMMARIES,
     ) -> None:
         if top not in (PoolLevel.SUMMARIES, PoolLevel.ARGUMENTS):
@@ -79,8 +73,7 @@ class PoolWriter:
         self.budget = budget
         self.top = top
         self.summaries = summaries or Summaries()
-        self._counter = counter or bundled_counter()
-        self._written: LruCache[tuple[str, frozenset[str]], Pool] = LruCache(_VERSIONS)
+        self._written = lru_cache(_VERSIONS)(self._write)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
         """The pool of a catalog, at the highest levels that fit in the budget.
@@ -91,23 +84,15 @@ class PoolWriter:
             catalog: the catalog version.
             withheld: ids that are left out completely, such as quarantined ones.
         """
-        key = catalog.fingerprint, withheld
-        return self._written.get(key) or self._written.put(key, self._write(catalog, withheld))
+        return self._written(catalog, withheld)
 
     def _write(self, catalog: Catalog, withheld: frozenset[str]) -> Pool:
         blocks = group((tool for tool in catalog if tool.id not in withheld), self.summaries)
-        shown = choose_levels(blocks, self.budget, self._counter, self.top)
+        shown = choose_levels(blocks, self.budget, self.top)
         text = assemble(shown)
-        tokens = self._counter.count(text)
-        while tokens > self.budget and shown:  # an encoding may join what lines keep apart
-            highest = max(shown, key=lambda block: (shown[block], block.server))
-            if shown[highest] > PoolLevel.SEARCH:
-                order = levels_to(self.top)
-                shown[highest] = order[order.index(shown[highest]) - 1]
-                text = assemble(shown)
-                tokens = self._counter.count(text)
-            else:
-                text, tokens = "", 0
+        tokens = bundled_counter().count(text)
+        if tokens > self.budget:  # even the number of tools does not fit
+            text, tokens = "", 0
         levels = {block.server: level for block, level in shown.items()}
         standing = frozenset(
             tool.id

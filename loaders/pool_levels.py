@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from ..catalog import Tool
+from .counting import bundled_counter
 from .digest import topics
 from .signature import call_form
 from .summaries import Summaries
 from .summary import adds_nothing
-
-if TYPE_CHECKING:
-    from ..models import TokenCounter
 
 _FRAME = 40
 """Tokens reserved for the first and last line of a pool. With six-digit counts they take 29."""
@@ -33,11 +30,6 @@ class PoolLevel(IntEnum):
     """A line per tool: its name and its summary."""
     ARGUMENTS = 4
     """A line per tool: its name and its arguments, in place of its summary."""
-
-
-def levels_to(top: PoolLevel) -> tuple[PoolLevel, ...]:
-    """The levels from least to most, with summaries or arguments as the highest."""
-    return (PoolLevel.SEARCH, PoolLevel.DIGEST, PoolLevel.NAMES, top)
 
 
 class ServerBlock:
@@ -127,7 +119,6 @@ def group(tools: Iterable[Tool], summaries: Summaries) -> list[ServerBlock]:
 def choose_levels(
     blocks: list[ServerBlock],
     budget: int,
-    counter: TokenCounter,
     top: PoolLevel = PoolLevel.SUMMARIES,
 ) -> dict[ServerBlock, PoolLevel]:
     """The level of each server, in the order of `blocks`.
@@ -139,16 +130,13 @@ def choose_levels(
     Args:
         blocks: one block per server.
         budget: maximum tokens of the whole text.
-        counter: counts the tokens.
         top: the highest level, summaries or arguments.
     """
     shown = dict.fromkeys(blocks, PoolLevel.SEARCH)
     costs = dict.fromkeys(blocks, 0)
     room = budget - _FRAME
-    for level in levels_to(top)[1:]:
-        raised = dict(
-            zip(blocks, counter.count_many(block.text(level) for block in blocks), strict=True)
-        )
+    for level in (PoolLevel.DIGEST, PoolLevel.NAMES, top):
+        raised = {block: bundled_counter().count(block.text(level)) for block in blocks}
         added = {block: raised[block] - costs[block] for block in blocks}
         order = sorted(blocks, key=lambda b: (added[b] / len(b.tools), b.server))
         complete = True

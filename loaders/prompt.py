@@ -10,10 +10,9 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
-from .counting import bundled_count, bundled_counter
+from .counting import bundled_count
 from .definition_cost import costs_at_most
 from .detail import Detail
-from .entry import EntryWriter
 from .layout import Layout
 from .names import provider_name
 from .placement import ABOVE, Placer, Wanted, by_need
@@ -22,7 +21,7 @@ from .pool_levels import PoolLevel
 from .prompt_turn import PromptTurn
 from .render import Rendered, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
-from .render.renderer import HEADING
+from .render.renderer import write_entry
 from .saved import SavedPrompt, SavedTool
 from .schemas import Loaded, Missing, SchemaLoader
 from .working_set import AtHand, WorkingSet, pool_beside
@@ -51,22 +50,23 @@ class Prompt:
 
     Args:
         catalog: one version; `update` takes a newer one.
-        format: a name of `FORMATS`, or a renderer.
+        format: a name in `FORMATS`, or a renderer.
         operator: text that comes first.
-        pool: writes phase 1; by default one that all prompts of the process share. Beside a working
-            set, that one tells the arguments of all tools if these fit in the working set's tokens,
-            else how many tools there are.
-        schemas: loads phase 2, from the catalog itself by default.
-        schema_budget: tokens of all promoted tools together.
-        turn_budget: tokens that a turn may write on top of the first tool in full and the
-            signatures of the others: what is written is not in a provider's cache yet, and costs
-            some ten times what is read from there. None for no such bound.
-        context_tokens: of the model.
-        pass_through_share: of the context; 0 never passes a catalog through.
+        pool: writes phase 1; by default a shared writer. With a working set, that writer shows call
+            signatures of all tools if they fit in the working set's tokens, otherwise the number of
+            tools.
+        schemas: loads definitions for phase 2; by default from the catalog.
+        schema_budget: token budget of all promoted tools together.
+        turn_budget: token budget of a turn, besides its first definition and the signatures of the
+            others; None for no limit. New tokens are not in the provider's cache and cost some ten
+            times as much as cached ones.
+        context_tokens: size of the model's context window in tokens.
+        pass_through_share: the whole catalog is shown if it takes less than this share of the
+            context; 0 for never.
         withheld: ids that are neither shown nor promoted, such as quarantined ones.
-        working_set: lines that tell arguments: of all tools of the servers in use, after the
-            prefix, and of what a turn found, in messages of that turn alone. Without one, all that
-            is found is promoted.
+        working_set: token budgets for call signatures of the servers in use, after the prefix, and
+            of the tools found, in messages for that turn only. Without one, all tools found are
+            promoted.
 
     Attributes:
         catalog: the rendered version.
@@ -105,20 +105,11 @@ class Prompt:
                 "schema_budget must not be negative, context_tokens must be positive, and "
                 "pass_through_share must be from 0 to 1"
             )
-        self._counter = bundled_counter()
         self._renderer = renderer_for(format) if isinstance(format, str) else format
-        self._entries = (
-            _shared_entries(format)
-            if isinstance(format, str)
-            else EntryWriter(self._renderer, self._counter)
-        )
         self._pools = pool or (pool_beside(working_set) if working_set else _shared_pool())
         self._at_hand = AtHand(working_set)
         self._schemas = schemas or SchemaLoader()
-        heading = self._counter.count(HEADING)
-        self._placer = Placer(
-            self._entries, self._pools.summaries, schema_budget, heading, turn_budget
-        )
+        self._placer = Placer(self._renderer, self._pools.summaries, schema_budget, turn_budget)
         self._operator = operator
         self._missing: dict[str, Missing] = {}
         self._stale = False
@@ -365,7 +356,7 @@ class Prompt:
         tools.sort(key=lambda tool: tool.id)
         call_tool = (CALL_TOOL,) if self._lists_call_tool and not self.passes_through else ()
         resident = tuple(
-            self._entries.write(tool, Detail.FULL, "") for tool in (*call_tool, *tools)
+            write_entry(self._renderer, tool, Detail.FULL, "") for tool in (*call_tool, *tools)
         )
         self._told: dict[str, Detail] = {}
         self.in_prefix = frozenset(tool.id for tool in tools)
@@ -390,9 +381,3 @@ def _below(least: float, rank: int) -> float:
 @cache
 def _shared_pool() -> PoolWriter:
     return PoolWriter()
-
-
-@cache
-def _shared_entries(format: str) -> EntryWriter:  # noqa: A002 - the field's word
-    """One writer per format, so that sessions share their token counts."""
-    return EntryWriter(renderer_for(format), bundled_counter())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import cache
@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from ..catalog import Tool
 from ..errors import SchemaError
-from .lru_cache import LruCache
-from .sources import MemorySource, SchemaSource
+from .sources import SchemaSource
 
 TIMEOUT = 2.0
 """Seconds all definitions of a turn may take together, by default."""
@@ -67,10 +66,10 @@ class SchemaLoader:
         timeout: float = TIMEOUT,
         verify: bool = True,
     ) -> None:
-        self._source = source or MemorySource()
+        self._source = source
         self.timeout = timeout
         self._verify = verify
-        self._kept: LruCache[str, Tool] = LruCache(_KEPT)
+        self._kept: dict[str, Tool] = {}
 
     def load(self, tools: Sequence[Tool]) -> Loaded:
         """The definitions of tools. Waits at most the timeout.
@@ -78,15 +77,24 @@ class SchemaLoader:
         Args:
             tools: as the catalog has them.
         """
-        answers, waited = self._ask(tools)
-        loop = _background()
+        if (source := self._source) is None:
+            return Loaded({tool.id: tool for tool in tools}, ())
+        known = {tool.id: self._kept.get(tool.fingerprint) for tool in tools}
         futures = {
-            tool_id: asyncio.run_coroutine_threadsafe(_answer(awaitable), loop)
-            for tool_id, awaitable in waited.items()
+            tool.id: asyncio.run_coroutine_threadsafe(self._fetch(source, tool), _background())
+            for tool in {tool.id: tool for tool in tools}.values()
+            if known[tool.id] is None
         }
         wait(futures.values(), self.timeout)
-        answers |= {tool_id: self._outcome(future) for tool_id, future in futures.items()}
-        return self._loaded(tools, answers)
+        loaded: dict[str, Tool] = {}
+        missing: dict[str, Missing] = {}
+        for tool in tools:
+            found = known[tool.id] or self._outcome(futures[tool.id])
+            if isinstance(found, str):
+                missing[tool.id] = Missing(tool.id, found)
+            else:
+                loaded[tool.id] = found if found.id == tool.id else found.with_id(tool.id)
+        return Loaded(loaded, tuple(missing.values()))
 
     async def aload(self, tools: Sequence[Tool]) -> Loaded:
         """`load` for event loops, in a thread.
@@ -96,28 +104,17 @@ class SchemaLoader:
         """
         return await asyncio.to_thread(self.load, tools)
 
-    def _ask(
-        self, tools: Sequence[Tool]
-    ) -> tuple[dict[str, Tool | str], dict[str, Awaitable[Tool]]]:
-        """Definitions that are available at once, and those to wait for, by id."""
-        answers: dict[str, Tool | str] = {}
-        waited: dict[str, Awaitable[Tool]] = {}
-        for tool in tools:
-            if tool.id in answers or tool.id in waited:
-                continue
-            if known := self._kept.get(tool.fingerprint):
-                answers[tool.id] = known
-                continue
-            try:
-                answer = self._source.fetch(tool)
-            except Exception as error:  # noqa: BLE001 - foreign code; told as missing
-                answers[tool.id] = _reason(error)
-                continue
-            if isinstance(answer, Tool):
-                answers[tool.id] = answer
-            else:
-                waited[tool.id] = answer
-        return answers, waited
+    async def _fetch(self, source: SchemaSource, tool: Tool) -> Tool:
+        answer = source.fetch(tool)
+        found = answer if isinstance(answer, Tool) else await answer
+        if not isinstance(found, Tool):
+            raise SchemaError(f"the source answered with {type(found).__name__}, not with a Tool")
+        if self._verify and found.fingerprint != tool.fingerprint:
+            raise SchemaError("the source has another definition than the catalog")
+        if len(self._kept) == _KEPT:
+            self._kept.clear()
+        self._kept[tool.fingerprint] = found
+        return found
 
     def _outcome(self, future: Future[Tool]) -> Tool | str:
         """What has come by now, or why there is nothing; what has not come is given up."""
@@ -128,34 +125,6 @@ class SchemaLoader:
             return "the source gave up"
         error = future.exception()
         return future.result() if error is None else _reason(error)
-
-    def _loaded(self, tools: Sequence[Tool], answers: Mapping[str, Tool | str]) -> Loaded:
-        loaded: dict[str, Tool] = {}
-        missing: dict[str, Missing] = {}
-        for tool in tools:
-            answer = answers[tool.id]
-            if isinstance(answer, Tool):
-                answer = self._checked(tool, answer)
-            if isinstance(answer, str):
-                missing[tool.id] = Missing(tool.id, answer)
-            else:
-                loaded[tool.id] = answer
-        return Loaded(loaded, tuple(missing.values()))
-
-    def _checked(self, tool: Tool, found: Tool) -> Tool | str:
-        """The definition, cached for the next turn, or why it is not shown."""
-        if self._verify and found.fingerprint != tool.fingerprint:
-            return "the source has another definition than the catalog"
-        if found.id != tool.id:
-            found = found.with_id(tool.id)
-        return self._kept.put(tool.fingerprint, found)
-
-
-async def _answer(awaitable: Awaitable[Tool]) -> Tool:
-    answer = await awaitable
-    if not isinstance(answer, Tool):
-        raise SchemaError(f"the source answered with {type(answer).__name__}, not with a Tool")
-    return answer
 
 
 def _reason(error: BaseException) -> str:

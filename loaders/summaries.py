@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from ..catalog import Tool
 from ..catalog.fingerprint import canonical_json, digest
 from ..catalog.text_file import read_text_file
 from ..errors import SummaryError
-from .lru_cache import LruCache
 from .summary import bounded, summarize
 
 _KEPT = 16_384
@@ -54,7 +53,7 @@ class Summaries:
     def __init__(self, rows: Iterable[SummaryRow] = ()) -> None:
         self._by_fingerprint: dict[str, str] = {}
         self._by_id: dict[str, str] = {}
-        self._offline: LruCache[str, str] = LruCache(_KEPT)
+        self._offline = lru_cache(_KEPT)(summarize)
         for row in rows:
             if line := bounded(row.summary):
                 if row.fingerprint is None:
@@ -74,11 +73,7 @@ class Summaries:
     def of(self, tool: Tool) -> str:
         """The summary of a tool, one line of at most 60 tokens."""
         written = self._by_id.get(tool.id) or self._by_fingerprint.get(tool.fingerprint)
-        return (
-            written
-            or self._offline.get(tool.fingerprint)
-            or self._offline.put(tool.fingerprint, summarize(tool))
-        )
+        return written or self._offline(tool)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
-from .call_lines import Lines, shared_lines
+from .call_lines import Lines, lines_of_servers, lines_of_tools
 from .pool import Pool, PoolWriter
 from .pool_levels import PoolLevel
 
@@ -124,7 +124,7 @@ class AtHand:
             for server in reversed(self._servers)
             if pool.levels.get(server, PoolLevel.ARGUMENTS) is not PoolLevel.ARGUMENTS
         )
-        self.in_use = shared_lines().of_servers(latest, self._working.in_use)
+        self.in_use = lines_of_servers(latest, self._working.in_use)
 
     def tell(self, tools: Mapping[str, Tool], there: frozenset[str]) -> None:
         """Write the lines of tools found, in the tokens that servers in use leave.
@@ -137,7 +137,7 @@ class AtHand:
             return
         known = self.in_use.ids | there
         untold = [tools[name] for name in self.ranked if name in tools and name not in known]
-        self.found = shared_lines().of_tools(untold, self._working.tokens - self.in_use.tokens)
+        self.found = lines_of_tools(untold, self._working.tokens - self.in_use.tokens)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form of the state for the next turn."""

@@ -14,21 +14,16 @@ if TYPE_CHECKING:
     from .token_vectors import TokenEncoder, TokenTable, TokenVectors, encoded, gives_tokens
     from .tokens import TokenCounter
 
+_TOKENS = ("TokenEncoder", "TokenTable", "TokenVectors", "encoded", "gives_tokens")
+_LOADING = ("DEFAULT_ENCODER", "load_encoder", "load_reranker")
 _HOMES = {
-    "DEFAULT_ENCODER": ".loading",
+    **dict.fromkeys(_TOKENS, ".token_vectors"),
+    **dict.fromkeys(_LOADING, ".loading"),
     "Encoder": ".encoder",
     "Reranker": ".reranker",
     "StaticEncoder": ".static",
     "TokenCounter": ".tokens",
-    "TokenEncoder": ".token_vectors",
-    "TokenTable": ".token_vectors",
-    "TokenVectors": ".token_vectors",
-    "encoded": ".token_vectors",
-    "gives_tokens": ".token_vectors",
-    "load_encoder": ".loading",
-    "load_reranker": ".loading",
 }
-
 __all__ = [
     "DEFAULT_ENCODER",
     "Encoder",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+Advance: TypeAlias = Callable[[int], None]
+"""Called with the number of texts that were encoded since the last call."""
 
 
 @runtime_checkable
@@ -29,11 +32,7 @@ class Encoder(Protocol):
         ...
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> NDArray[np.float32]:
         """Embed texts.
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import registry
 from ..errors import MissingExtraError, ModelError
 
 WEIGHTS = Path(__file__).resolve().parent / "weights"
@@ -52,7 +53,7 @@ def bundled_names() -> tuple[str, ...]:
     return tuple(sorted(p.parent.name for p in WEIGHTS.glob("*/model.onnx")))
 
 
-def locate(spec: str, registered: Iterable[str] = ()) -> ModelFiles:
+def locate(spec: str, kind: str | None = None) -> ModelFiles:
     """Find the files of a model; only a hub name touches the network.
 
     A bundled name is looked up first, then a local folder, then the hub. ``org/name`` always means
@@ -60,7 +61,7 @@ def locate(spec: str, registered: Iterable[str] = ()) -> ModelFiles:
 
     Args:
         spec: a bundled name, a local folder, or ``org/name`` on the hub.
-        registered: further permitted names, for the message.
+        kind: of the model, in the registry; its names are listed in the message.
 
     Raises:
         ModelError: there is no model of that name, or its files cannot be downloaded.
@@ -73,7 +74,8 @@ def locate(spec: str, registered: Iterable[str] = ()) -> ModelFiles:
         return _in_folder(spec, folder)
     if _HUB_NAME.fullmatch(spec):
         return _on_hub(spec)
-    listed = ", ".join(registered)
+    # Not before: looking for registered names reads the metadata of all installed packages.
+    listed = "" if kind is None else ", ".join(registry.names(kind))
     raise ModelError(
         f"no model {spec!r}: it is neither bundled ({', '.join(bundled_names())}), nor a local "
         "folder, nor of the form 'org/name' of a hub model"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from .encoder import Encoder
+from .encoder import Advance, Encoder
 from .token_vectors import TokenVectors, encoded, gives_tokens
 
 
@@ -79,21 +79,13 @@ class LazyEncoder:
         return found.token_dim if gives_tokens(found) else 0
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         return self.load().encode(texts, query=query, progress=progress)
 
     def encode_with_tokens(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> tuple[NDArray[np.float32], TokenVectors]:
         """Embed texts and their tokens; see `TokenEncoder.encode_with_tokens`.
 

@@ -91,7 +91,7 @@ def check_model(kind: str, spec: str, **settings: Any) -> bool:
     model = {**own, **settings}.get("model")
     if name != "onnx" or model is None:
         return False
-    locate(model, registry.names(kind))
+    locate(model, kind)
     return True
 
 
@@ -116,11 +116,11 @@ def onnx_encoder(model: str, threads: int | None = None) -> Encoder:
     """An encoder on ONNX Runtime: a bundled name, a folder, or ``org/name`` on the hub."""
     from .onnx_encoder import OnnxEncoder
 
-    return OnnxEncoder(locate(model, registry.names("encoder")), threads=threads)
+    return OnnxEncoder(locate(model, "encoder"), threads=threads)
 
 
 def onnx_reranker(model: str, threads: int | None = None) -> Reranker:
     """A reranker on ONNX Runtime: a bundled name, a folder, or ``org/name`` on the hub."""
     from .onnx_reranker import OnnxReranker
 
-    return OnnxReranker(locate(model, registry.names("reranker")), threads=threads)
+    return OnnxReranker(locate(model, "reranker"), threads=threads)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
+from .encoder import Advance
 from .hub import ModelFiles
 from .layout import read_settings
 from .onnx_session import TextSession, fingerprint
@@ -66,11 +67,7 @@ class OnnxEncoder:
         )
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         prompt = self._settings.query_prompt if query else self._settings.document_prompt
@@ -88,11 +85,7 @@ class OnnxEncoder:
         return vectors
 
     def encode_with_tokens(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> tuple[NDArray[np.float32], TokenVectors]:
         """Embed texts and their tokens; see `TokenEncoder.encode_with_tokens`.
 

@@ -16,6 +16,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from ..errors import ModelError
+from .encoder import Advance
 
 _INTEGER_TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "tensor(int32)": np.int32,
@@ -123,9 +124,7 @@ class TextSession:
             feed["token_type_ids"] = np.array((segments,), self._segment_type)
         return feed
 
-    def for_each(
-        self, count: int, work: Callable[[int], None], progress: Callable[[int], None] | None
-    ) -> None:
+    def for_each(self, count: int, work: Callable[[int], None], progress: Advance | None) -> None:
         """Call ``work`` with 0 .. count - 1, as many at a time as the session has threads.
 
         Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingExtraError, ModelError
+from .encoder import Advance
 from .surrogates import without_surrogates
 
 _BATCH = 32
@@ -46,11 +47,7 @@ class SentenceTransformersEncoder:
         return _fingerprint(self._model, repr(self._prompts))
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
+from .encoder import Advance
 from .tokenization import encodable, load_tokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 _ARRAYS = (
     "query_rows",
@@ -24,6 +30,12 @@ _ARRAYS = (
     "tool_places",
     "projection",
 )
+#: Texts from which on words are tokenised, see `_WordIds`.
+_MANY = 16
+_WORD = re.compile(r"[^ \t\n\r!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
+# The tokenizer looks for these before it splits a text.
+_SPECIAL = re.compile(r"\[(?:PAD|UNK|CLS|SEP|MASK)\]")
+_BLOCK = 4_096
 _GRAM = 4
 #: Characters of a text whose n-grams are read.
 _GRAM_CHARACTERS = 1_024
@@ -107,23 +119,34 @@ class StaticEncoder:
         return digest.hexdigest()
 
     def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)
+        known = _WordIds(self._tokenizer, self._max_tokens) if len(texts) >= _MANY else None
         for row, text in enumerate(texts):
-            vectors[row] = self._query_sum(text) if query else self._tool_sum(text)
+            bounded = encodable(text, self._max_tokens)
+            found = self._tokenizer.encode(bounded).ids if known is None else known.of(bounded)
+            ids = np.array(found, np.int64)
+            vectors[row] = self._query_sum(text, ids) if query else self._tool_sum(ids)
             if progress is not None:
                 progress(1)
         return _units(vectors)
 
-    def project(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Vectors of the teacher, shape (n, its dim), as unit vectors of this encoder's space."""
-        return _units(vectors @ self._projection)
+    def project(
+        self, vectors: NDArray[np.float32], *, keep_lengths: bool = False
+    ) -> NDArray[np.float32]:
+        """Vectors of the teacher as vectors of this encoder's space, shape (n, dim).
+
+        Args:
+            vectors: of the teacher, shape (n, its dim).
+            keep_lengths: whether a vector of length l gives one of length l * l, which was chosen
+                on mcp_dev (ADR 20); unit vectors otherwise.
+        """
+        values = _units(vectors @ self._projection)
+        if keep_lengths:
+            values *= _lengths(vectors) ** 2
+        return values
 
     def lifted(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """What `encode` gives, as vectors of the teacher's space, shape (n, its dim).
@@ -132,13 +155,12 @@ class StaticEncoder:
         """
         return _units(self.encode(texts, query=query) @ self._projection.T)
 
-    def _query_sum(self, text: str) -> NDArray[np.float32]:
-        total = self._query.sum(self._ids(text))
+    def _query_sum(self, text: str, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        total = self._query.sum(ids)
         total += self._grams.sum(character_grams(text, len(self._grams)))
         return total
 
-    def _tool_sum(self, text: str) -> NDArray[np.float32]:
-        ids = self._ids(text)
+    def _tool_sum(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         places = self._tool_places[ids]
         # Tokens that no training definition has are read as in a query.
         known = places >= 0
@@ -147,9 +169,32 @@ class StaticEncoder:
             total += self._query.sum(ids[~known])
         return total
 
-    def _ids(self, text: str) -> NDArray[np.int64]:
-        encoding = self._tokenizer.encode(encodable(text, self._max_tokens))
-        return np.array(encoding.ids, np.int64)
+
+class _WordIds(dict[str, list[int]]):
+    """Token ids of words. Texts of one kind share most of their words, and each is tokenised once.
+
+    The tokenizer (BERT's) splits a text at white space and around punctuation.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
+        self._tokenizer = tokenizer
+        self._first, self._last = tokenizer.encode("").ids
+        self._most = max_tokens - 1
+
+    def __missing__(self, word: str) -> list[int]:
+        ids = self[word] = self._tokenizer.encode(word, add_special_tokens=False).ids
+        return ids
+
+    def of(self, text: str) -> list[int]:
+        """Token ids of a text, as the tokenizer gives them."""
+        if _SPECIAL.search(text):
+            return self._tokenizer.encode(text).ids
+        ids = [self._first]
+        for word in _WORD.findall(text):
+            ids += self[word]
+            if len(ids) >= self._most:
+                break
+        return [*ids[: self._most], self._last]
 
 
 class _Table:
@@ -174,7 +219,16 @@ class _Table:
         return total
 
 
+def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """L2 norms of rows, shape (n, 1), without a copy of all rows on the way."""
+    found = np.empty((len(vectors), 1), np.float32)
+    for start in range(0, len(vectors), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        found[block] = np.linalg.norm(vectors[block], axis=1, keepdims=True)
+    return found
+
+
 def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    units: NDArray[np.float32] = vectors / np.maximum(lengths, 1e-12)
-    return units
+    """The same array, with rows of length 1."""
+    vectors /= np.maximum(_lengths(vectors), 1e-12)
+    return vectors

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .encoder import Encoder
+from .encoder import Advance, Encoder
 
 #: What 1.0 is stored as: coordinates of a unit vector in steps of 1/127.
 _UNIT = 127
@@ -201,11 +201,7 @@ class TokenEncoder(Encoder, Protocol):
         ...
 
     def encode_with_tokens(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
+        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> tuple[NDArray[np.float32], TokenVectors]:
         """The result of `encode` and the texts' tokens, from one pass.
 
@@ -228,7 +224,7 @@ def encoded(
     *,
     query: bool = False,
     tokens: bool = True,
-    progress: Callable[[int], None] | None = None,
+    progress: Advance | None = None,
 ) -> tuple[NDArray[np.float32], TokenVectors | None]:
     """The vectors of texts, and of their tokens if the encoder returns them.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,14 @@ class RequestMean(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KnownRequests:
-    """What is known of one tool in users' words.
+    """The example queries of one tool.
 
     Args:
-        requests: what users say.
+        requests: example queries.
         when: sentences on when to use the tool.
-        sources: who wrote them, each once.
+        sources: sources of the queries, without duplicates.
         stale: whether they were written for another definition of the tool.
-        mean: of the vectors of the requests, where it is known.
+        mean: mean vector of the requests, if it is known.
     """
 
     requests: tuple[str, ...]
@@ -49,12 +49,22 @@ class KnownRequests:
 
     @property
     def encoded(self) -> tuple[str, ...]:
-        """What is encoded: the requests, or else the sentences."""
+        """The texts to encode: the requests, or the sentences if there are none."""
         return self.requests or self.when
 
     def to_dict(self) -> dict[str, Any]:
         """Who wrote them, without their texts; JSON form."""
         return {"sources": list(self.sources), "stale": self.stale}
+
+    def to_saved(self) -> list[Any]:
+        """All of it but the mean; JSON form."""
+        return [self.requests, self.when, self.sources, self.stale]
+
+    @classmethod
+    def from_saved(cls, row: Sequence[Any]) -> Self:
+        """Example queries from the result of `to_saved`."""
+        requests, when, sources, stale = row
+        return cls(tuple(requests), tuple(when), tuple(sources), bool(stale))
 
     @property
     def key(self) -> bytes:
@@ -64,8 +74,8 @@ class KnownRequests:
 
 
 def digest(known: Mapping[str, KnownRequests]) -> str:
-    """Hash of what is known of all tools."""
-    # The form of documents beside them: a saved lexical index of another one is built again.
+    """Hash of the example queries of all tools."""
+    # Names the form of documents beside them: a saved lexical index of another form is rebuilt.
     whole = hashlib.sha256(b"distinct words twice more")
     for tool_id in sorted(known):
         whole.update(tool_id.encode("utf-8", "replace") + b"\0" + known[tool_id].key)

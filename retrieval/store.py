@@ -1,4 +1,4 @@
-"""An index on disk: versions side by side, one name that says which is current.
+"""An index on disk: folders of versions, and a file with the name of the current one.
 
     FOLDER/
       CURRENT            name of the current version's folder, replaced atomically
@@ -13,16 +13,17 @@
         screening.json   what a scan of the tools found, if they were scanned
         quarantine.json  tools that an operator quarantined, with the reasons, if any
         learned.npz      what usage taught, if anything; the dense index was built with it
-        requests/        vectors of requests known to belong to tools, if there are any; likewise
+        known.json       requests known to belong to tools, if there are any
+        requests/        their vectors; likewise
         encoded/         what the encoder has read since, see `batch`
 
-A version is written completely before CURRENT names it, so a crash leaves the old one in force. The
-version before the current one is kept for readers that are just opening it; files they have mapped
-stay readable when it goes.
+A version is written completely before CURRENT names it, so after a crash the old one is current.
+The version before the current one is kept for readers that are opening it. Files that they have
+mapped stay readable when the version is removed.
 
-A save that fails removes what it wrote. What a killed writer left is removed by the next save: it
-holds LOCK, so no other writer can still be at it. Where CURRENT is damaged, a save keeps every
-complete version, as CURRENT may have meant any of them, and the save after it tidies up.
+A save that fails removes its files. Files of a killed writer are removed by the next save, which
+has LOCK, so that no other writer uses them. If CURRENT is damaged, a save keeps every complete
+version, because each may be the current one. The next save removes them.
 """
 
 from __future__ import annotations
@@ -37,10 +38,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json
+
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
 from .batch import Read
 from .index import Index
+from .known_requests import KnownRequests
 from .learned import Learned
 from .protocols import LexicalIndex
 from .request_vectors import RequestVectors
@@ -53,23 +57,25 @@ _LOCK_SECONDS = 30.0
 _READ_ATTEMPTS = 5
 _SCREENING = "screening.json"
 _LEARNED = "learned.npz"
+_KNOWN = "known.json"
 QUARANTINE = "quarantine.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A version as it lies on disk.
+    """A version on disk.
 
     Args:
-        folder: of the version.
+        folder: folder of the version.
         catalog: its tools.
-        vectors: its vectors, mapped from disk, or None when it was saved without.
-        settings: what the backends were built with.
-        learned: what usage taught, or None.
-        screening: what a scan of the tools found, or None.
-        quarantined: tool id to reason, as an operator set it.
+        vectors: its vectors, mapped from disk; None if it was saved without.
+        settings: settings of the backends.
+        learned: the learned adjustments, or None.
+        screening: findings of the scan, or None.
+        quarantined: tool id to the operator's reason.
         requests: vectors of requests known to belong to tools, or None.
-        filled: whether vectors were read that the dense index was not built with.
+        known: tool id to these requests.
+        filled: whether there are vectors that the dense index was not built with.
     """
 
     folder: Path
@@ -80,7 +86,22 @@ class Saved:
     screening: dict[str, Any] | None = None
     quarantined: Mapping[str, str] = field(default_factory=dict)
     requests: RequestVectors | None = None
+    known: Mapping[str, KnownRequests] = field(default_factory=dict)
     filled: bool = False
+
+
+def folder_of(folder: str | Path) -> Path:
+    """The folder as a path.
+
+    Raises:
+        StoreError: no file system can hold such a name.
+    """
+    try:
+        if isinstance(folder, str | Path) and b"\0" not in os.fsencode(folder):
+            return Path(folder)
+    except UnicodeEncodeError:
+        pass
+    raise StoreError(f"{folder!r:.200}: no folder: give a path the file system can hold")
 
 
 def save(
@@ -97,9 +118,9 @@ def save(
     Args:
         index: what to write, fresh.
         folder: of all versions.
-        settings: what the backends were built with.
+        settings: settings of the backends.
         screening: JSON form of what a scan of the tools found.
-        quarantined: tool id to reason, as an operator set it.
+        quarantined: tool id to the operator's reason.
         lexical: builds the lexical index anew, for an index whose own files on disk are gone.
 
     Raises:
@@ -174,7 +195,7 @@ def versions(folder: Path) -> dict[int, str]:
 
 
 def _sweep(folder: Path) -> tuple[str | None, set[str]]:
-    """Remove what killed writers left; only the holder of LOCK may.
+    """Remove files of killed writers. Only the holder of LOCK may do this.
 
     Returns:
         The name of the current version, None where CURRENT is damaged or there is none; and the
@@ -278,6 +299,10 @@ def _write(
         (version / QUARANTINE).write_text(text, encoding="utf-8")
     if index.learned is not None:
         index.learned.save(version / _LEARNED)
+    if index.requests:
+        known = {tool_id: one.to_saved() for tool_id, one in index.requests.items()}
+        text = json.dumps(known, ensure_ascii=False)
+        (version / _KNOWN).write_text(text, encoding="utf-8")
     if index.dense is not None and index.dense.requests is not None:
         (version / "requests").mkdir()
         index.dense.requests.save(version / "requests")
@@ -328,8 +353,8 @@ def _read_version(version: Path) -> Saved:
                 raise StoreError(f"{path}: {found} bytes, {size} were saved; index again")
             if _sha256(path) != saved["sha256"]:
                 raise StoreError(f"{path}: not the content that was saved; index again")
-        with (version / "tools.jsonl").open(encoding="utf-8") as lines:
-            catalog = Catalog(Tool.from_saved(json.loads(line)) for line in lines)
+        with (version / "tools.jsonl").open("rb") as lines:
+            catalog = Catalog(map(Tool.from_saved, map(from_json, lines)))
         if catalog.fingerprint != manifest["catalog"]:
             raise StoreError(
                 f"{version / 'tools.jsonl'}: not the catalog that was saved; index again"
@@ -353,6 +378,7 @@ def _read_version(version: Path) -> Saved:
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
             read_quarantine(version / QUARANTINE),
             requests,
+            _known(version / _KNOWN),
             later.vectors is not None or later.requests is not None,
         )
     except FileNotFoundError:
@@ -368,6 +394,14 @@ def _read_version(version: Path) -> Saved:
         CatalogError,
     ) as error:
         raise StoreError(f"{version}: damaged: {error}; index again") from error
+
+
+def _known(path: Path) -> dict[str, KnownRequests]:
+    """Tool id to its example queries; empty where there is no such file."""
+    if not path.exists():
+        return {}
+    rows = from_json(path.read_bytes())
+    return {tool_id: KnownRequests.from_saved(row) for tool_id, row in rows.items()}
 
 
 def read_quarantine(path: Path) -> dict[str, str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..catalog import Tool
 from ..errors import RequestError
-from ..gating import Refusal
 from ..view import View
 
 #: An eviction makes room down to this share of the budget, so that the next one, which changes the
@@ -23,12 +22,12 @@ class Held:
     Args:
         fingerprint: fingerprint of the definition that was offered last.
         used: number of the turn in which it was last found or called.
-        always: whether it is never removed to make room.
+        pinned: whether it is never removed to make room.
     """
 
     fingerprint: str
     used: int
-    always: bool = False
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Active:
         held = self._held.get(tool_id)
         return None if held is None else held.fingerprint
 
-    def append(self, tools: Iterable[Tool], turn: int, *, always: bool = False) -> tuple[str, ...]:
+    def append(self, tools: Iterable[Tool], turn: int, *, pinned: bool = False) -> tuple[str, ...]:
         """Add tools that are not active yet at the end. Mark the others as used.
 
         Returns:
@@ -93,10 +92,10 @@ class Active:
         for tool in tools:
             held = self._held.get(tool.id)
             if held is None:
-                self._held[tool.id] = Held(tool.fingerprint, turn, always)
+                self._held[tool.id] = Held(tool.fingerprint, turn, pinned)
                 added.append(tool.id)
             else:
-                self._held[tool.id] = Held(tool.fingerprint, turn, held.always or always)
+                self._held[tool.id] = Held(tool.fingerprint, turn, held.pinned or pinned)
         return tuple(added)
 
     def settle(
@@ -117,7 +116,7 @@ class Active:
                 left.append(Departure(tool_id, "vanished", "it is no longer in the catalog"))
                 del self._held[tool_id]
             elif (refusal := view.refusal(tool_id)) is not None:
-                left.append(_refused(tool_id, refusal))
+                left.append(Departure(tool_id, refusal.kind, refusal.reason))
                 del self._held[tool_id]
             elif (fingerprint := view.catalog.get(tool_id).fingerprint) != held.fingerprint:
                 changed.append(tool_id)
@@ -130,8 +129,8 @@ class Active:
     ) -> tuple[tuple[Departure, ...], tuple[Tool, ...]]:
         """Remove the least recently used tools until the wanted ones fit.
 
-        Tools of `always` and recently used tools stay. If there is still too little room, only the
-        best of the wanted tools are taken.
+        Tools of the setting `pinned` and recently used tools stay. If there is still too little
+        room, only the best of the wanted tools are taken.
 
         Args:
             wanted: ids of tools to add or keep, best first.
@@ -149,7 +148,7 @@ class Active:
             loose = [
                 tool_id
                 for tool_id, held in self._held.items()
-                if not held.always and held.used < since and tool_id not in staying
+                if not held.pinned and held.used < since and tool_id not in staying
             ]
             loose.sort(key=lambda tool_id: self._held[tool_id].used)
             for tool_id in loose:
@@ -169,15 +168,7 @@ class Active:
 
     def to_dict(self) -> list[dict[str, Any]]:
         """JSON form."""
-        return [
-            {
-                "id": tool_id,
-                "fingerprint": held.fingerprint,
-                "used": held.used,
-                "always": held.always,
-            }
-            for tool_id, held in self._held.items()
-        ]
+        return [{"id": tool_id, **asdict(held)} for tool_id, held in self._held.items()]
 
     @classmethod
     def from_dict(cls, values: Iterable[Mapping[str, Any]]) -> Active:
@@ -187,17 +178,9 @@ class Active:
             RequestError: it is not one.
         """
         try:
+            held = [(one["id"], one["fingerprint"], one["used"], one["pinned"]) for one in values]
             return cls(
-                {
-                    str(one["id"]): Held(
-                        str(one["fingerprint"]), int(one["used"]), bool(one["always"])
-                    )
-                    for one in values
-                }
+                {str(one): Held(str(mark), int(used), bool(pin)) for one, mark, used, pin in held}
             )
         except (KeyError, TypeError, ValueError) as error:
             raise RequestError(f"session.active: damaged: {error!r}") from error
-
-
-def _refused(tool_id: str, refusal: Refusal) -> Departure:
-    return Departure(tool_id, refusal.kind, refusal.reason)

@@ -12,7 +12,7 @@ import pytest
 
 from shortlist.evals.lab.shipped import ROOT, shipped_files
 
-from .test_layers import GRAPH, MODULES
+from .test_layers import MODULES, graph
 from .test_shape import code_lines
 
 #: Folders with Python code that only a checkout has.
@@ -28,8 +28,8 @@ DATA = {
     "demo/catalog/slack.json",
     "demo/catalog/web.json",
     "demo/requests.json",
-    "enrichment/known_servers/numbers.npz",
-    "enrichment/known_servers/rows.jsonl",
+    "enrichment/library/numbers.npz",
+    "enrichment/library/rows.jsonl",
     "models/weights/cl100k_base.tiktoken",
     "models/weights/shortlist-embed/MODEL_CARD.md",
     "models/weights/shortlist-embed/model.onnx",
@@ -49,16 +49,18 @@ DATA = {
     "models/weights/shortlist-static/tool_scales.npy",
     "py.typed",
 }
-#: Without the tables of static vectors and the example queries of known servers, which have
-#: limits of their own.
+#: Without the tables of static vectors and the library of example queries, which have limits of
+#: their own.
 MOST_BYTES = 20_500_000
 MOST_TABLE_BYTES = 12_000_000
-MOST_KNOWN_SERVERS_BYTES = 2_000_000
+MOST_LIBRARY_BYTES = 2_000_000
 # 620 of them encode beside searches, and keep what is encoded. 40 break messages on a terminal and
 # say what to do: an empty catalog, a client's configuration, an unknown id.
 # 155 recognise the tools of known servers, and show which are.
-# 15 name the present setting in the error for a former one.
-MOST_LINES = 20_874
+# 60 open a saved index sooner.
+# 53 read many new tools in two thirds of the time and of the memory.
+# 2 index the words of definitions twice more beside tools with example queries.
+MOST_LINES = 20_242
 
 
 def _checkout_only(path: str) -> bool:
@@ -116,11 +118,11 @@ def test_the_wheel_holds_the_files_that_the_configuration_names(wheel: Path) -> 
 
 def test_the_wheel_is_small(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as held:
-        known_servers = sum(
-            one.compress_size for one in held.infolist() if "known_servers/" in one.filename
+        library = sum(
+            one.compress_size for one in held.infolist() if "enrichment/library/" in one.filename
         )
-    assert known_servers <= MOST_KNOWN_SERVERS_BYTES
-    assert wheel.stat().st_size - known_servers <= MOST_BYTES + MOST_TABLE_BYTES
+    assert library <= MOST_LIBRARY_BYTES
+    assert wheel.stat().st_size - library <= MOST_BYTES + MOST_TABLE_BYTES
 
 
 def test_data_is_named_file_by_file() -> None:
@@ -142,7 +144,7 @@ def test_what_is_shipped_imports_nothing_that_is_not() -> None:
         f"{module} imports {imported}"
         for module in MODULES
         if not _checkout_only(_module_path(module))
-        for imported in GRAPH[module]
+        for imported in graph()[module]
         if imported in MODULES and _checkout_only(_module_path(imported))
     ]
     assert wrong == []
@@ -168,6 +170,7 @@ def test_an_installed_package_evaluates(installed: Path) -> None:
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.no_cover
 def test_the_library_is_as_short_as_it_was() -> None:
     """Lines of code without blanks, comments and docstrings; a change that adds some says why."""
     counted = sum(

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from time import time
 from typing import Any, Self
 
 from ..catalog import Catalog, Tool
-from ..catalog.text_file import read_text_file
+from ..catalog.text_file import read_text_file, replace_text_file
 from ..errors import PinsError
 from .change import DefinitionChange, changed_parts
 
 _FORMAT = 1
 #: Seconds to wait for another process that writes the same file.
 _LOCK_SECONDS = 10.0
-_TEMPORARY = ".new"
-# Seconds after which the writer of a temporary file is taken for dead. If it lives, its save fails.
-_STALE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +80,7 @@ class Pins:
         return cls({tool_id: _pin(path, tool_id, row) for tool_id, row in _rows(path, text)})
 
     def save(self, path: str | Path) -> None:
-        """Write the file atomically.
-
-        A process that is killed meanwhile leaves a temporary file. A later save, after at least one
-        minute, removes it.
+        """Write the file atomically. Processes that may do so at the same time use `change_pins`.
 
         Raises:
             PinsError: the file cannot be written.
@@ -105,30 +95,11 @@ class Pins:
             for tool_id, pin in sorted(self._pins.items())
         }
         text = json.dumps({"format": _FORMAT, "tools": rows}, indent=1, ensure_ascii=False)
-        temporary: Path | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            prefix = f".{path.name}."
-            _sweep(path.parent, prefix)
-            with NamedTemporaryFile(
-                "w",
-                encoding="utf-8",
-                dir=path.parent,
-                prefix=prefix,
-                suffix=_TEMPORARY,
-                delete=False,
-            ) as file:
-                temporary = Path(file.name)
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException as error:
-            if temporary is not None:
-                temporary.unlink(missing_ok=True)
-            if isinstance(error, OSError):
-                raise PinsError(f"{path}: cannot be written: {error}") from error
-            raise
+            replace_text_file(path, [f"{text}\n"])
+        except OSError as error:
+            raise PinsError(f"{path}: cannot be written: {error}") from error
 
     def __len__(self) -> int:
         return len(self._pins)
@@ -198,15 +169,6 @@ def change_pins(path: str | Path, change: Callable[[Pins], Pins]) -> Pins:
         raise PinsError(f"{path}: another process is writing; try again") from error
     except OSError as error:
         raise PinsError(f"{path}: cannot be written: {error}") from error
-
-
-def _sweep(folder: Path, prefix: str) -> None:
-    """Remove the temporary files that killed writers left."""
-    for found in folder.iterdir():
-        if found.name.startswith(prefix) and found.name.endswith(_TEMPORARY):
-            with suppress(FileNotFoundError):
-                if time() - found.stat().st_mtime > _STALE_S:
-                    found.unlink()
 
 
 def _rows(path: str | Path, text: str) -> Iterable[tuple[str, Any]]:

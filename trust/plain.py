@@ -23,9 +23,11 @@ _MIXED: Final = re.compile(r"[a-zA-Z][\u0370-\u04ff]|[\u0370-\u04ff][a-zA-Z]")
 _MARKS: Final = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 _QUOTES: Final = str.maketrans("\u2018\u2019\u201c\u201d\u2032`", "''\"\"''")
 _ESCAPE: Final = re.compile(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})")
-_JOINED: Final = re.compile(r"(?<=[a-z0-9])[_.\-]+(?=[a-z0-9])")
+# Each begins with the characters it looks for, which `re` finds faster than what lies around them.
+_JOINED: Final = re.compile(r"[_.\-](?<=[a-z0-9].)[_.\-]*(?=[a-z0-9])")
 _HUMPS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_BLANKS: Final = re.compile(r"[^\S\n]+")
+# Blanks that are more than one, or not a space.
+_BLANKS: Final = re.compile(r"[^\S\n](?:(?<! )|[^\S\n])[^\S\n]*")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
 _HEX: Final = re.compile(r"\b(?:[0-9a-fA-F]{2}){16,}\b")
 _WORDS: Final = re.compile(r"[a-zA-Z]{2,30}(?:[ ,.'\n]{1,3}[a-zA-Z~/.]{1,30}){2}")

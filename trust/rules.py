@@ -171,7 +171,7 @@ _CONCEPTS: Final[dict[str, tuple[str, str]]] = {
         r"[^.\n]{0,40}\b(?:the |your )(?:\w+ ){0,2}(?:system (?:prompt|message)s?|instructions)\b",
     ),
     "model_markup": (
-        "<|im|<<sys|[inst|[/inst|<start of turn|<tool result|<function|</tool result|<system",
+        "<|[inst|[/inst",
         r"<\|(?:im start|im end|system|user|assistant)\|>|<</?sys>>|\[/?inst\]|<start of turn>|"
         r"</?(?:tool results?|function (?:results?|calls?)|tool response)>|"
         r"<system (?:requirement|prompt|message|instruction|reminder|override|notice|note|command)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property, partial
 from itertools import accumulate, islice
 from typing import Final
 
@@ -27,6 +27,7 @@ _MOST_INVISIBLE: Final = {
     "variation selector": 8,
     "combining": 60,
 }
+_OTHER_RULES: Final = tuple(rule for rule in RULES if not rule.encoded)
 _EXCERPT: Final = 160
 _MOST_FINDINGS: Final = 20
 _MOST_BLOCKS: Final = 8
@@ -50,7 +51,7 @@ def scan(tool: Tool) -> tuple[Finding, ...]:
         if left <= 0 or len(read) == MOST_STRINGS:
             break
         text = visible(one.text[:left], identifier=one.identifier)[:MOST_CHARACTERS]
-        read.append(one._replace(text=text))
+        read.append(one if text == one.text else one._replace(text=text))
         left -= max(len(one.text), len(text))
     found += _scanned(read)
     for one in read:
@@ -77,9 +78,10 @@ def _unseen(tool: Tool) -> Iterator[Finding]:
 def _scanned(read: list[Text]) -> list[Finding]:
     """The rules that match."""
     passages = _Passages(read)
+    rules = RULES if read and read[0].encoded else _OTHER_RULES
     found = [
         Finding(rule.code, rule.level, *passages.quoted(number))
-        for rule in RULES
+        for rule in rules
         for number in passages.matches(rule)
     ]
     found += (
@@ -94,18 +96,16 @@ class _Passages:
 
     def __init__(self, read: list[Text]) -> None:
         self._read = read
-        plains = [plain(one.text) for one in read]
-        self._whole = "\n".join(plains)
-        self._begins = list(accumulate((len(one) + 1 for one in plains), initial=0))[:-1]
+        self._whole = plain("\n".join(one.text for one in read))
+        self._occurs = cache(partial(_occurs, self._whole))
         self._known: dict[str, frozenset[int]] = {}
 
-    def matches(self, rule: ScanRule) -> Iterator[int]:
+    def matches(self, rule: ScanRule) -> Iterable[int]:
         """Numbers of the sentences at which a rule matches."""
-        if not all(self._possible(name) for name in rule.needs):
-            return
-        held = [one for name in rule.needs if (one := self._holding(name))]
-        if len(held) < len(rule.needs):
-            return
+        return self._near(rule) if all(map(self._occurs, rule.needs)) else ()
+
+    def _near(self, rule: ScanRule) -> Iterator[int]:
+        held = [self._holding(name) for name in rule.needs]
         innocent = [self._holding(name) for name in rule.unless]
         for number in sorted(held[0]):
             for start in range(number - rule.span + 1, number + 1):
@@ -132,16 +132,11 @@ class _Passages:
         where = self._read[self._text_of(number)].where
         return where, _cut(self._whole[start : min(end, start + 4 * _EXCERPT)])
 
-    def _possible(self, name: str) -> bool:
-        letters = CONCEPTS[name].letters
-        return not letters or any(one in self._whole for one in letters)
-
     def _holding(self, name: str) -> frozenset[int]:
         """Numbers of the sentences with a concept."""
         known = self._known.get(name)
         if known is None:
-            searched = self._whole if self._possible(name) else ""
-            found = CONCEPTS[name].expression.finditer(searched)
+            found = CONCEPTS[name].expression.finditer(self._whole) if self._occurs(name) else ()
             known = self._known[name] = frozenset(self._number(one.start()) for one in found)
         return known
 
@@ -169,9 +164,21 @@ class _Passages:
         return bisect_right(self._begins, self._starts[number]) - 1
 
     @cached_property
+    def _begins(self) -> list[int]:
+        """The start of each text."""
+        return [0, *accumulate(len(plain(one.text)) + 1 for one in self._read[:-1])]
+
+    @cached_property
     def _starts(self) -> list[int]:
         """The start of each sentence. Every text starts a new one."""
         return [0, *(match.end() for match in _END.finditer(self._whole))]
+
+
+def _occurs(whole: str, name: str) -> bool:
+    """Whether a concept occurs in a text."""
+    concept = CONCEPTS[name]
+    possible = not concept.letters or any(map(whole.__contains__, concept.letters))
+    return possible and concept.expression.search(whole) is not None
 
 
 def _cut(text: str) -> str:

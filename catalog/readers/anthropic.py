@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object, shown
+from .protocol import Document, Entry, fields_of, first_object, name_of, shown
 
 
 class AnthropicReader:
@@ -33,8 +33,7 @@ class AnthropicReader:
             tools, prefix = value, ""
         if not isinstance(tools, list):
             raise CatalogError("holds no Anthropic tools: expected a list of them")
-        for index, item in enumerate(tools):
-            yield Entry(f"{prefix}{document.place(index)}", item, server)
+        yield from document.entries(tools, server, prefix)
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a definition. Built-in tools, which have no schema, are refused."""
@@ -43,11 +42,6 @@ class AnthropicReader:
         if kind not in ("custom", None):
             raise ToolError(field="type", reason=f"must be 'custom', got {shown(kind)}")
         if "input_schema" not in value:
-            raise ToolError(field="input_schema", reason="is missing", tool=_name(value))
+            raise ToolError(field="input_schema", reason="is missing", tool=name_of(value))
         row = {key: value[key] for key in ("name", "description", "input_schema") if key in value}
         return Tool.from_dict(row | {"server": entry.server})
-
-
-def _name(value: dict[str, Any]) -> str | None:
-    name = value.get("name")
-    return name if isinstance(name, str) else None

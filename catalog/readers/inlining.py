@@ -6,7 +6,7 @@ from typing import Any
 
 from ...errors import ToolError
 from ..reference import References
-from .protocol import shown
+from .protocol import object_at, shown
 
 REFERENCE_DEPTH = 5
 """Maximum depth of nested references. Beyond it, only the type is kept."""
@@ -27,22 +27,23 @@ class Expansion:
 
     Args:
         document: the whole OpenAPI document.
-        operations: number of its operations.
 
     Attributes:
+        operations: number of its operations that were not read yet.
         shortened: number of references of which only the type was kept, because of depth or size.
     """
 
-    def __init__(self, document: Any, operations: int) -> None:
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.references = References(document)
+        self.operations = 0
         self._most = DOCUMENT_BUDGET + _values(document)
         self._left = self._most
-        self._operations = operations
         self._sizes: dict[str, int] = {}
         self.shortened = 0
 
     def share(self) -> int:
         """Maximum values of the next operation."""
-        waiting, self._operations = max(self._operations, 1), self._operations - 1
+        waiting, self.operations = max(self.operations, 1), self.operations - 1
         if self._left > self._most // 2:
             return VALUE_BUDGET
         return max(min(VALUE_BUDGET, self._left // waiting), 0)
@@ -88,12 +89,10 @@ class Inlining:
     a recursive type ends at its first repetition.
 
     Args:
-        references: the references of the whole OpenAPI document.
         expansion: the budget of all operations of the document.
     """
 
-    def __init__(self, references: References, expansion: Expansion) -> None:
-        self._references = references
+    def __init__(self, expansion: Expansion) -> None:
         self._expansion = expansion
         self._budget = expansion.share()
         self._copied = 0
@@ -107,12 +106,10 @@ class Inlining:
         """
         self._expansion.take(1, field)
         for _ in range(REFERENCE_DEPTH):
-            if not isinstance(value, dict):
-                got = type(value).__name__
-                raise ToolError(field=field, reason=f"must be an object, got {got}")
-            if "$ref" not in value:
-                return value
-            value = self._look_up(value["$ref"], field)
+            found = object_at(value, field)
+            if "$ref" not in found:
+                return found
+            value = self._look_up(found["$ref"], field)
         raise ToolError(field=field, reason=f"passes through {REFERENCE_DEPTH} references or more")
 
     def schema(self, value: Any, field: str) -> dict[str, Any]:
@@ -124,10 +121,7 @@ class Inlining:
         """
         if value is True:
             return {}
-        if not isinstance(value, dict):
-            got = type(value).__name__
-            raise ToolError(field=field, reason=f"must be an object, got {got}")
-        copy: dict[str, Any] = self._copy(value, field, (), 0)
+        copy: dict[str, Any] = self._copy(object_at(value, field), field, (), 0)
         return copy
 
     def _copy(self, value: Any, field: str, followed: tuple[str, ...], depth: int) -> Any:
@@ -168,7 +162,7 @@ class Inlining:
         }
 
     def _look_up(self, reference: Any, field: str) -> Any:
-        found = self._references.find(reference) if isinstance(reference, str) else None
+        found = self._expansion.references.find(reference) if isinstance(reference, str) else None
         if found is None:
             reason = f"refers to {shown(reference)}, which is not in this document"
             raise ToolError(field=f"{field:.200}.$ref", reason=reason)

@@ -7,7 +7,15 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object, refuse_other_schema, shown
+from .protocol import (
+    Document,
+    Entry,
+    fields_of,
+    first_object,
+    object_at,
+    refuse_other_schema,
+    shown,
+)
 
 _LISTS = ("tools", "functions")
 
@@ -32,13 +40,11 @@ class OpenAiReader:
         """Each function."""
         value, server = document.value, document.named(None)
         if isinstance(value, list):
-            for index, item in enumerate(value):
-                yield Entry(document.place(index), item, server)
+            yield from document.entries(value, server)
         elif isinstance(value, dict) and any(isinstance(value.get(key), list) for key in _LISTS):
             for key in _LISTS:
                 listed = value.get(key)
-                for index, item in enumerate(listed if isinstance(listed, list) else []):
-                    yield Entry(f"{key}[{index}]", item, server)
+                yield from document.entries(listed if isinstance(listed, list) else [], server, key)
         elif isinstance(value, dict):
             yield Entry("the function", value, server)
         else:
@@ -50,10 +56,7 @@ class OpenAiReader:
         kind = value.get("type", "function")
         if kind != "function":
             raise ToolError(field="type", reason=f"must be 'function', got {shown(kind)}")
-        function = value.get("function", value)
-        if not isinstance(function, dict):
-            got = type(function).__name__
-            raise ToolError(field="function", reason=f"must be an object, got {got}")
+        function = object_at(value.get("function", value), "function")
         refuse_other_schema(function, "parameters", ("parameters",))
         row = {"description": function.get("description"), "server": entry.server}
         if "name" in function:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import CatalogError, ToolError
-from ..reference import References
 from ..tool import Tool
 from .inlining import Expansion, Inlining
-from .protocol import Document, Entry, fields_of, shown
+from .protocol import Document, Entry, object_at, shown
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 """The operations of a path item, in the order of the OpenAPI specification."""
 _BODY = "body"
 _NOT_IN_NAMES = re.compile(r"[^0-9A-Za-z]+")
+
+
+class _Operation(NamedTuple):
+    method: str
+    path: str
+    definition: Any
+    shared: Any
+    expansion: Expansion
 
 
 class OpenApiReader:
@@ -49,18 +55,15 @@ class OpenApiReader:
             raise CatalogError(f"paths: must be an object, got {type(paths).__name__}")
         info = value.get("info")
         server = document.named(info.get("title") if isinstance(info, dict) else None)
-        references = References(value)
+        expansion = Expansion(value)
         found: list[Entry] = []
         for path, item in paths.items():
             if not isinstance(path, str):
                 raise CatalogError(f"paths: keys must be text, got {shown(path)}")
             if not path.startswith("x-"):
-                found += _operations(path, item, references, server)
-        expansion = Expansion(value, len(found))
-        for entry in found:
-            call = entry.value
-            is_call = isinstance(call, dict) and call.get("references") is references
-            yield replace(entry, value=call | {"expansion": expansion}) if is_call else entry
+                found += _operations(path, item, expansion, server)
+        expansion.operations = len(found)
+        yield from found
         if expansion.shortened:
             document.notes.append(
                 f"{expansion.shortened:,} references are too deep or too large to be spelled out: "
@@ -69,21 +72,16 @@ class OpenApiReader:
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of an operation."""
-        call = fields_of(entry)
-        if not isinstance(call.get("expansion"), Expansion):
+        call = entry.value
+        if not isinstance(call, _Operation):
             raise ToolError(field="definition", reason="must be an object with operations")
-        operation = call["operation"]
-        if not isinstance(operation, dict):
-            got = type(operation).__name__
-            raise ToolError(field=call["method"], reason=f"must be an object, got {got}")
+        operation = object_at(call.definition, call.method)
         named = operation.get("operationId")
-        name = named if named is not None else _derived_name(call["method"], call["path"])
+        name = named if named is not None else _derived_name(call.method, call.path)
         texts = (_prose(operation.get(key)) for key in ("summary", "description"))
         prose = [text for text in dict.fromkeys(texts) if text]
         try:
-            schema = _arguments(
-                operation, call["shared"], Inlining(call["references"], call["expansion"])
-            )
+            schema = _arguments(operation, call.shared, Inlining(call.expansion))
         except ToolError as error:
             known = name if isinstance(name, str) else None
             raise ToolError(field=error.field, reason=error.reason, tool=known) from None
@@ -92,7 +90,7 @@ class OpenApiReader:
                 "name": name,
                 "server": entry.server,
                 "title": operation.get("summary"),
-                "description": "\n".join([*prose, f"{call['method'].upper()} {call['path']}"]),
+                "description": "\n".join([*prose, f"{call.method.upper()} {call.path}"]),
                 "input_schema": schema,
                 "tags": operation.get("tags"),
             }
@@ -108,26 +106,18 @@ def _derived_name(method: str, path: str) -> str:
     return _NOT_IN_NAMES.sub("_", f"{method} {path}").strip("_")
 
 
-def _operations(
-    path: str, item: Any, references: References, server: str | None
-) -> Iterator[Entry]:
+def _operations(path: str, item: Any, expansion: Expansion, server: str | None) -> Iterator[Entry]:
     place = f"paths.{path:.200}"
     if isinstance(item, dict) and "$ref" in item:
         reference = item["$ref"]
-        shared = references.find(reference) if isinstance(reference, str) else None
+        shared = expansion.references.find(reference) if isinstance(reference, str) else None
         item = shared | item if isinstance(shared, dict) else None
     if not isinstance(item, dict):
         yield Entry(place, item, server)
         return
     for method in METHODS:
         if method in item:
-            call = {
-                "method": method,
-                "path": path,
-                "operation": item[method],
-                "shared": item.get("parameters"),
-                "references": references,
-            }
+            call = _Operation(method, path, item[method], item.get("parameters"), expansion)
             yield Entry(f"{place}.{method}", call, server)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ...errors import ToolError
+from ...errors import CatalogError, ToolError
 from ..text import NAME_LIMIT, Notes, clean_line
 from ..tool import Tool
 
@@ -15,33 +15,51 @@ _SCHEMA_KEYS = {"inputSchema": "mcp", "input_schema": "anthropic", "parameters":
 """Keys for the arguments of a definition, with the format that uses each."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Document:
-    """Parsed JSON for a reader.
+    """One parsed file or value of a source, for a reader.
 
     Attributes:
         value: the JSON value; for a file of lines, the list of the lines' values.
+        label: path of the file; "" for a value in memory.
         server: the caller's server; takes precedence over the document.
         fallback: the server if neither the caller nor the document names one.
         lines: for a file of lines, the line number of each value.
         keep_ids: whether rows keep their ids; see `read_tools`.
         taken: `folded` names of all files that are read together. A server with the name of a file
             belongs to that file only.
+        bad_lines: line number and reason for each line of a file of lines that is not JSON.
+        one_of_many: whether the source has other files, which are read even if this one is bad.
+        problem: why the file could not be read; None if it was read.
         notes: parts that a reader left out or changed, one sentence each; complete when all tools
             are made.
     """
 
     value: Any
+    label: str = ""
     server: str | None = None
     fallback: str | None = None
     lines: tuple[int, ...] = ()
     keep_ids: bool = False
     taken: frozenset[str] = frozenset()
+    bad_lines: tuple[tuple[int, str], ...] = ()
+    one_of_many: bool = False
+    problem: CatalogError | None = None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def prefix(self) -> str:
+        """Prefix of errors about a part of it."""
+        return f"{self.label}: " if self.label else ""
 
     def place(self, index: int) -> str:
         """The position of the value with this index."""
         return f"line {self.lines[index]}" if self.lines else f"[{index}]"
+
+    def entries(self, values: list[Any], server: str | None, prefix: str = "") -> Iterator[Entry]:
+        """Each value of a list as a definition of a server."""
+        for index, value in enumerate(values):
+            yield Entry(f"{prefix}{self.place(index)}", value, server)
 
     def named(self, declared: object) -> str | None:
         """The server of a definition, from the caller, the document or the file name."""
@@ -117,10 +135,24 @@ def fields_of(entry: Entry) -> dict[str, Any]:
     Raises:
         ToolError: it is not an object.
     """
-    if not isinstance(entry.value, dict):
-        kind = type(entry.value).__name__
-        raise ToolError(field="definition", reason=f"must be an object, got {kind}")
-    return entry.value
+    return object_at(entry.value, "definition")
+
+
+def object_at(value: Any, field: str) -> dict[str, Any]:
+    """The value of a field that must be an object.
+
+    Raises:
+        ToolError: it is another value.
+    """
+    if not isinstance(value, dict):
+        raise ToolError(field=field, reason=f"must be an object, got {type(value).__name__}")
+    return value
+
+
+def name_of(definition: dict[str, Any]) -> str | None:
+    """The name in a definition, if it is text."""
+    name = definition.get("name")
+    return name if isinstance(name, str) else None
 
 
 def refuse_other_schema(value: dict[str, Any], field: str, own: tuple[str, ...]) -> None:
@@ -132,18 +164,15 @@ def refuse_other_schema(value: dict[str, Any], field: str, own: tuple[str, ...])
         own: all spellings of this key.
 
     Raises:
-        ToolError: it has another format's key and none of its own; names the format to use.
+        ToolError: it has the key of another format and not of this one. The message has the format
+            to use.
     """
     if any(value.get(key) is not None for key in own):
         return
     for key, name in _SCHEMA_KEYS.items():
         if key not in own and isinstance(value.get(key), dict):
-            tool = value.get("name")
-            raise ToolError(
-                field=field,
-                reason=f"is missing, but there is {key!r}: use format {name}, or auto",
-                tool=tool if isinstance(tool, str) else None,
-            )
+            reason = f"is missing, but there is {key!r}: use format {name}, or auto"
+            raise ToolError(field=field, reason=reason, tool=name_of(value))
 
 
 def folded(server: str) -> str:

@@ -10,7 +10,7 @@ from ...errors import CatalogError, ToolError
 from ..schema import freeze
 from ..text import Notes
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object
+from .protocol import Document, Entry, fields_of, first_object, object_at
 from .python_type import to_schema
 
 
@@ -78,22 +78,15 @@ def _functions(row: Any) -> list[Any] | ToolError:
 
 
 def _schema(parameters: Any) -> dict[str, Any]:
-    if parameters is None:
-        parameters = {}
-    if not isinstance(parameters, dict):
-        got = type(parameters).__name__
-        raise ToolError(field="parameters", reason=f"must be an object, got {got}")
-    if parameters.get("type") == "object" and isinstance(parameters.get("properties"), dict):
-        return parameters
+    given = object_at({} if parameters is None else parameters, "parameters")
+    if given.get("type") == "object" and isinstance(given.get("properties"), dict):
+        return given
     properties: dict[str, Any] = {}
     required: list[str] = []
-    for name, parameter in parameters.items():
+    for name, parameter in given.items():
         if not isinstance(name, str):
             raise ToolError(field="parameters", reason=f"has a key of type {type(name).__name__}")
-        if not isinstance(parameter, dict):
-            got = type(parameter).__name__
-            raise ToolError(field=f"parameters.{name:.80}", reason=f"must be an object, got {got}")
-        declared = parameter.get("type")
+        declared = object_at(parameter, f"parameters.{name:.80}").get("type")
         spelling = declared if isinstance(declared, str) else ""
         schema, optional = to_schema(spelling)
         if isinstance(parameter.get("description"), str):

@@ -24,11 +24,6 @@ _FileOption = Annotated[
 auth = typer.Typer(no_args_is_help=True, help="Log in to servers that require OAuth.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to an application."""
-    app.add_typer(auth, name="auth")
-
-
 @auth.command()
 def login(name: _NameArgument, config: _FileOption) -> None:
     """Log in to a server in the browser.

@@ -124,8 +124,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     found, chosen = read_configured(config, settings)
     import anyio
 
-    from ...enrichment.enrichments import KNOWN_SERVERS
-    from ...enrichment.known_servers import KnownServers
+    from ...enrichment.enrichments import LIBRARY
+    from ...enrichment.library import Library
     from ...gateway.inspection import inspect_servers
     from ...gateway.log_tail import LogTail
     from ...gateway.script_grants import script_grants
@@ -145,8 +145,8 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
     flags = fleet.engine.flags
-    named = KNOWN_SERVERS in settings_of_engine.index.enrichments
-    known = KnownServers().servers(fleet.engine.catalog) if named else {}
+    named = LIBRARY in settings_of_engine.index.enrichments
+    known = Library().servers(fleet.engine.catalog) if named else {}
     others = [one for one in found.problems if not any(_about(one, name) for name in found.skipped)]
     servers = tuple(_checks(found, reports, flags, tails, known))
     scripts = tuple(script_grants(chosen, fleet.engine.catalog))
@@ -186,7 +186,7 @@ def _checks(
 
 
 def _about(problem: str, server: str) -> str:
-    """What a problem of the file says of a server, "" where it is about something else."""
+    """The part of a problem's text about a server; "" if it is about something else."""
     _, named, rest = problem.partition(f".{server}")
     return rest.lstrip(".: ") if named and rest.startswith((".", ":")) else ""
 

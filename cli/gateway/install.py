@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from ...gateway.installation import InstallPlan
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("install")(install)
-
-
 def install(
     client: Annotated[
         str,

@@ -20,11 +20,6 @@ _LOOK_S = 0.2
 """Seconds between two looks at a log that is followed."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to an application."""
-    app.command("logs")(logs)
-
-
 def logs(
     name: Annotated[
         str | None,
@@ -94,7 +89,7 @@ def _find(server: str) -> Path:
     """The log of a server, by its name in the configuration or in the list.
 
     Raises:
-        CatalogError: there is none.
+        CatalogError: there is no such log.
     """
     from ...gateway.logs import log_folder, log_path
 

@@ -22,11 +22,6 @@ secret = typer.Typer(
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to an application."""
-    app.add_typer(secret, name="secret")
-
-
 @secret.command("set")
 def set_secret(name: _NameArgument) -> None:
     """Store a secret in the system keyring.

@@ -166,8 +166,3 @@ async def _stopped_by_signal(scope: CancelScope, fleet: Fleet, *, at_once: bool)
                     await fleet.stopped.wait()
                 os._exit(0)
             return
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("serve")(serve)

@@ -1,4 +1,4 @@
-"""`shortlist lab check-decision`: the bundled decision measured as it is."""
+"""`shortlist lab check-decision`: measures the bundled decision."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..calibrate import encoder_of, percent, report_table, tiers_of
+from ..calibrate import encoder_of, percent, report_table
 from ..console import plain_table, show, steps, write_json
-from ..options import ConfigOption, IndexOption, JsonOption, ToolsOption
-from ..source import open_engine, read_requests
+from ..options import ConfigOption, IndexOption, JsonOption, TierOption, ToolsOption
+from ..source import open_engine, read_requests, tiers_of
 
 if TYPE_CHECKING:
     from ...evals.lab.decision_check import Checked
@@ -33,9 +33,7 @@ def check(
         Path | None,
         typer.Option("--no-tool", metavar="FILE", help="JSONL of queries that no tool fits."),
     ] = None,
-    tier: Annotated[
-        list[str] | None, typer.Option("--tier", help="Tier to check; repeatable. All by default.")
-    ] = None,
+    tier: TierOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 
 from ..console import steps, write_json
-from ..eval import TierOption
 from ..evaluated import show_table
-from ..options import JsonOption
+from ..options import JsonOption, TierOption
 
 
 def register(app: typer.Typer) -> None:

@@ -19,10 +19,7 @@ PROGRAMS = {
     "bundle": ("models.training.bundle", "Export an encoder into models/weights."),
     "export-stock": ("models.training.stock", "Export the stock encoder to a cache folder."),
     "export-reranker": ("models.training.export_reranker", "Export a cross-encoder."),
-    "known-servers": (
-        "evals.lab.known_servers",
-        "Write the example queries of known servers.",
-    ),
+    "library": ("evals.lab.library", "Write the example queries for well-known servers."),
     "enrichment-gain": ("evals.lab.enrichment_gain", "Measure a catalog with example queries."),
     "enrichment-halves": ("evals.lab.enrichment_halves", "Measure half of a catalog with queries."),
     "bench-instant": ("evals.lab.bench.instant", "Measure answers before tools are encoded."),

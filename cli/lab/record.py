@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from ...errors import EvaluationError
-from .. import eval as evaluation
 from ..console import note
+from ..eval import eval_commands
 
 _PASSED_ON = {
     "allow_extra_args": True,
@@ -53,7 +53,7 @@ def record_evaluation(
     origin = provenance(running_command())
     printed = io.StringIO()
     app = typer.Typer()
-    evaluation.register(app)
+    app.add_typer(eval_commands, name="eval")
     with contextlib.redirect_stdout(printed):
         code = typer.main.get_command(app)(
             [*context.args, "--json"], prog_name="shortlist", standalone_mode=False

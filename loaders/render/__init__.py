@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from ...errors import RequestError
 from .anthropic import AnthropicTools
 from .anthropic_search import AnthropicToolSearch
-from .call_tool import CallTool
+from .call_tool import CALL_TOOL, MessageRenderer
 from .openai import OpenAITools
 from .renderer import Rendered, Renderer
-from .text import PlainText
 
-__all__ = [
-    "FORMATS",
-    "AnthropicToolSearch",
-    "AnthropicTools",
-    "CallTool",
-    "OpenAITools",
-    "PlainText",
-    "Rendered",
-    "Renderer",
-    "renderer_for",
-]
+__all__ = ["FORMATS", "Rendered", "Renderer", "renderer_for"]
 
 FORMATS: Mapping[str, Callable[[], Renderer]] = {
-    "text": PlainText,
+    "text": lambda: MessageRenderer(OpenAITools()),
     "openai": OpenAITools,
     "anthropic": AnthropicTools,
     "anthropic_search": AnthropicToolSearch,
-    "openai_call_tool": lambda: CallTool(OpenAITools()),
-    "anthropic_call_tool": lambda: CallTool(AnthropicTools()),
+    "openai_call_tool": lambda: MessageRenderer(OpenAITools(), CALL_TOOL),
+    "anthropic_call_tool": lambda: MessageRenderer(AnthropicTools(), CALL_TOOL),
 }
 """Name to renderer."""
 
 
+@cache
 def renderer_for(name: str) -> Renderer:
     """The renderer of a format.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from ...catalog import Tool
 from ..detail import Detail
-from ..entry import PoolEntry, RenderedTool
+from ..entry import PoolEntry
 from ..layout import Batch, Layout
-from ..names import ANTHROPIC_LENGTH
-from .anthropic import BREAKPOINT, AnthropicTools
+from .anthropic import AnthropicTools
 from .renderer import Rendered, definitions, dump, in_use, lines, tools_of
 
 SEARCH_TOOL = Tool(
@@ -27,27 +26,16 @@ references must be results of a search."""
 _QUERY = "tools for this turn"
 
 
-class AnthropicToolSearch:
+class AnthropicToolSearch(AnthropicTools):
     """Promoted tools are sent with `defer_loading`, which keeps them out of the prefix.
 
     A batch is a search and its result: references, which the model reads as definitions at that
     place of the conversation. Nothing before it moves.
     """
 
-    name_length: ClassVar[int | None] = ANTHROPIC_LENGTH
-
     def __init__(self) -> None:
-        self._tools = AnthropicTools()
-        text, tool = self._tools.render_tool(SEARCH_TOOL, Detail.FULL, "")
+        text, tool = self.render_tool(SEARCH_TOOL, Detail.FULL, "")
         self._search_tool = PoolEntry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
-
-    def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
-        """A tool where it can be called with it, else a line of text."""
-        return self._tools.render_tool(tool, detail, summary)
-
-    def message(self, text: str) -> dict[str, Any]:
-        """A message that tells about tools."""
-        return self._tools.message(text)
 
     def render(self, layout: Layout) -> Rendered:
         """Resident tools up to the breakpoint, then the deferred; two messages per batch."""
@@ -64,10 +52,10 @@ class AnthropicToolSearch:
         )
         standing = [*definitions(always), layout.text]
         return Rendered(
-            self._tools.system(layout.text, layout.in_use),
+            self.system(layout.text, layout.in_use),
             [
                 *resident[:-1],
-                {**resident[-1], "cache_control": dict(BREAKPOINT)},
+                self.marked(resident[-1]),
                 *({**tool, "defer_loading": True} for tool in promoted),
             ],
             messages,

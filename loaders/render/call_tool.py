@@ -1,16 +1,15 @@
-"""The stable form: one tool that calls any other, while definitions travel in messages."""
+"""Definitions in messages: as plain text, or with one tool that calls any other."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
-from ..detail import Detail
+from ..detail import Detail, describe
 from ..entry import RenderedTool
 from ..layout import Layout
-from .anthropic import BREAKPOINT, AnthropicTools
-from .openai import OpenAITools
-from .renderer import Rendered, batch_texts, dump, in_use, line, resident_text
+from .provider import ProviderTools
+from .renderer import Rendered, batch_texts, dump, in_use, lines
 
 CALL_TOOL: Final = Tool(
     "call_tool",
@@ -29,39 +28,41 @@ CALL_TOOL: Final = Tool(
 """The one tool; its definition never changes."""
 
 
-class CallTool:
-    """The list of tools never changes, so nothing before a new batch moves, with any provider.
+class MessageRenderer:
+    """Definitions travel in messages, as lines under the tools' ids. The list never changes.
+
+    Nothing before a new batch moves, with any provider.
 
     Args:
-        provider: whose shape the one tool, the system prompt and the messages take.
+        provider: whose shape the system prompt, the messages and the listed tools take.
+        listed: the tools of the list.
     """
 
     name_length: ClassVar[int | None] = None
 
-    def __init__(self, provider: OpenAITools | AnthropicTools) -> None:
+    def __init__(self, provider: ProviderTools, *listed: Tool) -> None:
         self._provider = provider
-        self._tool = provider.tool(CALL_TOOL.name, CALL_TOOL.description, CALL_TOOL.input_schema)
-        self._definition = dump(self._tool)
-        self._marked = isinstance(provider, AnthropicTools)
+        tools = [provider.tool(one.name, one.description, one.input_schema) for one in listed]
+        self._definitions = list(map(dump, tools))
+        self._listed = list(map(provider.marked, tools))
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A line of text at every level."""
-        return line(tool, detail, summary)
+        return RenderedTool(describe(tool, detail, summary))
 
     def message(self, text: str) -> dict[str, Any]:
-        """A message that tells about tools."""
+        """A message with text about tools."""
         return self._provider.message(text)
 
     def render(self, layout: Layout) -> Rendered:
-        """The one tool, the prefix as system prompt, and a message per batch."""
-        prefix = resident_text(layout)
+        """The prefix and resident tools as system prompt, and a message per batch."""
+        prefix = "\n\n".join(filter(None, (layout.text, lines(layout.resident))))
         texts = batch_texts(layout.batches)
-        standing = (self._definition, prefix)
-        marked = {**self._tool, "cache_control": dict(BREAKPOINT)} if self._marked else self._tool
+        standing = (*self._definitions, prefix)
         return Rendered(
             self._provider.system(prefix, layout.in_use),
-            [marked],
-            tuple([self._provider.message(text)] for text in texts),
+            list(self._listed),
+            tuple([self.message(text)] for text in texts),
             "\n".join(standing),
             (*standing, *in_use(layout), *texts),
         )

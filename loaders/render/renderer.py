@@ -1,19 +1,21 @@
-"""What a renderer is."""
+"""Protocol of a renderer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from functools import lru_cache
+from typing import Any, Protocol
 
 from ...catalog import Tool
-from ...catalog.short import without_prose
-from ..detail import Detail, definition_text, describe
+from ..counting import bundled_counter
+from ..detail import Detail
 from ..entry import PoolEntry, RenderedTool
 from ..layout import Batch, Layout
-from ..names import provider_name
 
+_KEPT = 32_768
+"""Maximum number of cached entries: four levels of 4,096 tools in two formats."""
 HEADING = "Tools loaded:\n"
 """Stands before the lines of each batch that travels in a message."""
 
@@ -46,11 +48,13 @@ class Rendered:
         return sum(len(one.encode("utf-8", "replace")) for one in before.segments[same:])
 
 
-class Renderer(Protocol):
+class Renderer(Hashable, Protocol):
     """Writes tools and layouts in one format."""
 
-    name_length: ClassVar[int | None]
-    """Characters of a tool's name that the provider allows; None where ids are written as such."""
+    @property
+    def name_length(self) -> int | None:
+        """Characters of a tool's name that the provider allows; None where ids stay as they are."""
+        ...
 
     def render_tool(self, tool: Tool, detail: Detail, summary: str) -> RenderedTool:
         """A tool at a level of detail, as it is counted and as the provider takes it."""
@@ -65,36 +69,18 @@ class Renderer(Protocol):
         ...
 
 
-def line(tool: Tool, detail: Detail, summary: str) -> RenderedTool:
-    """A tool as a line of text."""
-    return RenderedTool(describe(tool, detail, summary))
-
-
-def callable_tool(
-    tool: Tool,
-    detail: Detail,
-    summary: str,
-    length: int,
-    shape: Callable[[str, str, Mapping[str, Any]], Mapping[str, Any]],
-) -> RenderedTool:
-    """A provider's tool where the level lets it be called, else a line of text.
+@lru_cache(_KEPT)
+def write_entry(renderer: Renderer, tool: Tool, detail: Detail, summary: str) -> PoolEntry:
+    """The text of a tool at a level of detail. Cached, so that sessions share token counts.
 
     Args:
+        renderer: renderer of the format.
         tool: the definition.
-        detail: how much of it.
-        summary: stands in place of the description below the full level.
-        length: characters of a name that the provider allows.
-        shape: makes the provider's object of name, description and schema.
+        detail: level of detail.
+        summary: summary of the tool; the full definition has none.
     """
-    if detail < Detail.SIGNATURE:
-        return line(tool, detail, summary)
-    name = provider_name(tool.id, length)
-    full = detail is Detail.FULL
-    schema = tool.input_schema if full else without_prose(tool.input_schema)
-    description = tool.description if full else summary
-    return RenderedTool(
-        definition_text(name, description, schema), shape(name, description, schema)
-    )
+    text, native = renderer.render_tool(tool, detail, summary)
+    return PoolEntry(tool.id, detail, text, native, bundled_counter().count(f"{text}\n"))
 
 
 def lines(entries: Iterable[PoolEntry]) -> str:
@@ -111,11 +97,6 @@ def tools_of(entries: Iterable[PoolEntry]) -> list[Mapping[str, Any]]:
 def definitions(entries: Iterable[PoolEntry]) -> list[str]:
     """The same as text: what the model reads, whatever the provider's shape."""
     return [entry.text for entry in entries if entry.tool is not None]
-
-
-def resident_text(layout: Layout) -> str:
-    """The prefix as text alone: the operator's, the pool, and resident tools line by line."""
-    return "\n\n".join(part for part in (layout.text, lines(layout.resident)) if part)
 
 
 def in_use(layout: Layout) -> tuple[str, ...]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from .folder import FolderSource
 from .mcp import McpSource
-from .memory import MemorySource
-from .routed import RoutedSource
-from .source import SchemaSource
+from .source import MemorySource, RoutedSource, SchemaSource
 
 __all__ = ["FolderSource", "McpSource", "MemorySource", "RoutedSource", "SchemaSource"]

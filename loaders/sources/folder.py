@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
 from ...catalog import Tool
+from ...catalog.text_file import read_text_file, replace_text_file
 from ...errors import SchemaError, ToolError
 from .source import in_thread
 
@@ -61,24 +61,17 @@ class FolderSource:
             self._folder.mkdir(parents=True, exist_ok=True)
             for tool in tools:
                 path = self._folder / file_name(tool.id)
-                partial = path.with_suffix(".partial")
-                text = json.dumps(tool.to_dict(), ensure_ascii=False)
-                partial.write_text(text, encoding="utf-8")
-                partial.replace(path)
+                replace_text_file(path, [json.dumps(tool.to_dict(), ensure_ascii=False)])
         except OSError as error:
             raise SchemaError(f"cannot write definitions to {self._folder}: {error}") from error
 
     def _read(self, tool_id: str) -> Tool:
         path = self._folder / file_name(tool_id)
+        if path.is_symlink():
+            raise SchemaError(f"cannot read the definition of {tool_id!r:.100}: {path} is a link")
         try:
-            flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-            descriptor = os.open(path, os.O_RDONLY | flags)
-            with os.fdopen(descriptor, "rb") as file:
-                content = file.read(LARGEST_FILE + 1)
-            if len(content) > LARGEST_FILE:
-                raise SchemaError(f"{path} has more than {LARGEST_FILE:,} bytes")
-            tool = Tool.from_dict(json.loads(content))
-        except (OSError, ValueError, TypeError, RecursionError, ToolError) as error:
+            tool = Tool.from_dict(json.loads(read_text_file(path, LARGEST_FILE, error=SchemaError)))
+        except (SchemaError, ValueError, TypeError, RecursionError, ToolError) as error:
             raise SchemaError(f"cannot read the definition of {tool_id!r:.100}: {error}") from error
         if tool.id != tool_id:
             raise SchemaError(f"{path} holds the definition of {tool.id!r:.100}")

@@ -1,13 +1,15 @@
-"""SchemaSource: the protocol of sources of definitions."""
+"""SchemaSource: the protocol of sources of definitions; those in memory, and one per server."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
-from ...catalog import Tool
+from ...catalog import Catalog, Tool
+from ...errors import SchemaError
 
 T = TypeVar("T")
 
@@ -18,8 +20,8 @@ class SchemaSource(Protocol):
     def fetch(self, tool: Tool) -> Tool | Awaitable[Tool]:
         """The definition of a tool, or an awaitable of it.
 
-        Called from any thread. A returned awaitable runs in the loader's event loop and may be
-        cancelled. It must not block that loop; use `in_thread` for blocking calls.
+        Called in the loader's event loop, in which a returned awaitable runs too; it may be
+        cancelled. Neither must block that loop: use `in_thread` for blocking calls.
 
         Args:
             tool: the catalog's tool, perhaps without a schema.
@@ -36,25 +38,57 @@ async def in_thread(call: Callable[[], T]) -> T:
 
     A call that hangs does not occupy a worker pool, and the process can still end.
     """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # whoever stops waiting does not stop the call
 
     def run() -> None:
-        result: T | None = None
-        error: BaseException | None = None
         try:
-            result = call()
+            future.set_result(call())
         except BaseException as raised:  # noqa: BLE001 - it is raised again where it is awaited
-            error = raised
-        loop.call_soon_threadsafe(settle, result, error)
+            future.set_exception(raised)
 
     threading.Thread(target=run, name="shortlist-source", daemon=True).start()
-    return await future
+    return await asyncio.wrap_future(future)
+
+
+class MemorySource:
+    """Returns definitions of tools in memory.
+
+    Args:
+        tools: full definitions.
+    """
+
+    def __init__(self, tools: Catalog | Iterable[Tool]) -> None:
+        self._tools = {tool.id: tool for tool in tools}
+
+    def fetch(self, tool: Tool) -> Tool:
+        """The definition of a tool.
+
+        Raises:
+            SchemaError: it is not among them.
+        """
+        if (found := self._tools.get(tool.id)) is None:
+            raise SchemaError(f"no definition of {tool.id!r:.100} in memory")
+        return found
+
+
+class RoutedSource:
+    """Reads each definition from the source of the tool's server.
+
+    Args:
+        sources: server to its source; "" for tools without a server.
+    """
+
+    def __init__(self, sources: Mapping[str, SchemaSource]) -> None:
+        self._sources = dict(sources)
+
+    def fetch(self, tool: Tool) -> Tool | Awaitable[Tool]:
+        """The definition of a tool.
+
+        Raises:
+            SchemaError: its server has no source.
+        """
+        source = self._sources.get(tool.server or "")
+        if source is None:
+            raise SchemaError(f"server {tool.server!r:.100} has no source of definitions")
+        return source.fetch(tool)

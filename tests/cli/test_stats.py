@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.cli.event_stats import EventStats, percentile
 from shortlist.gateway.events import (
     CatalogEvent,
     DetailsEvent,
@@ -16,7 +15,9 @@ from shortlist.gateway.events import (
     SearchEvent,
     ServerEvent,
 )
-from shortlist.session.event import CallEvent, Place
+from shortlist.session.event import CallEvent
+from shortlist.session.event_parts import Place
+from shortlist.session.event_stats import EventStats, percentile
 
 AT = datetime(2026, 11, 22, 20, 15, tzinfo=UTC)
 

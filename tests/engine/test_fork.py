@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shortlist.errors import ProcessError
-from shortlist.processes import GuardedLock, ProcessGuard
+from shortlist.processes import GuardedLock, ProcessGuard, paused_gc
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no fork")
@@ -196,3 +197,15 @@ def test_onnxruntime_reports_nothing_unless_asked(given: str | None, kept: str) 
         check=True,
     )
     assert done.stdout.split() == [kept]
+
+
+def test_paused_collection_is_as_it_was_afterwards() -> None:
+    with paused_gc():
+        assert not gc.isenabled()
+        with paused_gc():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="wrong"), paused_gc():
+        raise ValueError("wrong")
+    assert gc.isenabled()

@@ -129,9 +129,9 @@ def test_another_encoders_tools_are_compared_once_all_are_read(other: HeldEncode
     same_answers(engine, Engine.from_tools(make_tools(), **OTHER))
 
 
-def test_always_shown_and_used_tools_come_first(other: HeldEncoder) -> None:
+def test_pinned_and_used_tools_come_first(other: HeldEncoder) -> None:
     tools = make_tools()
-    settings: dict[str, Any] = {"session": {"always": [tools[70].id]}, **OTHER}
+    settings: dict[str, Any] = {"session": {"pinned": [tools[70].id]}, **OTHER}
     engine = Engine.from_tools(tools, wait=False, **settings)
     engine.after_call(engine.view().state, tools[80].id)
     engine.after_call(engine.view().state, tools[90].id)

@@ -247,7 +247,7 @@ class TestConversation:
     def test_a_small_catalog_is_shown_without_it(self, make_engine: MakeEngine) -> None:
         engine = make_engine(TOOLS)
         prompt = Prompt(engine.catalog, withheld=engine.quarantined)
-        session = engine.session(always=[tool.id for tool in engine.catalog])
+        session = engine.session(pinned=[tool.id for tool in engine.catalog])
         assert prompt.passes_through
         shown = prompt.turn(session.turn("tell a joke").active)
         assert "joke" not in json.dumps([shown.rendered.system, shown.rendered.messages])

@@ -201,6 +201,25 @@ class TestChange:
         again = Engine.open(tmp_path / "index", index=settings)
         assert self.answers(again) == self.answers(engine)
 
+    def test_opening_matches_again_only_what_has_changed(
+        self, enriched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = {"enrichments": [enriched]}
+        engine = Engine.from_tools(TOOLS, index=settings)
+        engine.save(tmp_path / "index")
+        matched: list[object] = []
+        of = Enrichments.of
+        monkeypatch.setattr(Enrichments, "of", lambda *given: matched.append(given) or of(*given))
+        opened = Engine.open(tmp_path / "index", index=settings)
+        assert not matched
+        assert self.answers(opened) == self.answers(engine)
+        found = [{hit.id: hit.requests for hit in one.search(ASKED)} for one in (opened, engine)]
+        assert found[0] == found[1]
+        enriched.write_text('{"tool": "weather/forecast", "requests": ["rain?"]}')
+        changed = Engine.open(tmp_path / "index", index=settings)
+        assert len(matched) == len(TOOLS)
+        assert self.answers(changed) == self.answers(Engine.from_tools(TOOLS, index=settings))
+
     def test_updated_as_if_built_anew(self, enriched: Path) -> None:
         settings = {"enrichments": [enriched]}
         many = [*TOOLS, *(Tool(f"tool{number}", "more", f"Does {number}") for number in range(20))]

@@ -88,12 +88,14 @@ def test_bad_tools_are_left_out_and_reported(files: Path) -> None:
     (files / "tools.jsonl").write_text("\n".join([*held, "{", again, held[1], '{"name": ""}']))
     found = json.loads(run(*COMMON, "--json").stdout)
     assert found["tools"] == 6
-    told = {(one["source"], one["row"]): one for one in found["malformed"]}
-    assert "is not JSON" in told["tools.jsonl", 6]["reason"]
-    assert "held as 'github/create_issue~2'" in told["tools.jsonl", 7]["reason"]
-    assert not told["tools.jsonl", 7]["dropped"]
-    assert "this one is the same" in told["tools.jsonl", 8]["reason"]
-    assert "is empty" in told["tools.jsonl", 9]["reason"]
+    broken, nameless, other, same = found["malformed"][:4]
+    assert {one["source"] for one in found["malformed"][:4]} == {"tools.jsonl"}
+    assert [broken["row"], nameless["row"]] == [6, 9]
+    assert "is not JSON" in broken["reason"]
+    assert "is empty" in nameless["reason"]
+    assert "held as 'github/create_issue~2'" in other["reason"]
+    assert not other["dropped"]
+    assert "this one is the same" in same["reason"]
 
 
 def test_what_cannot_be_read_is_an_error(files: Path) -> None:

@@ -86,6 +86,8 @@ def test_gemini():
     assert python.description == "Reads files safely"
     assert python.tools.permits("safe_read")
     assert not python.tools.permits("safe_delete")
+    assert not python.tools.permits("safe_Delete")
+    assert not python.tools.permits("Safe_read")
     assert not python.tools.permits("other")
     assert found["streaming"].transport == "http"
     assert found["events"].transport == "sse"
@@ -182,7 +184,7 @@ def test_codex():
     assert (chrome.start_timeout_s, chrome.timeout_s) == (20, 45.5)
     assert chrome.tools.permits("open")
     assert not chrome.tools.permits("screenshot")
-    assert config.shortlist == {"always": ["context7/*"]}
+    assert config.shortlist == {"pinned": ["context7/*"]}
 
 
 def test_one_bad_server_never_takes_the_others_down(write):
@@ -209,24 +211,26 @@ def test_one_bad_server_never_takes_the_others_down(write):
     )
     assert [server.name for server in config.servers] == ["good"]
     assert config.problems == (
-        "mcpServers.text: a server is a table of settings",
-        "mcpServers.empty: neither `command` nor `url`; a server needs one of them",
-        "mcpServers.args.args: a list of texts, not text",
-        "mcpServers.item.args.0: text, not a list",
-        "mcpServers.env.env.A: text, not a table",
-        "mcpServers.nul.command: holds a NUL character",
-        "mcpServers.half.env: A: holds half of a surrogate pair, which is no text",
-        "mcpServers.ftp: url: an address starts with http:// or https:// and names a host",
-        "mcpServers.host: url: an address starts with http:// or https:// and names a host",
+        "mcpServers.text: must be a table of settings",
+        "mcpServers.empty: has neither `command` nor `url`; add one of them",
+        "mcpServers.args.args: must be a list of texts, not text",
+        "mcpServers.item.args.0: must be a text, not a list",
+        "mcpServers.env.env.A: must be a text, not a table",
+        "mcpServers.nul.command: contains a NUL character; remove it",
+        "mcpServers.half.env: A: contains half of a surrogate pair, which is no valid text; "
+        "remove it",
+        "mcpServers.ftp: url: an address must start with http:// or https:// and have a host",
+        "mcpServers.host: url: an address must start with http:// or https:// and have a host",
         "mcpServers.port: url: not an address; write http://HOST:PORT/PATH",
         "mcpServers.kind.type: no such transport; use one of: stdio, local, http, https, "
         "streamable-http, streamablehttp, streamable_http, sse, remote",
-        "mcpServers.line.headers: A: a header's value is one line",
-        "mcpServers.slow.timeout: a number above 0",
-        "mcpServers.off.disabled: true or false, not text",
+        "mcpServers.line.headers: A: a header's value must be one line",
+        "mcpServers.slow.timeout: must be a number above 0",
+        "mcpServers.off.disabled: must be true or false, not text",
         "mcpServers.gone.env.A: the variable GONE is not set; set it, or write ${GONE:-default}",
-        "mcpServers.nested.args.0: a reference inside a reference; use one variable for it",
-        "mcpServers.other.args.0: no reference of the kind 'vault:'; use one of: ${NAME}, "
+        "mcpServers.nested.args.0: references cannot be nested; use one variable for the whole "
+        "value",
+        "mcpServers.other.args.0: there is no kind of reference 'vault:'; use one of: ${NAME}, "
         "${NAME:-default}, ${env:NAME}, ${keyring:NAME}, ${file:PATH}",
     )
     assert len(config.skipped) == len(config.problems)
@@ -298,7 +302,7 @@ def test_a_file_without_servers(write, content):
         ('{\n  "a": 1,,\n}', "m.json", "m.json:2:10: not JSON"),
         ('{"a": /* SECRET */ ?}', "m.json", "m.json:1:20: not JSON: expecting value"),
         ("", "m.json", "m.json:1:1: not JSON"),
-        ("[]", "m.json", "m.json:1:1: a table of settings at the top, not a list"),
+        ("[]", "m.json", "m.json:1:1: the file must contain a table of settings, not a list"),
         ("[" * 100_000, "m.json", "m.json:1:1: tables are nested too deeply"),
         ("1" * 5_000, "m.json", "m.json:1:1: a number or a date in it is out of range"),
         ("a = 1\nb = SECRET", "m.toml", "m.toml:2:5: not TOML"),

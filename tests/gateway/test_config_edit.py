@@ -99,5 +99,5 @@ def test_any_toml_file_can_be_edited(table, remove, add):
 
 
 def test_a_table_that_is_none_is_an_error():
-    with pytest.raises(ConfigError, match="mcpServers: a table of servers"):
+    with pytest.raises(ConfigError, match="mcpServers: not a table of servers"):
         edit('{"mcpServers": []}')

@@ -102,7 +102,7 @@ async def test_a_changed_file_is_taken_over_and_a_broken_one_changes_nothing(tmp
         write(one, two)
         await until(lambda: "two/echo" in fleet.engine.catalog)
         write(text="{ broken")
-        await until(lambda: "go on as they were" in caplog.text)
+        await until(lambda: "keep their old configuration" in caplog.text)
         assert set(fleet.upstreams) == {"one", "two"}
         unusable = {"one": {"command": "x", "env": {"A": "${SURELY_NOT_SET}"}}}
         write(text=json.dumps({"mcpServers": unusable}))

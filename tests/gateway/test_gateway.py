@@ -156,7 +156,7 @@ async def test_a_long_result_is_stored_and_read_on(tmp_path):
 
 
 async def test_what_a_profile_does_not_allow_is_neither_found_nor_called(tmp_path):
-    profile = Profile(pass_through=0.0, tools=("one/add_*",), always=("one/*",))
+    profile = Profile(pass_through=0.0, tools=("one/add_*",), pinned=("one/*",))
     async with gateway(tmp_path, spec("one"), profile=profile) as (client, made):
         await all_known(made)
         listed = [tool.name for tool in (await client.list_tools()).tools]

@@ -35,7 +35,7 @@ def test_everything():
                     "votes": True,
                 }
             },
-            "always": ["github/get_me"],
+            "pinned": ["github/get_me"],
             "catalog": [{"name": "jira", "description": "Issues"}],
             "engine": {"default_tier": "lexical"},
             "idle_stop_s": None,
@@ -53,8 +53,7 @@ def test_everything():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"alway": []}, "alway: unknown setting; use one of: profiles, always, pass_through"),
-        ({"pinned": []}, "pinned: is now called 'always'"),
+        ({"pined": []}, "pined: unknown setting; use one of: profiles, pinned, pass_through"),
         ({"profiles": {"a": {"server": []}}}, "profiles.a.server: unknown setting; use one of: "),
         ({"pass_through": 3}, "pass_through: input should be less than or equal to 1, not 3"),
         ({"engine": {"tier": 1}}, "engine: tier: unknown setting; use one of: encoder"),
@@ -62,9 +61,11 @@ def test_everything():
             {"profiles": {"a": {"rules": [{"tools": "*", "needs": {"scop": "x"}}]}}},
             "profiles.a.rules: rules.0",
         ),
-        ({"catalog": ["jira"]}, "catalog: every row has the keys name, description"),
+        ({"catalog": ["jira"]}, "catalog: each row needs the keys `name` and `description`"),
         ({"catalog": {"jira": 5}}, "catalog.jira: input should be a valid string, not 5"),
-        ({"profiles": {"a": {"token": ""}}}, "profiles.a.token: a text that is not empty"),
+        ({"profiles": {"a": {"token": ""}}}, "profiles.a.token: must be a text that is not empty"),
+        ({"profiles": {"a": {"tools": [""]}}}, "profiles.a.tools.0: '' is no pattern"),
+        ({"code": {"flows": [["a", " "]]}}, "code.flows.0.1: ' ' is no pattern"),
     ],
 )
 def test_errors_say_what_exists(values, message):
@@ -76,9 +77,9 @@ def test_errors_say_what_exists(values, message):
 
 def test_a_settings_file_replaces_single_keys(tmp_path):
     path = tmp_path / "gateway.toml"
-    path.write_text('always = ["b/*"]\n[profiles.one]\nservers = ["b"]\n')
-    made = read_gateway_settings(of(always=["a/*"], code=True), path, environment={}, home=HOME)
-    assert made.always == ("b/*",)
+    path.write_text('pinned = ["b/*"]\n[profiles.one]\nservers = ["b"]\n')
+    made = read_gateway_settings(of(pinned=["a/*"], code=True), path, environment={}, home=HOME)
+    assert made.pinned == ("b/*",)
     assert made.code.on
     path.write_text("pined = 1")
     with pytest.raises(ConfigError, match=r"gateway.toml: pined: unknown setting"):

@@ -133,7 +133,7 @@ PROFILES = st.fixed_dictionaries(
 )
 SHOWING = st.fixed_dictionaries(
     {
-        "always": st.lists(st.sampled_from(["alpha/*", "beta/search", "*/x"]), max_size=2),
+        "pinned": st.lists(st.sampled_from(["alpha/*", "beta/search", "*/x"]), max_size=2),
         "split_call_tool": st.booleans(),
         "pass_through": st.sampled_from([0.0, 0.0, 0.9]),
         "result_tokens": st.just(100),

@@ -37,10 +37,10 @@ def mail(**given) -> FakeServer:
     return FakeServer("mail", [tool("send_mail", "Send a mail."), tool("read_mail")], **given)
 
 
-def profile(always=(), **given) -> Profile:
+def profile(pinned=(), **given) -> Profile:
     """A profile as `serve` makes it from the settings."""
     settings = GatewaySettings.make(
-        {"profiles": {"one": given}, "pass_through": 0, "always": list(always)}
+        {"profiles": {"one": given}, "pass_through": 0, "pinned": list(pinned)}
     )
     return Profile.of(settings, "one", settings.profile("one"))
 
@@ -77,14 +77,14 @@ async def test_scopes_are_those_of_the_profile(tmp_path):
 
 async def test_a_changed_profile_holds_in_a_session_that_exists(tmp_path):
     long = "word and " * 20_000
-    first = profile(always=["files/*"], servers=["files", "mail"])
+    first = profile(pinned=["files/*"], servers=["files", "mail"])
     servers = files(answer=lambda *_: long), mail()
     async with gateway_of(tmp_path, *servers, profile=first) as (client, made):
         listed = [one.name for one in (await client.list_tools()).tools]
         assert "files__delete_file" in listed
         kept = text_of(await client.call_tool("files__read_file", {}))
         name = kept.split('{"id": "')[1].split('"')[0]
-        made.sessions.change(profile(always=["files/*"], servers=["mail"]), {})
+        made.sessions.change(profile(pinned=["files/*"], servers=["mail"]), {})
         everything = json.dumps(
             [one.model_dump(mode="json") for one in (await client.list_tools()).tools]
         )
@@ -126,10 +126,12 @@ async def test_which_servers_a_client_may_know_of(tmp_path):
     assert await known(servers=["files"]) == ["files"]
     assert await known(tools=["files/read_*"]) == ["files"]
     assert await known(tools=["mail/*"]) == []
+    assert await known(servers=["Files"]) == await known(tools=["Files/*"]) == []
     scope = {"needs": {"scope": "x"}}
     assert await known(servers=["files", "empty"], rules=[{"server": "empty", **scope}]) == [
         "files"
     ]
+    assert await known(rules=[{"server": "Empty", **scope}]) == ["files", "none"]
     assert await known(servers=["files", "empty"], rules=[{"server": "files", **scope}]) == [
         "empty"
     ]

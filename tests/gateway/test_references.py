@@ -32,7 +32,7 @@ def test_a_password_that_the_keyring_does_not_have(keyring):
     with pytest.raises(ReferenceProblem, match="no password for s; store it: shortlist secret set"):
         References({}, HOME).expand("${keyring:s}")
     for wrong in ("${keyring:}", "${keyring:s/}", "${keyring:/u}"):
-        with pytest.raises(ReferenceProblem, match="is written"):
+        with pytest.raises(ReferenceProblem, match="wrong keyring reference"):
             References({}, HOME).expand(wrong)
 
 

@@ -54,8 +54,8 @@ def office() -> FakeServer:
     )
 
 
-def always(*globs: str) -> Profile:
-    return Profile(pass_through=0.0, always=globs)
+def pinned(*globs: str) -> Profile:
+    return Profile(pass_through=0.0, pinned=globs)
 
 
 async def details(client, *names: str, **options) -> list[dict]:
@@ -80,8 +80,8 @@ class TestList:
         async with gateway_of(tmp_path, office()) as (client, _):
             assert tuple(one.name for one in (await client.list_tools()).tools) == META_TOOLS
 
-    async def test_tools_always_shown_are_listed_beside_them_and_no_others(self, tmp_path):
-        async with gateway_of(tmp_path, office(), profile=always("office/list_*")) as (client, _):
+    async def test_pinned_tools_are_listed_beside_them_and_no_others(self, tmp_path):
+        async with gateway_of(tmp_path, office(), profile=pinned("office/list_*")) as (client, _):
             names = [one.name for one in (await client.list_tools()).tools]
             assert names == [*META_TOOLS, "office__list_files"]
 
@@ -105,7 +105,7 @@ class TestList:
 
 class TestVisibility:
     async def test_a_tool_switched_off_is_neither_listed_nor_found(self, tmp_path):
-        profile = Profile(pass_through=0.0, tools=("office/[!d]*",), always=("office/*",))
+        profile = Profile(pass_through=0.0, tools=("office/[!d]*",), pinned=("office/*",))
         async with gateway_of(tmp_path, office(), profile=profile) as (client, _):
             listed = [one.name for one in (await client.list_tools()).tools]
             assert "office__delete_record" not in listed
@@ -284,15 +284,15 @@ class TestCall:
                 in (await client.call_tool("search_tools", {"query": "x"})).structured_content
             )
 
-    async def test_a_tool_always_shown_is_forwarded(self, tmp_path):
+    async def test_a_pinned_tool_is_forwarded(self, tmp_path):
         """On purpose: a model that found it by search should not have to call twice."""
-        async with gateway_of(tmp_path, office(), profile=always("office/list_*")) as (client, _):
+        async with gateway_of(tmp_path, office(), profile=pinned("office/list_*")) as (client, _):
             assert text_of(await call(client, "office/list_files")) == "list_files ran"
             assert text_of(await call(client, "office__list_files")) == "list_files ran"
 
-    async def test_a_tool_always_shown_more_dangerous_than_call_tool_says_is_not(self, tmp_path):
+    async def test_a_pinned_tool_more_dangerous_than_call_tool_says_is_not(self, tmp_path):
         server = FakeServer("one", [tool("read", hints=READ), tool("wipe", hints=DESTROY)])
-        async with gateway_of(tmp_path, server, profile=always("one/wipe")) as (client, _):
+        async with gateway_of(tmp_path, server, profile=pinned("one/wipe")) as (client, _):
             await client.list_tools()
             refused = await call(client, "one/wipe")
             assert refused.is_error
@@ -313,8 +313,8 @@ class TestCall:
     async def test_it_is_annotated_as_the_least_permissive(self, tmp_path, hints, expected):
         assert await annotations_of_call(tmp_path, *hints) == expected
 
-    async def test_tools_always_shown_do_not_count(self, tmp_path):
-        shown = await annotations_of_call(tmp_path, READ, DESTROY, profile=always("one/tool_1"))
+    async def test_pinned_tools_do_not_count(self, tmp_path):
+        shown = await annotations_of_call(tmp_path, READ, DESTROY, profile=pinned("one/tool_1"))
         assert shown == (True, False)
 
     async def test_tools_for_interfaces_alone_do_not_count(self, tmp_path):

@@ -325,6 +325,7 @@ class TestAdmission:
         assert not engine.view().admission.admits("clock")
 
 
+@pytest.mark.no_cover
 def test_an_id_near_to_one_of_many_tools() -> None:
     tools = [Tool(f"list_things_{n}", "big") for n in range(2_500)] + [Tool("create_issue", "big")]
     admission = Engine.from_tools(tools, tiers=["lexical"]).view().admission
@@ -349,8 +350,8 @@ def test_what_a_caller_may_not_see_is_named_only_if_it_asks_for_exactly_that() -
         assert caught.value.nearest == ()
 
 
-def test_a_tool_always_shown_that_is_not_there_names_no_hidden_one() -> None:
+def test_a_pinned_tool_that_is_not_there_names_no_hidden_one() -> None:
     engine = Engine.from_tools([Tool("token", "secret"), Tool("a", "mail")], tiers=["lexical"])
     with pytest.raises(UnknownToolError) as caught:
-        engine.session(allowed=["mail/*"], always=["secret/tokem"])
+        engine.session(allowed=["mail/*"], pinned=["secret/tokem"])
     assert caught.value.nearest == ()

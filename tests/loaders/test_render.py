@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import pytest
 from hypothesis import given, settings
@@ -14,19 +14,19 @@ from pydantic import TypeAdapter
 from shortlist.catalog import Tool
 from shortlist.errors import RequestError
 from shortlist.loaders.detail import Detail, definition_text
-from shortlist.loaders.entry import EntryWriter
 from shortlist.loaders.layout import Layout
 from shortlist.loaders.names import provider_name
 from shortlist.loaders.render import FORMATS, Rendered, renderer_for
 from shortlist.loaders.render.call_tool import CALL_TOOL
+from shortlist.loaders.render.renderer import write_entry
 
 MARK = {"type": "ephemeral"}
 LINES = "web/ (1):\n read_feed(url)\n"
 
 
-def layout_of(style: str, counter, tools: list[Tool]) -> Layout:
+def layout_of(style: str, tools: list[Tool]) -> Layout:
     """Two resident, two promoted at each level, in two batches."""
-    write = EntryWriter(renderer_for(style), counter).write
+    write = partial(write_entry, renderer_for(style))
     levels = [*Detail, *Detail]
     entries = [write(tool, level, "Do it") for tool, level in zip(tools[2:], levels, strict=False)]
     resident = tuple(write(tool, Detail.FULL, "") for tool in tools[:2])
@@ -70,9 +70,9 @@ def _plain(value):
 
 
 @pytest.mark.parametrize("style", FORMATS)
-def test_formats_validate_against_the_types_of_their_provider(style, counter, demo):
+def test_formats_validate_against_the_types_of_their_provider(style, demo):
     tools = list(demo)[:10]
-    layout = layout_of(style, counter, tools)
+    layout = layout_of(style, tools)
     validate(renderer_for(style).render(layout), style)
     validate(renderer_for(style).render(replace(layout, in_use=LINES)), style)
     validate(renderer_for(style).render(Layout("", "", ())), style)
@@ -81,15 +81,15 @@ def test_formats_validate_against_the_types_of_their_provider(style, counter, de
 
 @settings(max_examples=30, deadline=None)
 @given(data=st.data())
-def test_also_with_tools_nobody_would_write(tools, counter, data):
+def test_also_with_tools_nobody_would_write(tools, data):
     drawn = data.draw(st.lists(tools, min_size=10, max_size=10, unique_by=lambda tool: tool.id))
     for style in FORMATS:
-        validate(renderer_for(style).render(layout_of(style, counter, drawn)), style)
+        validate(renderer_for(style).render(layout_of(style, drawn)), style)
 
 
-def test_openai_lists_resident_tools_then_promoted_ones_in_order(counter, demo):
+def test_openai_lists_resident_tools_then_promoted_ones_in_order(demo):
     tools = list(demo)[:10]
-    rendered = renderer_for("openai").render(layout_of("openai", counter, tools))
+    rendered = renderer_for("openai").render(layout_of("openai", tools))
     named = [tool["function"]["name"] for tool in rendered.tools]
     called = [*tools[:2], *tools[4:6], *tools[8:10]]
     assert named == [provider_name(tool.id) for tool in called]
@@ -103,18 +103,16 @@ def test_openai_lists_resident_tools_then_promoted_ones_in_order(counter, demo):
     assert told == f"Tools loaded:\n{tools[2].id}\n{tools[3].id}: Do it\n"
 
 
-def test_anthropic_marks_the_breakpoints(counter, demo):
-    rendered = renderer_for("anthropic").render(layout_of("anthropic", counter, list(demo)[:10]))
+def test_anthropic_marks_the_breakpoints(demo):
+    rendered = renderer_for("anthropic").render(layout_of("anthropic", list(demo)[:10]))
     assert ["cache_control" in tool for tool in rendered.tools] == [False] * 5 + [True]
     assert rendered.tools[-1]["cache_control"] == MARK
     assert rendered.system[-1]["cache_control"] == MARK
 
 
-def test_anthropic_search_defers_what_is_promoted_and_refers_to_it(counter, demo):
+def test_anthropic_search_defers_what_is_promoted_and_refers_to_it(demo):
     tools = list(demo)[:10]
-    rendered = renderer_for("anthropic_search").render(
-        layout_of("anthropic_search", counter, tools)
-    )
+    rendered = renderer_for("anthropic_search").render(layout_of("anthropic_search", tools))
     listed = rendered.tools
     assert [tool.get("defer_loading", False) for tool in listed] == [False] * 3 + [True] * 4
     assert [tool.get("cache_control") for tool in listed] == [None, None, MARK] + [None] * 4
@@ -131,19 +129,19 @@ def test_anthropic_search_defers_what_is_promoted_and_refers_to_it(counter, demo
     assert len(identities) == 2
 
 
-def test_a_search_tool_of_the_agents_own_is_not_doubled(counter):
+def test_a_search_tool_of_the_agents_own_is_not_doubled():
     own = Tool("search_tools", None, "Mine.")
     renderer = renderer_for("anthropic_search")
-    entry = EntryWriter(renderer, counter).write(own, Detail.FULL, "")
+    entry = write_entry(renderer, own, Detail.FULL, "")
     rendered = renderer.render(Layout("", "The pool.\n", (entry,)))
     assert [tool["description"] for tool in rendered.tools] == ["Mine."]
 
 
 @pytest.mark.parametrize("style", ["openai_call_tool", "anthropic_call_tool"])
-def test_the_one_tool_never_changes_and_definitions_travel_in_messages(style, counter, demo):
+def test_the_one_tool_never_changes_and_definitions_travel_in_messages(style, demo):
     tools = list(demo)[:10]
     renderer = renderer_for(style)
-    layout = layout_of(style, counter, tools)
+    layout = layout_of(style, tools)
     rendered, before = renderer.render(layout), renderer.render(layout.rebuild(()))
     assert rendered.tools == before.tools
     assert len(rendered.tools) == 1
@@ -155,16 +153,16 @@ def test_the_one_tool_never_changes_and_definitions_travel_in_messages(style, co
 
 
 @pytest.mark.parametrize("style", FORMATS)
-def test_the_prefix_does_not_depend_on_what_is_promoted(style, counter, demo):
-    layout = layout_of(style, counter, list(demo)[:10])
+def test_the_prefix_does_not_depend_on_what_is_promoted(style, demo):
+    layout = layout_of(style, list(demo)[:10])
     renderer = renderer_for(style)
     assert renderer.render(layout).prefix == renderer.render(layout.rebuild(())).prefix
     assert "The pool." in renderer.render(layout).prefix
 
 
-def test_plain_text_says_everything_under_ids(counter, demo):
+def test_plain_text_says_everything_under_ids(demo):
     tools = list(demo)[:10]
-    rendered = renderer_for("text").render(layout_of("text", counter, tools))
+    rendered = renderer_for("text").render(layout_of("text", tools))
     assert rendered.tools == []
     assert rendered.messages[0][0]["content"].splitlines()[1:3] == [
         tools[2].id, f"{tools[3].id}: Do it",

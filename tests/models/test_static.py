@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import ModelError
@@ -76,6 +76,24 @@ def test_any_text_has_a_finite_vector_of_its_own(texts: list[str], query: bool) 
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
     for text, vector in zip(texts, vectors, strict=True):
         assert np.array_equal(encoder.encode([text], query=query)[0], vector)
+
+
+_PIECES = st.one_of(
+    st.sampled_from(["[CLS]", "word-2", "ΑΣ", "e\u0301", "\x1c", "\u00a0", "—", "中文", "\n"]),
+    st.text(st.characters(codec="ascii"), max_size=5),
+    st.text(st.characters(), max_size=5),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@example(["word-2 " * 200])
+@given(st.lists(st.lists(_PIECES, max_size=200).map("".join), min_size=1, max_size=4))
+def test_many_texts_have_the_vectors_of_each(texts: list[str]) -> None:
+    # From 16 texts on they are tokenised word by word.
+    encoder = load_encoder("static")
+    vectors = encoder.encode([*texts, *["as many as are needed"] * 16])
+    for text, vector in zip(texts, vectors, strict=False):
+        assert np.array_equal(encoder.encode([text])[0], vector)
 
 
 def test_progress_counts_texts(encoder: StaticEncoder) -> None:

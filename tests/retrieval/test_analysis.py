@@ -44,6 +44,11 @@ def test_letter_case_does_not_hide_a_word(word: str) -> None:
     assert "github" in terms(word)
 
 
+@given(st.text(st.characters(codec="ascii")))
+def test_words_of_ascii_are_those_of_the_same_text_among_others(text: str) -> None:
+    assert [*words(text), "ж"] == words(f"{text} ж")
+
+
 def test_split_identifier_keeps_letter_case() -> None:
     assert split_identifier("getUserByID2") == ["get", "User", "By", "ID", "2"]
 

@@ -40,9 +40,9 @@ def test_the_longest_unused_leave_until_half_the_budget_is_free() -> None:
     assert fitting == (tool("g"),)
 
 
-def test_always_shown_wanted_and_lately_used_tools_stay() -> None:
+def test_pinned_wanted_and_lately_used_tools_stay() -> None:
     active = filled("a", "b", "c", "d", turns=(0, 0, 0, 5))
-    active.append([tool("a")], 0, always=True)
+    active.append([tool("a")], 0, pinned=True)
     left, _ = active.make_room([tool("b"), tool("e")], 4, 5)
     assert [one.tool_id for one in left] == ["s/c"]
 

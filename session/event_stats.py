@@ -1,4 +1,4 @@
-"""What a file of events says in numbers: searches, misses, calls, tokens, tools, servers."""
+"""Figures from a file of events: searches, misses, calls, tokens, tools, servers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class ServerStats:
-    """What was seen of one server.
+    """Figures of one server.
 
     Args:
         run_ms: milliseconds of each call that reached it.
         failed_calls: calls that it did not answer or refused.
         start_ms: milliseconds of each start.
-        failures: how often it did not start or ended by itself.
+        failures: how often it did not start, or ended without being stopped.
     """
 
     run_ms: list[float] = field(default_factory=list)
@@ -38,13 +38,6 @@ class ServerStats:
             "start_p50_ms": percentile(self.start_ms, 50),
             "failures": self.failures,
         }
-
-
-@dataclass(slots=True)
-class _Conversation:
-    """Searches of one conversation of which no tool was called yet: the ids each found."""
-
-    waiting: list[frozenset[str]] = field(default_factory=list)
 
 
 class EventStats:
@@ -71,21 +64,18 @@ class EventStats:
         self.defined = 0
         #: Tokens that they were given instead, by what for: list, search, details.
         self.sent: Counter[str] = Counter()
-        self._conversations: defaultdict[str, _Conversation] = defaultdict(_Conversation)
-        self._tools: frozenset[str] = frozenset()
+        #: The tools there are.
+        self.tools: frozenset[str] = frozenset()
+        #: Conversation to its searches of which no tool was called yet: the ids each found.
+        self.conversations: defaultdict[str, list[frozenset[str]]] = defaultdict(list)
         self._seen: set[str] = set()
         for row in rows:
             self._take(row)
 
     @property
-    def conversations(self) -> int:
-        """How many conversations there were."""
-        return len(self._conversations)
-
-    @property
     def unused(self) -> int:
         """Searches that offered tools of which none was called afterwards."""
-        return sum(len(one.waiting) for one in self._conversations.values())
+        return sum(map(len, self.conversations.values()))
 
     @property
     def misses(self) -> int:
@@ -99,13 +89,8 @@ class EventStats:
 
     @property
     def never_found(self) -> list[str]:
-        """Ids of the present tools that no search offered and nobody called."""
-        return sorted(self._tools - self._seen)
-
-    @property
-    def tools(self) -> int:
-        """How many tools there are."""
-        return len(self._tools)
+        """Ids of the present tools that no search found and no client called."""
+        return sorted(self.tools - self._seen)
 
     def slowest(self) -> list[tuple[str, ServerStats]]:
         """Servers, the one whose calls take longest first."""
@@ -119,7 +104,7 @@ class EventStats:
         return {
             "from": self.first,
             "to": self.last,
-            "conversations": self.conversations,
+            "conversations": len(self.conversations),
             "tokens": {
                 "definitions": self.defined,
                 **{f"sent_{kind}": self.sent[kind] for kind in ("list", "search", "details")},
@@ -135,7 +120,7 @@ class EventStats:
             },
             "calls": {"total": self.calls.total(), **dict(self.calls)},
             "servers": {name: one.to_dict() for name, one in self.slowest()},
-            "tools": self.tools,
+            "tools": len(self.tools),
             "never_found": self.never_found,
         }
 
@@ -154,11 +139,11 @@ class EventStats:
             case "details":
                 self.sent["details"] += int(row["tokens"])
             case "list":
-                self._conversations[row["session"]]
+                self.conversations[row["session"]]
                 self.defined += int(row["permitted_tokens"])
                 self.sent["list"] += int(row["tokens"])
             case "catalog":
-                self._tools = frozenset(row["tools"])
+                self.tools = frozenset(row["tools"])
             case "call":
                 self._call(row)
             case "server":
@@ -172,19 +157,19 @@ class EventStats:
         ids = frozenset(found)
         self.searches[outcome] += 1
         self._seen |= ids
-        conversation = self._conversations[row["session"]]
+        waiting = self.conversations[row["session"]]
         if outcome == "found":
-            conversation.waiting.append(ids)
+            waiting.append(ids)
 
     def _call(self, row: Row) -> None:
         outcome = row.get("outcome", row["status"])
         self.calls[outcome] += 1
-        conversation = self._conversations[row["session"]]
+        waiting = self.conversations[row["session"]]
         if row["status"] != "passed":
             return
         tool = row["tool"]
         self._seen.add(tool)
-        conversation.waiting = [ids for ids in conversation.waiting if tool not in ids]
+        waiting[:] = [ids for ids in waiting if tool not in ids]
         if row.get("run_ms") is not None:
             server = self.servers[row["server"]]
             server.run_ms.append(float(row["run_ms"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import zlib
@@ -18,7 +19,7 @@ from ..catalog import Tool
 from ..retrieval.known_requests import RequestMean
 from .row import Enrichment
 
-FOLDER = Path(__file__).parent / "known_servers"
+FOLDER = Path(__file__).parent / "library"
 ROWS, NUMBERS = "rows.jsonl", "numbers.npz"
 
 #: Distinct words of a description that are compared, from its start; letters of each.
@@ -34,14 +35,15 @@ LEAST_COMMON_UNNAMED = 10
 
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "$ref"})
 _STOP = frozenset("the and for with from that this are you your can will use used using".split())
 
 
-class KnownTool(NamedTuple):
+class Known(NamedTuple):
     """The row of a tool of a known server.
 
     Args:
-        row: its `tool` names the server as the shipped rows do.
+        row: its `tool` names the server as the library does.
         exact: whether it was written for the same definition.
         mean: of the vectors of its requests.
     """
@@ -51,7 +53,7 @@ class KnownTool(NamedTuple):
     mean: RequestMean
 
 
-class KnownServers:
+class Library:
     """Rows for tools of well-known servers, recognised by their definitions.
 
     A tool belongs to a row if it has the same name, and its parameters and the first words of its
@@ -63,29 +65,30 @@ class KnownServers:
 
     Example:
         >>> from shortlist import Tool
-        >>> from shortlist.enrichment.known_servers import KnownServers
-        >>> KnownServers().find(Tool("create_issue", "mine", "Order a pizza")) is None
+        >>> from shortlist.enrichment.library import Library
+        >>> Library().find(Tool("create_issue", "mine", "Order a pizza")) is None
         True
     """
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
 
-    def find(self, tool: Tool) -> KnownTool | None:
+    def find(self, tool: Tool) -> Known | None:
         """The row that a tool belongs to; None if there is none."""
         places = self._places.get(tool.name)
         if places is None:
             return None
         words, parameters = first_words(tool.description), parameter_names(tool)
         said = _said(tool)
-        found = [(self._likeness(one, words, parameters, said), -one) for one in places]
+        rows = {one: json.loads(self._lines[one]) for one in places}
+        found = [(self._likeness(one, rows[one], words, parameters, said), -one) for one in places]
         likeness, place = max(found)
         if not likeness:
             return None
         numbers = self._numbers
         values = numbers["vectors"][-place].astype(np.float32) * numbers["scales"][-place]
-        row = Enrichment.model_validate_json(self._lines[-place])
-        return KnownTool(row, likeness == 1, RequestMean(str(numbers["model"]), values))
+        mean = RequestMean(str(numbers["model"]), values)
+        return Known(_trusted(rows[-place]), likeness == 1, mean)
 
     def servers(self, tools: Iterable[Tool]) -> dict[str, dict[str, int]]:
         """Server to the servers of the rows its tools belong to, and how many tools each.
@@ -101,6 +104,14 @@ class KnownServers:
 
     def __len__(self) -> int:
         return len(self._lines)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the rows and their numbers."""
+        whole = hashlib.sha256()
+        for name in (ROWS, NUMBERS):
+            whole.update((self._folder / name).read_bytes())
+        return whole.hexdigest()
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -121,9 +132,13 @@ class KnownServers:
             return dict(numbers)
 
     def _likeness(
-        self, place: int, words: frozenset[int], parameters: frozenset[str], said: str
+        self,
+        place: int,
+        row: Mapping[str, Any],
+        words: frozenset[int],
+        parameters: frozenset[str],
+        said: str,
     ) -> float:
-        row = json.loads(self._lines[place])
         own = frozenset(self._numbers["words"][place].tolist()) - {0}
         known = row.get("parameters")
         product = row["tool"].rpartition("/")[0].lower().split("-")
@@ -137,6 +152,12 @@ class KnownServers:
 
 
 _START = '{"tool": "'
+
+
+def _trusted(row: dict[str, Any]) -> Enrichment:
+    """A row of the package, which tests have validated: validation took most of the time here."""
+    tuples = {name: tuple(value) for name, value in row.items() if isinstance(value, list)}
+    return Enrichment.model_construct(**{**row, **tuples})
 
 
 def likeness(
@@ -188,4 +209,7 @@ def _said(tool: Tool) -> str:
 
 def parameter_names(tool: Tool) -> frozenset[str]:
     """Names of the parameters of a tool, without those inside others."""
+    schema = tool.input_schema
+    if _COMPOSED.isdisjoint(schema) and isinstance(names := schema.get("properties", {}), dict):
+        return frozenset(names)
     return frozenset(one.name for one in tool.parameters if one.path == one.name)

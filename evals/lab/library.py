@@ -1,8 +1,8 @@
-"""`shortlist lab known-servers`: the rows for tools of well-known servers that the package ships.
+"""`shortlist lab library`: writes the package's example queries for known servers.
 
-Rows come from two places: authors who read definitions only, and the requests of training sets.
-A tool that an evaluation set holds gets no row, so that those sets measure what is not known.
-The same input files give the same rows, byte for byte.
+Rows come from two places: authors who read definitions only, and the requests of training sets. A
+tool of an evaluation set gets no row, so that these sets measure unknown tools. The same input
+files give the same rows, byte for byte.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from ...catalog import Tool, read_tools
 from ...enrichment import Enrichment, read_enrichments
-from ...enrichment.known_servers import (
+from ...enrichment.library import (
     FOLDER,
     LEAST_COMMON,
     NUMBERS,
     ROWS,
     WORDS,
-    KnownServers,
+    Library,
     first_words,
     likeness,
     parameter_names,
@@ -38,9 +38,9 @@ from ..tool_files import read_tool_files
 from ..xlam_rows import XlamRow, stream_rows
 from .record import RESULTS
 
-#: Product and servers, a line each, of the training sets.
-SERVERS = RESULTS.parent / "known_servers.txt"
-#: Requests of a training tool: at least, and at most.
+#: File with a product and its servers in each line, for the training sets.
+SERVERS = RESULTS.parent / "library_servers.txt"
+#: Least and most requests of a training tool.
 LEAST_REQUESTS, MOST_REQUESTS = 2, 4
 
 
@@ -49,7 +49,7 @@ class Written:
     """One row with the definition it was written for.
 
     Args:
-        row: names the tool as the shipped rows do.
+        row: the row, with the tool's id in the package.
         tool: its definition.
         parameters: names of its parameters; None where they are not known.
     """
@@ -88,9 +88,7 @@ def trained(folder: Path, products: Mapping[str, str]) -> Iterator[Written]:
     for tool in read_tool_files([folder / "tools.jsonl"])[0]:
         product, said = products.get(tool.server or ""), requests.get(tool.id, ())
         if product is not None and len(said) >= LEAST_REQUESTS:
-            row = Enrichment(
-                tool=f"{product}/{tool.name}", requests=tuple(said), source="known_servers"
-            )
+            row = Enrichment(tool=f"{product}/{tool.name}", requests=tuple(said), source="library")
             yield Written(row, tool, parameter_names(tool) or None)
 
 
@@ -159,7 +157,7 @@ class HeldOut:
 
 
 def chosen(written: Iterable[Written], held_out: HeldOut) -> list[Written]:
-    """The rows that the package ships, in order of id.
+    """The rows that go into the library, in order of id.
 
     Left out are rows of evaluation tools, those of definitions too short to be recognised, those
     that the scan would quarantine, and those of a definition that an earlier row is already for.
@@ -178,20 +176,20 @@ def chosen(written: Iterable[Written], held_out: HeldOut) -> list[Written]:
     return [kept[tool_id] for tool_id in sorted(kept)]
 
 
-def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> KnownServers:
-    """Write the folder of some rows.
+def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> Library:
+    """Write the folder of rows.
 
     Args:
         rows: see `chosen`.
         encoder: of the requests.
-        out: the folder.
+        out: folder of the library.
     """
     full = [
         one.row.model_copy(
             update={
                 "fingerprint": None,
                 "parameters": None if one.parameters is None else tuple(sorted(one.parameters)),
-                "source": "known_servers",
+                "source": "library",
             }
         )
         for one in rows
@@ -208,7 +206,7 @@ def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> KnownServers:
         np.array(means, np.float32),
         encoder.fingerprint,
     )
-    return KnownServers(out)
+    return Library(out)
 
 
 def _write(
@@ -218,10 +216,10 @@ def _write(
     vectors: NDArray[np.float32],
     model: str,
 ) -> None:
-    """Write a folder of rows.
+    """Write a library.
 
     Args:
-        folder: where to.
+        folder: of the library.
         rows: in the order of the file.
         words: of the description of each, see `first_words`.
         vectors: mean of the vectors of the requests of each, shape (n, dim).
@@ -266,11 +264,11 @@ def main() -> None:
     for folder in sets:
         written += trained(folder, products)
     rows = chosen(written, HeldOut.read(asked.data / "eval"))
-    built = build(rows, load_encoder("bundled"), asked.out)
+    library = build(rows, load_encoder("bundled"), asked.out)
     servers = len({one.row.tool.partition("/")[0] for one in rows})
     size = sum(path.stat().st_size for path in asked.out.iterdir())
     sys.stderr.write(
-        f"{asked.out}: {len(built):,} tools of {servers} servers, {size:,} bytes; "
+        f"{asked.out}: {len(library):,} tools of {servers} servers, {size:,} bytes; "
         f"{len(written) - len(rows):,} left out\n"
     )
 

@@ -1,7 +1,8 @@
-"""Example queries of known servers: which tools it recognises, and what it does for them."""
+"""The library of example queries: which tools it recognises, and what it does for them."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +14,19 @@ from shortlist import Engine, Tool
 from shortlist.catalog import Catalog
 from shortlist.enrichment import Enrichment, Enrichments
 from shortlist.enrichment import enrichments as module
-from shortlist.enrichment.known_servers import (
+from shortlist.enrichment.library import (
     FOLDER,
     LEAST,
     NUMBERS,
     ROWS,
     WORDS,
-    KnownServers,
+    Library,
+    _trusted,
     first_words,
     likeness,
     parameter_names,
 )
-from shortlist.evals.lab.known_servers import HeldOut, Written, build, chosen, read_products
+from shortlist.evals.lab.library import HeldOut, Written, build, chosen, read_products
 from shortlist.evals.tool_files import read_tool_files
 from shortlist.models import load_encoder
 from shortlist.retrieval.request_vectors import LENGTH, RequestVectors
@@ -63,26 +65,24 @@ def _of(one: Tool, server: str | None) -> Tool:
 
 
 def written(one: Tool, *, known: bool = True) -> Written:
-    row = Enrichment(
-        tool=one.id, requests=REQUESTS.get(one.id, ("ask this",)), source="known_servers"
-    )
+    row = Enrichment(tool=one.id, requests=REQUESTS.get(one.id, ("ask this",)), source="library")
     return Written(row, one, parameter_names(one) if known else None)
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> KnownServers:
-    folder = tmp_path_factory.mktemp("known_servers")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    folder = tmp_path_factory.mktemp("library")
     return build([written(ISSUE), written(PAGE, known=False)], load_encoder(), folder)
 
 
 @pytest.fixture
-def engines(small: KnownServers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Engines know the small set of servers."""
-    monkeypatch.setattr(module, "KnownServers", lambda: small)
+def engines(small: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines have the small library."""
+    monkeypatch.setattr(module, "Library", lambda: small)
 
 
 class TestRecognition:
-    def test_the_server_may_have_any_name(self, small: KnownServers) -> None:
+    def test_the_server_may_have_any_name(self, small: Library) -> None:
         for server in ("github", "my-code", None):
             found = small.find(_of(ISSUE, server))
             assert found is not None
@@ -98,7 +98,7 @@ class TestRecognition:
         ],
     )
     def test_another_version_is_recognised_and_told_apart(
-        self, small: KnownServers, description: str, parameters: tuple[str, ...]
+        self, small: Library, description: str, parameters: tuple[str, ...]
     ) -> None:
         found = small.find(tool("create_issue", "gh", description, *parameters))
         assert found is not None
@@ -121,11 +121,11 @@ class TestRecognition:
             tool("create_issue", "github", ""),
         ],
     )
-    def test_a_tool_of_another_product_is_not(self, small: KnownServers, other: Tool) -> None:
+    def test_a_tool_of_another_product_is_not(self, small: Library, other: Tool) -> None:
         assert small.find(other) is None
 
     def test_without_known_parameters_the_description_has_to_be_closer(
-        self, small: KnownServers
+        self, small: Library
     ) -> None:
         assert small.find(tool("read_page", "x", PAGE.description, "anything")) is not None
         near = "Read the text of one page of a wiki in markdown or plain form"
@@ -142,7 +142,7 @@ class TestRecognition:
             assert [one for one in found if made.find(_of(one, server))] == found
         assert [one for one in (short, long) if made.find(_of(one, "other"))] == [long]
 
-    def test_tools_are_counted_by_server(self, small: KnownServers) -> None:
+    def test_tools_are_counted_by_server(self, small: Library) -> None:
         renamed = Tool(ISSUE.name, "code", ISSUE.description, ISSUE.input_schema)
         assert small.servers([renamed, *OTHERS]) == {"code": {"github": 1}}
 
@@ -160,7 +160,7 @@ class TestSearch:
         on = Engine.from_tools([ISSUE, PAGE, *OTHERS])
         for tier in on.tiers:
             hit = on.search(asked, tier=tier).hits[0]
-            assert (hit.id, hit.requests) == ("github/create_issue", ("known_servers",))
+            assert (hit.id, hit.requests) == ("github/create_issue", ("library",))
         off = Engine.from_tools([ISSUE, PAGE, *OTHERS], index={"enrichments": []})
         assert all(hit.requests == () for hit in off.search(asked).hits)
         assert on.view().explain(asked, "wiki/read_page").requests is not None
@@ -179,8 +179,8 @@ class TestSearch:
         assert lengths[row] == pytest.approx(LENGTH**2, abs=1e-4)
         np.testing.assert_allclose(np.delete(lengths, row), 1, atol=1e-4)
 
-    def test_requests_are_not_encoded_again(self, small: KnownServers) -> None:
-        known = Enrichments(known_servers=small).matched([ISSUE, PAGE])
+    def test_requests_are_not_encoded_again(self, small: Library) -> None:
+        known = Enrichments(library=small).matched([ISSUE, PAGE])
 
         class Silent:
             dim, fingerprint = 384, load_encoder().fingerprint
@@ -190,27 +190,27 @@ class TestSearch:
         mean = load_encoder().encode(texts, query=True).mean(axis=0)
         np.testing.assert_allclose(made.values[0], mean, atol=0.005)
 
-    def test_another_encoder_encodes_them(self, small: KnownServers) -> None:
-        known = Enrichments(known_servers=small).matched([ISSUE])
+    def test_another_encoder_encodes_them(self, small: Library) -> None:
+        known = Enrichments(library=small).matched([ISSUE])
         static = load_encoder("static")
         made = RequestVectors.of(static, known)
         texts = list(known["github/create_issue"].encoded)
         np.testing.assert_allclose(made.values[0], static.encode(texts, query=True).mean(axis=0))
 
-    def test_own_rows_come_first_and_are_joined(self, small: KnownServers) -> None:
+    def test_own_rows_come_first_and_are_joined(self, small: Library) -> None:
         own = Enrichment(tool="github/create_issue", requests=("own words",))
         found = Enrichments([own], small).of(ISSUE)
         assert found is not None
         assert found.requests == ("own words", *REQUESTS["github/create_issue"])
-        assert (found.sources, found.stale, found.mean) == (("hand", "known_servers"), False, None)
+        assert (found.sources, found.stale, found.mean) == (("hand", "library"), False, None)
 
     def test_a_row_of_another_version_is_stale_and_gives_way_to_a_fresh_one(
-        self, small: KnownServers
+        self, small: Library
     ) -> None:
         changed = tool(
             "create_issue", "github", ISSUE.description, "owner", "repo", "title", "kind"
         )
-        found = Enrichments(known_servers=small).of(changed)
+        found = Enrichments(library=small).of(changed)
         assert found is not None
         assert found.stale
         own = Enrichment(tool="github/create_issue", requests=("own words",))
@@ -240,13 +240,21 @@ class TestBuilding:
         assert read_products()["stripe-remote"] == "stripe"
 
 
+def test_parameters_of_composed_schemas() -> None:
+    inner = {"type": "object", "properties": {"city": {"type": "string"}}}
+    deep = {"properties": {"at": inner}}
+    for schema in (deep, {"allOf": [deep]}, {"$ref": "#/$defs/x", "$defs": {"x": deep}}):
+        assert parameter_names(Tool("forecast", "weather", "", schema)) == {"at"}
+
+
 class TestShipped:
-    def test_every_row_is_one_of_a_known_server(self) -> None:
+    def test_every_row_is_one_of_the_library(self) -> None:
         lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
         rows = [Enrichment.model_validate_json(line) for line in lines]
+        assert [_trusted(json.loads(line)) for line in lines] == rows
         ids = [row.tool for row in rows]
         assert ids == sorted(set(ids))
-        assert {row.source for row in rows} == {"known_servers"}
+        assert {row.source for row in rows} == {"library"}
         assert all(line.startswith('{"tool": "') for line in lines)
         assert all(2 <= len(row.requests) <= 4 for row in rows)
         with np.load(FOLDER / NUMBERS) as numbers:
@@ -269,7 +277,7 @@ class TestShipped:
             "Create a new issue in a GitHub repository",
             *("owner", "repo", "title", "body", "assignees", "milestone", "labels"),
         )
-        found = KnownServers().find(issue)
+        found = Library().find(issue)
         assert found is not None
         assert found.row.tool == "github/create_issue"
 
@@ -277,13 +285,13 @@ class TestShipped:
         lines = (FOLDER / ROWS).read_text(encoding="utf-8").splitlines()
         rows = [Enrichment.model_validate_json(line) for line in lines]
         said = [
-            Tool(str(place), "rows", "\n".join((row.when, row.not_, *row.requests)))
+            Tool(str(place), "library", "\n".join((row.when, row.not_, *row.requests)))
             for place, row in enumerate(rows)
         ]
         flags = Trust().flags(Catalog(said))
-        assert [rows[int(one[5:])].tool for one in flags if flags[one].level == "quarantine"] == []
+        assert [rows[int(one[8:])].tool for one in flags if flags[one].level == "quarantine"] == []
 
     @pytest.mark.parametrize("path", ["mcp_dev/judged_tools.jsonl", "livemcpbench/tools.jsonl"])
     def test_no_tool_of_an_evaluation_set_is_known(self, shared_data: Path, path: str) -> None:
         catalog, _ = read_tool_files([shared_data / "eval" / path])
-        assert [one.id for one in catalog if KnownServers().find(one)] == []
+        assert [one.id for one in catalog if Library().find(one)] == []

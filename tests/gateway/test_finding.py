@@ -1,0 +1,33 @@
+"""The search of a client."""
+
+from __future__ import annotations
+
+from time import sleep
+from typing import Any
+
+import pytest
+
+from shortlist import Engine, demo
+from shortlist.gateway import finding
+from shortlist.gateway.finding import find
+from shortlist.models.onnx_encoder import OnnxEncoder
+
+ASKED = "open an issue about the login bug"
+
+
+def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = Engine.from_tools(demo.load_catalog()).view()
+    assert find(view, ASKED, {}, k=3).tier == "hybrid"
+    encode = OnnxEncoder.encode
+
+    def slow(self: OnnxEncoder, *given: Any, **more: Any) -> Any:
+        sleep(0.2)
+        return encode(self, *given, **more)
+
+    monkeypatch.setattr(OnnxEncoder, "encode", slow)
+    monkeypatch.setattr(finding, "SEARCH_MS", 20.0)
+    tiers = [find(view, ASKED, {}, k=3).tier for _ in range(4)]
+    assert tiers[-1] == "fast"
+    found = find(view, ASKED, {}, k=3)
+    assert found.ids[0] == "github/create_issue"
+    assert "hybrid -> fast" in str(found.tier_reason)
