@@ -150,7 +150,7 @@ def evaluate(
     if as_json:
         write_json(held)
     for failure in failures:
-        note(f"below the floor: {failure}")
+        note(f"below --min or the baseline: {failure}")
     if failures:
         raise typer.Exit(BELOW_FLOOR)
 

@@ -41,7 +41,7 @@ def tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
     """Say which queries another tier answered than the one asked, and why."""
     for name, instead in another.items():
         for what, count in instead.items():
-            note(f"{name}: {count} queries ran otherwise: {what}")
+            note(f"{name}: {count} queries ran in another tier: {what}")
 
 
 def tell_difference(
