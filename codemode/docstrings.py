@@ -108,13 +108,8 @@ def _argument(schema: Any, known: frozenset[str]) -> str:
     """A schema's description of an argument, besides name, type and default; "" if there is none.
 
     Args:
-<<<<<<< HEAD
-        schema: of the argument.
-        known: words in the signature and the summary.
-=======
         schema: schema of the argument.
-        known: words in the signature.
->>>>>>> main
+        known: words in the signature and the summary.
     """
     said = schema.get("description") if isinstance(schema, dict) else None
     if not isinstance(said, str):

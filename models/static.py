@@ -139,14 +139,9 @@ class StaticEncoder:
         """Vectors of the teacher as vectors of this encoder's space, shape (n, dim).
 
         Args:
-<<<<<<< HEAD
-            vectors: of the teacher, shape (n, its dim).
+            vectors: vectors of the teacher, shape (n, its dim).
             keep_lengths: whether a vector of length l gives one of length l * l, which was chosen
                 on mcp_dev (ADR 20); unit vectors otherwise.
-=======
-            vectors: vectors of the teacher, shape (n, its dim).
-            keep_lengths: whether they stay as long as they are; unit vectors otherwise.
->>>>>>> main
         """
         values = _units(vectors @ self._projection)
         if keep_lengths:
