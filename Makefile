@@ -9,7 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 demo: $(VENV)/.core
 	$(BIN)/shortlist demo
 
-# A file's tests stay in one process, with what they share.
+# A file's tests stay in one process, with what they share. Modules are compiled once, not in every
+# process that a test starts, wherever the environment says otherwise.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered --cov-fail-under=90
 
