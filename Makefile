@@ -10,8 +10,10 @@ demo: $(VENV)/.core
 	$(BIN)/shortlist demo
 
 # A file's tests stay in one process, with what they share. Modules are compiled once, not in every
-# process that a test starts, wherever the environment says otherwise.
+# process that a test starts; threads of PyTorch and BLAS would wait for each other, as both
+# processors are in use.
 test: export PYTHONDONTWRITEBYTECODE =
+test: export OMP_NUM_THREADS = 1
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered --cov-fail-under=90
 
