@@ -135,7 +135,7 @@ def test_the_encoder_reads_what_was_written(tmp_path: Path) -> None:
         tmp_path, query, grams, tool, in_tools=in_tools, projection=projection, settings=settings
     )
     encoder = StaticEncoder(tmp_path, TOKENIZER)
-    ids = encoder._ids("list the invoices")
+    ids = encoder._tokenizer.encode("list the invoices").ids
     asked = query.table()[ids].sum(0) + grams.table()[character_grams("list the invoices", 64)].sum(
         0
     )
