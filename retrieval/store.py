@@ -73,7 +73,7 @@ class Saved:
         learned: what usage taught, or None.
         screening: what a scan of the tools found, or None.
         quarantined: tool id to reason, as an operator set it.
-        requests: vectors of requests known to belong to tools, or None.
+        request_vectors: of requests known to belong to tools, or None.
         known: tool id to these requests.
         filled: whether vectors were read that the dense index was not built with.
     """
@@ -85,7 +85,7 @@ class Saved:
     learned: Learned | None = None
     screening: dict[str, Any] | None = None
     quarantined: Mapping[str, str] = field(default_factory=dict)
-    requests: RequestVectors | None = None
+    request_vectors: RequestVectors | None = None
     known: Mapping[str, KnownRequests] = field(default_factory=dict)
     filled: bool = False
 
