@@ -159,11 +159,11 @@ class Builder:
         )
 
     def batch(self, index: Index, first: Iterable[str], most: int) -> Batch | None:
-        """What the encoder is to read next; None where there is nothing left.
+        """The next batch to encode; None if all tools are encoded.
 
         Args:
-            index: what is searched.
-            first: ids of the tools that come before the others.
+            index: the present index.
+            first: ids of the tools to encode first.
             most: number of tools.
         """
         if (dense := index.dense) is None or not dense.pending:

@@ -253,7 +253,7 @@ class Engine:
         return self.ready
 
     def close(self) -> None:
-        """Stop encoding in the background. The engine goes on answering as it is.
+        """Stop encoding in the background. The engine still answers searches.
 
         Example:
             >>> from shortlist import Engine, Tool

@@ -17,8 +17,8 @@ from .errors import ProcessError
 class ProcessGuard:
     """Checks that an object is used in the process that made it.
 
-    A fork copies an object without its threads, and with locks that nobody releases. Using the copy
-    could hang.
+    A fork copies an object without its threads. Its locks may then never be released. Using the
+    copy could hang.
 
     Args:
         what: name of the guarded object in the error, such as `engine`.

@@ -131,7 +131,7 @@ class Stages:
         )
 
     def read(self, batch: Batch) -> Read:
-        """What the encoder makes of a batch."""
+        """Encode a batch."""
         vectors = requests = None
         if batch.tools:
             vectors, _ = self.vectors(batch.tools, None, None, wait=True)
@@ -210,13 +210,13 @@ class Stages:
         learned: Learned | None,
         made: Read,
     ) -> tuple[Dense, NDArray[np.int64]]:
-        """The dense stage with what the encoder has read meanwhile, and the rows that differ.
+        """The dense stage with the newly encoded vectors, and the changed rows.
 
         Args:
-            dense: the stage as it is.
-            tools: by row.
-            learned: what usage taught.
-            made: what the encoder has read; what no row waits for is passed over.
+            dense: the present stage.
+            tools: tools by row.
+            learned: the learned adjustments.
+            made: the encoded vectors. Vectors that no row waits for are ignored.
         """
         vectors, known, found = dense.vectors, dense.requests, list[int]()
         if made.vectors is not None:

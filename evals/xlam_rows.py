@@ -168,7 +168,7 @@ def _array_rows(held: BinaryIO) -> Iterator[bytes | RowError]:
 
 
 def _stray(between: bytes) -> Iterator[bytes]:
-    """What lies between two objects of an array, if it is more than a comma."""
+    """The text between two objects of an array, if it is more than a comma."""
     text = between.strip(b" \t\r\n,")
     if text:
         yield text

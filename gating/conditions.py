@@ -352,7 +352,7 @@ def json_key(value: Scalar) -> tuple[bool, Scalar]:
 
 
 def joined(kind: type[Several], parts: tuple[Condition, ...]) -> Condition:
-    """Several conditions as one. A single one stays as it is."""
+    """Join several conditions into one. A single one is returned unchanged."""
     condition = kind(parts)
     return parts[0] if len(parts) == 1 else condition
 

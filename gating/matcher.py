@@ -185,12 +185,12 @@ _TEXTS: Mapping[str, Callable[[Tool], str | None]] = {
 
 
 class _Texts:
-    """Rows of tools by their ids, names and servers, as they are or folded.
+    """Rows of tools by their ids, names and servers, exact or folded.
 
     Args:
-        tools: of a catalog version, in order of row.
+        tools: tools of a catalog version, in order of row.
         folded: whether the texts are folded.
-        rows: of the tools looked at; all when absent.
+        rows: rows of the tools to match; all by default.
     """
 
     def __init__(

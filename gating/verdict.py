@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """What the model should know, in one or two sentences."""
+        """Message for the model, in one or two sentences."""
         name = self.asked if self.renamed or self.tool is None else self.tool.id
         if self.status == "passed":
             return f"{name} may be called."

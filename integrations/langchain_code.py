@@ -126,7 +126,7 @@ def code_tools(
 async def _called(
     tool: BaseTool, arguments: Mapping[str, Any], runtime: ToolRuntime[Any, Any]
 ) -> Any:
-    """What a tool of LangChain answers; objects that JSON lacks as their text."""
+    """The answer of a LangChain tool as JSON. Other objects become texts."""
     try:
         value = await tool.ainvoke(dict(arguments), config=runtime.config)
     except Exception as error:

@@ -26,7 +26,7 @@ class SavedTool(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SavedPrompt:
-    """What a prompt goes on from.
+    """The state of a saved prompt.
 
     Args:
         passes_through: whether the whole catalog is in the prefix.

@@ -37,13 +37,13 @@ _CHANGED_SHARE = 10
 class TantivyIndex:
     """BM25 (k1 = 1.2, b = 0.75) summed over fields, each with its own boost.
 
-    Fields hold already analysed text, so that documents and queries go through one analysis
-    (`analysis.words`), and a query is a disjunction of terms: nothing a user types is ever parsed.
+    Fields contain analysed text, so that documents and queries have the same analysis. A query is a
+    disjunction of terms: user input is never parsed.
 
-    A built index lies in memory. `updated` writes into that memory what the next version holds
-    otherwise, while this version goes on to search its own snapshot. The documents that changed
-    since the index was built always form one segment beside the first one: tantivy's background
-    merges, whose time and order would show in the scores, never have anything to merge.
+    A built index is in memory. `updated` adds the changed documents of the next version to that
+    memory, while this version searches its own snapshot. All documents that changed since the build
+    form one segment beside the first one. So tantivy's background merges, which would change scores
+    at random times, have nothing to merge.
     """
 
     Settings = TantivySettings
@@ -133,7 +133,7 @@ class TantivyIndex:
     def search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
         """Rows sharing a term with `text`, best first, at most `depth`, all inside the mask.
 
-        Where these are fewer than `depth`, all other rows share no term and would score 0.
+        If there are fewer than `depth`, all other rows share no term and would score 0.
         """
         found = self._search(text, depth, allowed)
         return replace(found, rest=0.0) if len(found) < depth else found
@@ -208,13 +208,13 @@ class TantivyIndex:
 
 @dataclass(slots=True, eq=False)
 class _Shared:
-    """What all versions of one built index have in common.
+    """State that all versions of one built index share.
 
     Args:
-        index: tantivy's.
-        folder: where it lies on disk, or None in memory.
-        newest: the state that is written there.
-        lock: held to write.
+        index: the tantivy index.
+        folder: its folder on disk; None in memory.
+        newest: the newest written state.
+        lock: lock for writing.
     """
 
     index: tantivy.Index
@@ -225,13 +225,13 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Delta:
-    """What a version holds otherwise than the build did.
+    """The documents of a version that differ from the build.
 
     Args:
-        documents: of the version, by row.
-        built: how many rows were indexed by the build.
-        late: row to analysed fields, of the rows that have another document now.
-        stale: rows of the build whose document is another one or gone.
+        documents: documents of the version, by row.
+        built: number of rows that the build indexed.
+        late: row to analysed fields, for rows with another document than in the build.
+        stale: rows of the build whose document changed or was removed.
     """
 
     documents: Sequence[Mapping[str, str]]

@@ -44,7 +44,7 @@ class Names:
         return made
 
     def patched(self, change: Change) -> Names:
-        """Of the next version; costs what the change does, and a copy of the dictionaries."""
+        """The names of the next version: a copy with the change applied."""
         gone = change.gone()
         if not gone and not len(change.rows):
             return self

@@ -1,4 +1,4 @@
-"""What a request asks of the stages, and the ranked rows a stage answers with."""
+"""A request to the stages, and a stage's answer of ranked rows."""
 
 from __future__ import annotations
 

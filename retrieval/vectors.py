@@ -85,15 +85,15 @@ def encode_tools(
     stand_in: StandIn | None = None,
     background: bool = False,
 ) -> tuple[Vectors, int]:
-    """Vectors of the tools, taken from `known` where model and text are the same.
+    """Vectors of the tools. They are reused from `known` if model and text are the same.
 
     Args:
-        encoder: encodes what is not known.
-        tools: in order of row.
+        encoder: encodes new texts.
+        tools: tools in order of row.
         known: vectors of an earlier version.
         progress: called with (tools encoded, tools to encode).
-        tokens: whether those of the tools' tokens are wanted too, if the encoder gives them.
-        stand_in: gives vectors of what is not known, in place of the encoder.
+        tokens: whether to return token vectors too, if the encoder has them.
+        stand_in: returns vectors of new texts, in place of the encoder.
         background: whether searches take precedence over the encoding.
 
     Returns:

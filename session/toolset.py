@@ -95,7 +95,7 @@ class Toolset:
         return left + dropped, changed, came + self.active.append(fitting, number)
 
     def judge(self, view: View, verdict: Verdict, number: int) -> Verdict:
-        """The final verdict on a call, which also depends on what the model has seen of the tool.
+        """The final verdict on a call. It also depends on the definition that the model has seen.
 
         If the model has not seen the tool's present definition, the tool is offered instead.
 

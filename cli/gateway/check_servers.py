@@ -186,7 +186,7 @@ def _checks(
 
 
 def _about(problem: str, server: str) -> str:
-    """What a problem of the file says of a server, "" where it is about something else."""
+    """The part of a problem's text about a server; "" if it is about something else."""
     _, named, rest = problem.partition(f".{server}")
     return rest.lstrip(".: ") if named and rest.startswith((".", ":")) else ""
 

@@ -1,7 +1,7 @@
-"""Catalogs as they are deployed, with requests that their tools serve and requests that none does.
+"""Realistic catalogs, with requests that their tools serve and requests that no tool serves.
 
-A deployment holds some servers with their tools. What it cannot serve comes of itself: requests for
-the tools of servers that are not there.
+A deployment has some servers with their tools. Requests for tools of other servers are the ones
+that it cannot serve.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What deployments are drawn from.
+    """Data to draw deployments from.
 
     Args:
         tools: by id, each with a server.

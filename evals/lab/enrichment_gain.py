@@ -1,4 +1,4 @@
-"""`shortlist lab enrichment-gain`: a catalog with and without example queries, query by query."""
+"""`shortlist lab enrichment-gain`: measures a catalog with and without example queries."""
 
 from __future__ import annotations
 
@@ -183,8 +183,13 @@ def main() -> None:
     """Measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tools", type=Path, nargs="+", help="files of rows, folders of dumps")
-    parser.add_argument("--sub-catalog", type=Path, metavar="DATA", help="of mcp_dev, in place")
-    parser.add_argument("--size", type=int, default=1000, help="tools of the sub-catalog")
+    parser.add_argument(
+        "--sub-catalog",
+        type=Path,
+        metavar="DATA",
+        help="catalog of mcp_dev there",
+    )
+    parser.add_argument("--size", type=int, default=1000, help="least number of its tools")
     parser.add_argument("--queries", type=Path, nargs="+", required=True)
     parser.add_argument("--enrichments", nargs="+", default=["library"])
     parser.add_argument("--title", required=True)

@@ -1,9 +1,9 @@
-"""`python -m shortlist.evals.lab.fit_decision`: the models that come with the package.
+"""`python -m shortlist.evals.lab.fit_decision`: fits the decision models of the package.
 
-A command, not a part: the only place here that makes engines.
+This is a command. No other module of `evals/lab` imports it.
 
-The bundled encoder was trained on the very requests the models are fitted to, so right tools score
-higher there than tools it has never seen. `unseen` takes that back.
+The bundled encoder was trained on the requests that the models are fitted to. So right tools score
+higher there than for new requests. `unseen` corrects this.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MEMBERS, _EPOCHS = 6, 30
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A tier whose request comes with its vectors and its tokens' vectors."""
+    """A tier for requests with given vectors."""
 
     tier: Strategy
     vector: NDArray[np.float32]
@@ -69,7 +69,7 @@ class _Told:
 
     @property
     def fallback(self) -> None:
-        """None: what cannot run must be known."""
+        """None, so that a tier that cannot run is an error."""
         return None
 
     def rank(self, run: Run) -> Ranking:
@@ -120,7 +120,7 @@ def unseen_tokens(tokens: TokenVectors, right: TokenVectors) -> TokenVectors:
 def wording(
     vectors: NDArray[np.float32], asks: NDArray[np.bool_], *, seed: int = 0
 ) -> tuple[Network, NDArray[np.float64]]:
-    """Whether a vector's request asks for a tool at all.
+    """Fits a model for whether a request asks for a tool at all.
 
     Args:
         vectors: of requests, shape (n, dim).

@@ -1,8 +1,8 @@
-"""`shortlist lab library`: the rows for tools of well-known servers that the package ships.
+"""`shortlist lab library`: writes the package's example queries for known servers.
 
-Rows come from two places: authors who read definitions only, and the requests of training sets.
-A tool that an evaluation set holds gets no row, so that those sets measure what is not known.
-The same files give the same library, byte for byte.
+Rows come from two places: authors who read definitions only, and the requests of training sets. A
+tool of an evaluation set gets no row, so that these sets measure unknown tools. The same input
+files give the same rows, byte for byte.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from ..tool_files import read_tool_files
 from ..xlam_rows import XlamRow, stream_rows
 from .record import RESULTS
 
-#: Product and servers, a line each, of the training sets.
+#: File with a product and its servers in each line, for the training sets.
 SERVERS = RESULTS.parent / "library_servers.txt"
-#: Requests of a training tool: at least, and at most.
+#: Least and most requests of a training tool.
 LEAST_REQUESTS, MOST_REQUESTS = 2, 4
 
 
@@ -49,7 +49,7 @@ class Written:
     """One row with the definition it was written for.
 
     Args:
-        row: names the tool as the library does.
+        row: the row, with the tool's id in the package.
         tool: its definition.
         parameters: names of its parameters; None where they are not known.
     """
@@ -177,7 +177,7 @@ def chosen(written: Iterable[Written], held_out: HeldOut) -> list[Written]:
 
 
 def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> Library:
-    """Write the library of some rows.
+    """Write the folder of rows.
 
     Args:
         rows: see `chosen`.
@@ -249,7 +249,7 @@ def _alike(written: Written, tool: Tool) -> float:
 
 
 def main() -> None:
-    """Build the library and say what it holds."""
+    """Write the rows, and print how many there are."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, nargs="+", required=True, help="rows of authors")
     parser.add_argument(

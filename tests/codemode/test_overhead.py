@@ -40,5 +40,5 @@ def test_the_broker_counts_what_it_refuses():
             return str(error)
         return ""
 
-    assert "more than 3 calls" in asyncio.run(main())
+    assert "more than 3 tool calls" in asyncio.run(main())
     assert len(servers.calls) == 3

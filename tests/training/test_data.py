@@ -166,7 +166,7 @@ def test_a_row_that_lacks_something_is_named(
 
 
 def test_empty_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EvaluationError, match="no set"):
+    with pytest.raises(EvaluationError, match="no subfolder with a queries"):
         read_training_data(tmp_path)
 
 

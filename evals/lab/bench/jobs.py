@@ -1,7 +1,7 @@
 """Jobs that run in a process of their own: `python -m shortlist.evals.lab.bench.jobs NAME ARGS`.
 
-Arguments are a JSON object; the result is one on stdout. Imports are inside the jobs, because when
-they happen is part of what is measured.
+Arguments are a JSON object, the result is one on stdout. Imports are inside the jobs, because their
+time is part of the measurement.
 """
 
 from __future__ import annotations

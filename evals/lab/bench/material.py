@@ -1,4 +1,4 @@
-"""What a bench runs on: tools and queries, from files or from the demo."""
+"""Tools and queries of a bench, from files or from the demo."""
 
 from __future__ import annotations
 

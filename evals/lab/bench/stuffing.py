@@ -1,4 +1,4 @@
-"""How often tools stuffed with requests reach the answers of requests that have nothing to do."""
+"""Measures how often tools stuffed with requests are hits of unrelated requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FEWEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Stuffing:
-    """What stuffed tools reach in one tier.
+    """Places of stuffed tools in one tier.
 
     Args:
         tier: that searched.

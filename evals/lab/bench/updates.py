@@ -1,4 +1,4 @@
-"""What replacing one server's tools costs, and what searches notice of it meanwhile."""
+"""Measures the replacement of one server's tools, and searches during it."""
 
 from __future__ import annotations
 

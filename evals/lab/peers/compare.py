@@ -1,4 +1,4 @@
-"""Peers and tiers side by side: the same process, the same queries, quality and milliseconds."""
+"""Compares peers and tiers in the same process, with the same queries: quality and milliseconds."""
 
 from __future__ import annotations
 
