@@ -362,7 +362,7 @@ class Builder:
             index,
             static=index.static or self.stages.static(tools, dense),
             rerankers=self.stages.rerankers(tools, dense, index.lexical),
-            missing=self.stages.missing,
+            missing=self.stages.models.missing,
             twins=twins,
             copies=copies,
         )
