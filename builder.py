@@ -53,7 +53,7 @@ class Builder:
     Attributes:
         trust: decides which definitions are quarantined; None if nothing is scanned or pinned.
         enrichments: example queries of tools.
-        stages: makes the stages of the indexes.
+        stages: builds the stages of the indexes.
 
     Raises:
         ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
@@ -204,7 +204,7 @@ class Builder:
         """
         old = index.dense
         if old is None:
-            raise ConfigError("usage changes vectors, and no tier uses any")
+            raise ConfigError("learning changes vectors, but no tier uses vectors")
         dense = self.stages.dense(
             index.tools, old.vectors, learned, index.requests, old.requests, wait=False
         )

@@ -301,7 +301,7 @@ class Stages:
         """The static stage after the encoder has read some tools.
 
         Args:
-            static: of the version before.
+            static: static stage of the previous version.
             change: the rows that differ.
             dense: dense stage with what was read.
         """

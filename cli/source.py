@@ -94,7 +94,7 @@ def read_source(
     """The tools of one file, folder, saved index or client configuration, or of stdin for `-`.
 
     Args:
-        path: where they are.
+        path: path of the source.
         form: the format of a file.
         server: as for `read_tools`.
         strict: as for `read_tools`.
@@ -159,7 +159,7 @@ def check_format(form: str) -> None:
     """Refuse a format that there is not.
 
     Raises:
-        BadParameter: lists the formats.
+        BadParameter: the format is unknown.
     """
     from ..catalog.readers import READERS
 

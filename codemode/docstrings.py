@@ -102,7 +102,7 @@ def _argument(schema: Any, known: frozenset[str]) -> str:
     """A schema's description of an argument, besides name, type and default; "" if there is none.
 
     Args:
-        schema: of the argument.
+        schema: schema of the argument.
         known: words in the signature.
     """
     said = schema.get("description") if isinstance(schema, dict) else None

@@ -22,8 +22,8 @@ class Network:
     Args:
         centre: mean of each input where it was fitted, shape (m,).
         scale: standard deviation of each, shape (m,).
-        weights: of the hidden units, shape (m, h).
-        biases: of the hidden units, shape (h,).
+        weights: weights of the hidden units, shape (m, h).
+        biases: biases of the hidden units, shape (h,).
         out: weight of each hidden unit, shape (h,).
         offset: added at the end.
     """

@@ -66,7 +66,7 @@ def cross_validate(
         examples: examples of one tier.
         made: negative examples made from those of the same groups. They are always used for
             fitting, and for measuring only if `examples` has no negative ones.
-        fit: makes a model from examples.
+        fit: function that fits a model to examples.
         folds: number of parts. Examples of one group are in the same part.
 
     Raises:

@@ -194,9 +194,9 @@ class Fleet:
         """Call a tool. If the connection is lost, a read-only tool is called once more.
 
         Args:
-            tool: of a server of the gateway.
-            arguments: of the call.
-            meta: of the call.
+            tool: a tool of one of the servers.
+            arguments: arguments of the call.
+            meta: `_meta` of the call.
             caller: the client's request, which gets the server's messages; None if there is no
                 client.
             answers: the client's answers to the questions in the server's last result.

@@ -27,7 +27,7 @@ class Profile:
     """What one client may use, and how tools are shown to it.
 
     Args:
-        name: of the profile.
+        name: name of the profile.
         servers: globs over names of servers.
         tools: globs over ids `server/tool`; both must match.
         scopes: scopes granted to the client.
@@ -77,7 +77,7 @@ class Profile:
 
         Args:
             settings: settings of the gateway.
-            name: of the profile.
+            name: name of the profile.
             given: settings of the profile.
         """
         code = settings.code.changed(given.code)
@@ -218,7 +218,7 @@ class ProfileViews:
         to all tools of the server.
 
         Args:
-            name: of the server.
+            name: name of the server.
             view: a view of this profile.
         """
         profile = self.profile

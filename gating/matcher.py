@@ -30,7 +30,7 @@ class Matcher:
         letter case and character width (see `pattern.fold`).
 
     Args:
-        tools: of the version, in order of row.
+        tools: tools of the version, in order of row.
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -47,7 +47,7 @@ class Matcher:
         Until `release`, masks that this one has are copied and changed in those rows.
 
         Args:
-            change: from this version to the next.
+            change: change from this version to the next.
         """
         made, changed = Matcher(change.tools), Matcher(change.changed())
         made._last = dict(self._masks), change, changed

@@ -15,7 +15,7 @@ class SavedTool(NamedTuple):
 
     Attributes:
         tool_id: its id.
-        fingerprint: of its definition then.
+        fingerprint: fingerprint of the rendered definition.
         detail: its level.
     """
 
@@ -31,7 +31,7 @@ class SavedPrompt:
     Args:
         passes_through: whether the whole catalog is in the prefix.
         asked: ids that were to be promoted last.
-        batches: what was promoted, batch by batch.
+        batches: the promoted tools in batches.
         working_set: see `AtHand.to_dict`; empty in what was saved before there was one.
     """
 
@@ -45,21 +45,9 @@ class SavedPrompt:
         """All tools promoted, in order."""
         return (tool for batch in self.batches for tool in batch)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "passes_through": self.passes_through,
-            "asked": sorted(self.asked),
-            "batches": [
-                [[name, fingerprint, detail.name] for name, fingerprint, detail in batch]
-                for batch in self.batches
-            ],
-            "working_set": dict(self.working_set),
-        }
-
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """From the JSON form.
+        """From the result of `Prompt.to_dict`.
 
         Raises:
             RequestError: it is nothing of the kind.

@@ -50,14 +50,13 @@ class LazyEncoder:
         with self._lock:
             if self._loaded is None:
                 try:
-                    self._loaded = self._checked()
+                    self._loaded = self._checked(self._load())
                 except Exception as error:
                     self._failure = str(error)
                     raise
             return self._loaded
 
-    def _checked(self) -> Encoder:
-        found = self._load()
+    def _checked(self, found: Encoder) -> Encoder:
         if found.fingerprint != self.fingerprint:
             raise ModelError(
                 f"encoder {found.name!r} is not the one that the static tables were trained for; "
@@ -94,5 +93,5 @@ class LazyEncoder:
         """
         values, tokens = encoded(self.load(), texts, query=query, progress=progress)
         if tokens is None:
-            raise ModelError(f"encoder {self.name!r} gives no vectors of tokens")
+            raise ModelError(f"encoder {self.name!r} has no token vectors")
         return values, tokens

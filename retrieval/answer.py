@@ -30,7 +30,7 @@ def permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, rows: int) -> Ra
     The last check on every answer, whatever strategy made it.
 
     Args:
-        ranking: what a strategy gave.
+        ranking: ranking of a strategy.
         mask: rows the request may use, shape (rows,), or None for all.
         rows: number of rows of the index.
 

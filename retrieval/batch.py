@@ -55,8 +55,8 @@ class Read:
     """The vectors of a batch.
 
     Args:
-        vectors: of its tools.
-        requests: of its requests.
+        vectors: vectors of its tools.
+        requests: vectors of its requests.
     """
 
     vectors: Vectors | None = None

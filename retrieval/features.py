@@ -51,9 +51,9 @@ class FeatureScorer:
     """Scores candidates of one index by `WEIGHTS`.
 
     Args:
-        tools: in order of row.
-        vectors: of the tools, shape (n, dim), or None where no dense stage runs.
-        tokens: of the tools, or None where the encoder gives none.
+        tools: tools in order of row.
+        vectors: vectors of the tools, shape (n, dim); None without a dense stage.
+        tokens: token vectors of the tools; None if the encoder has none.
         lexical: gives the weight of a term, or None where no lexical stage runs.
         read: reads a tool; a `reader` shared by the versions of an index, or one's own when absent.
     """

@@ -35,10 +35,10 @@ class Dense:
 
     Args:
         index: searches `values`.
-        vectors: what the encoder made of the tools.
+        vectors: vectors of the tools.
         values: the same with requests known to belong to tools, and what usage taught; shape
             (n, dim).
-        encoder: of the requests.
+        encoder: encoder of the requests.
         guard: runs it; one of its own when absent.
         requests: vectors of these requests, None where there are none.
         pending: number of tools that the encoder has not read yet, or not all of their requests.
@@ -72,8 +72,8 @@ class Index:
         rerankers: the rerank stages by name.
         requests: tool id to the requests known to belong to the tool, see `Documents`.
         encoded: how many tools had to be encoded to make this index.
-        learned: what usage taught, which the dense index was built with; or None.
-        change: from the version this one was made from, or None.
+        learned: the learned adjustments of the dense index, or None.
+        change: change from the version this one was made from, or None.
         missing: stage name to why it could not be made.
         twins: tools that say nearly the same; None where nobody asked for them.
         copies: row of each copy to the rows of its originals, see `Twins.copies`.
@@ -167,7 +167,7 @@ class Documents(Sequence[Mapping[str, str]]):
     tool has its definition twice then: with as many words more, it loses less to its neighbours.
 
     Args:
-        tools: in order of row.
+        tools: tools in order of row.
         fields: names of the fields.
         requests: tool id to the requests known to belong to the tool.
     """

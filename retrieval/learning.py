@@ -83,7 +83,7 @@ def learn(
         RequestError: the index has no vectors, or no event has a tool of the catalog.
     """
     if index.vectors is None or index.encoder is None:
-        raise RequestError("usage changes vectors, and no tier uses any")
+        raise RequestError("learning changes vectors, but no tier uses vectors")
     known = [
         (event.query, np.array(rows, np.int64))
         for event in events
@@ -146,7 +146,7 @@ def _choices(
         queries: the requests, shape (n, dim), L2-normalised.
         relevant: rows of the tools that served each.
         base: the encoder's vectors of the tools, shape (tools, dim).
-        family: of each tool, see `usage.families`.
+        family: family of each tool, see `usage.families`.
 
     Returns:
         Position of each pair's request, shape (p,); rows of its tool and then of the rivals, twins
@@ -173,7 +173,7 @@ def _trained(
 
     Args:
         queries: request of each pair, shape (p, dim).
-        choices: of each pair, see `_choices`.
+        choices: choices of each pair, see `_choices`.
         base: the encoder's vectors of the tools, shape (tools, dim).
     """
     change = np.zeros((base.shape[1], base.shape[1]), np.float32)

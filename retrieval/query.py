@@ -103,7 +103,7 @@ def by_id(ranking: Ranking, tools: Sequence[Tool]) -> Ranking:
 
     Args:
         ranking: any; the scores need not fall all the way.
-        tools: by row.
+        tools: tools by row.
     """
     equal = ranking.scores[1:] == ranking.scores[:-1]
     if not equal.any():

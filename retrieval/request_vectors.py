@@ -27,7 +27,7 @@ class RequestVectors:
     """The mean vector of each tool's requests.
 
     Args:
-        ids: of the tools.
+        ids: ids of the tools.
         keys: hash of the requests of each; a `static_key` of it where the encoder has not read them
             yet.
         values: mean of the vectors of the requests of each, shape (m, dim).

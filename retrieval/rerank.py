@@ -30,7 +30,7 @@ class TextScorer:
 
     Args:
         model: a cross-encoder.
-        texts: gives the texts of rows.
+        texts: function that returns the texts of rows.
     """
 
     def __init__(

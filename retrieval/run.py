@@ -64,7 +64,7 @@ class Run:
         retrievers: stage name to the stage.
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
-        tools: by row, where rows are not numbered by tool id; else None.
+        tools: tools by row; None if rows are in order of tool id.
         missing: stage name to why it could not be made.
         spare: rows beyond `k` that a lone retriever gives, see `twins.spare`.
     """

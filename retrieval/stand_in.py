@@ -63,7 +63,7 @@ def is_static(keys: Sequence[bytes]) -> NDArray[np.int64]:
     """Places of the keys that `static_key` made, ascending.
 
     Args:
-        keys: of 16 bytes each.
+        keys: keys of 16 bytes each.
     """
     marks = np.frombuffer(b"".join(keys), np.uint64).reshape(-1, 2)[:, 0]
     return np.flatnonzero(marks == 0)

@@ -116,8 +116,8 @@ def save(
     """Write an index as the new current version; returns the folder of the version.
 
     Args:
-        index: what to write, fresh.
-        folder: of all versions.
+        index: index to write, with rows in order of id.
+        folder: folder of all versions.
         settings: settings of the backends.
         screening: JSON form of what a scan of the tools found.
         quarantined: tool id to the operator's reason.

@@ -164,9 +164,9 @@ def patch_vectors(
     Args:
         encoder: the one that made the known vectors.
         known: vectors of the version before.
-        change: from that version to the next.
+        change: change from that version to the next.
         progress: called with (tools encoded, tools to encode).
-        stand_in: gives vectors of texts that no tool had, in place of the encoder.
+        stand_in: returns vectors of new texts, in place of the encoder.
 
     Returns:
         The vectors and how many were encoded.

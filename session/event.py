@@ -34,7 +34,7 @@ class TurnEvent:
     """Event: the tools that a turn offers, with the reasons.
 
     Args:
-        place: where and when.
+        place: session, turn and time.
         query: hash of the user's message, hexadecimal; see `Recorder.hashed`.
         called: id of the tool whose result was recorded; None for a user's message.
         ok: whether that call succeeded; None for a user's message.
@@ -110,7 +110,7 @@ class TurnEvent:
 
         Args:
             turn: the result of the turn.
-            place: where and when.
+            place: session, turn and time.
             query: hash of the message.
             content: whether to include texts.
 
@@ -175,7 +175,7 @@ class CallEvent:
     """Event: the check of a call by the model.
 
     Args:
-        place: where and when; the turn is the last one before the call.
+        place: session, last turn before the call, and time.
         tool: id of the tool; for an unknown tool, the beginning of the name in the call.
         status: status of the verdict, see `Status`.
         denied: why the tool is denied.
@@ -212,7 +212,7 @@ class CallEvent:
 
         Args:
             verdict: the result of the check.
-            place: where and when.
+            place: session, turn and time.
             ms: milliseconds the check took.
             content: whether to include wrong arguments.
 
@@ -252,7 +252,7 @@ class PromptEvent:
     """Event: how the prompt shows the tools of a turn.
 
     Args:
-        place: where and when.
+        place: session, turn and time.
         phase1_tokens: tokens of the pool and of tools that are always shown.
         phase2_tokens: tokens of the offered definitions, and of the lines of a working set.
         changed_bytes: bytes of the last prompt that the provider's cache lost.

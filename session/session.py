@@ -41,9 +41,9 @@ class Session:
     `allowed`. Several threads may use one session; its steps then run one after the other.
 
     Args:
-        engine: makes the views.
+        engine: engine that makes the views.
         settings: how tools are found and shown.
-        data: what the session remembers; empty when absent.
+        data: state of the session; empty by default.
         schemas: loads definitions that the catalog lacks.
 
     Raises:
@@ -201,7 +201,7 @@ class Session:
         """The present permissions of the session, for models that search by themselves.
 
         Args:
-            votes: what servers say of their own tools for this step.
+            votes: votes of the servers about their own tools, for this step.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -220,7 +220,7 @@ class Session:
         Args:
             messages: the user's message, which is added to the conversation; or the whole
                 conversation, as objects with `role` and `content`, which replaces it.
-            votes: what servers say of their own tools for this step.
+            votes: votes of the servers about their own tools, for this step.
 
         Raises:
             RequestError: it is neither a text nor a list of messages, or the user's message is
@@ -237,11 +237,11 @@ class Session:
             if isinstance(messages, str):
                 said = self._data.conversation.extended([Message("user", messages.strip())])
                 if not messages.strip():
-                    raise RequestError("messages: the user says nothing")
+                    raise RequestError("messages: the user's message is empty")
             else:
                 said = Conversation.of(messages)
                 if not said.request:
-                    raise RequestError("messages: none with words is from the user")
+                    raise RequestError("messages: the last user message is missing or empty")
             self._data.conversation = said
             return self._step(said.in_context, votes)
 
@@ -254,7 +254,7 @@ class Session:
             name: the name in the model's call: an id, a provider's name, or a name that only one
                 permitted tool has. For `call_tool`, the inner call is checked.
             arguments: arguments of the call; None if there are none.
-            votes: what servers say of their own tools for this step.
+            votes: votes of the servers about their own tools, for this step.
 
         Returns:
             A verdict. If it passed, call `verdict.tool.id` with `verdict.arguments` and report to
@@ -296,7 +296,7 @@ class Session:
             content: the result of the call, a text or JSON. Only the beginning is used for the
                 search.
             ok: whether the call succeeded.
-            votes: what servers say of their own tools for this step.
+            votes: votes of the servers about their own tools, for this step.
 
         Raises:
             RequestError: no call of this tool has passed `check` and waits for its result.

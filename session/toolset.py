@@ -33,7 +33,7 @@ class Toolset:
 
     Args:
         settings: settings of the session.
-        data: what the session remembers.
+        data: state of the session.
         k: tools offered with their definitions per turn.
         schemas: loads definitions that the catalog lacks.
 

@@ -39,7 +39,7 @@ def cut_rates(
 
     Args:
         model: fitted to other examples.
-        examples: of its tier; the cut alone is measured, as if none were abstained on.
+        examples: examples of its tier. Only the cut is measured, without abstentions.
         alphas: rates of right tools that may be missed.
     """
     served = [one for one in examples if one.served]

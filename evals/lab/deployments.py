@@ -54,7 +54,7 @@ class Source:
     """Data to draw deployments from.
 
     Args:
-        tools: by id, each with a server.
+        tools: tools by id, each with a server.
         requests: for some of them.
         no_tool: requests that no tool serves anywhere.
     """
@@ -95,9 +95,10 @@ class Source:
         """Draw deployments.
 
         Args:
-            vectors: of the tools in their order, shape (n, dim), by which tools are told alike.
+            vectors: vectors of the tools in their order, shape (n, dim), by which tools are told
+                alike.
             count: how many.
-            seed: of the draw.
+            seed: random seed of the draw.
         """
         rng = random.Random(seed)
         rows = {tool_id: row for row, tool_id in enumerate(self.tools)}

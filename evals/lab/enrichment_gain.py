@@ -81,7 +81,7 @@ def sub_catalog(data: Path, size: int, seed: int = 0) -> tuple[list[Tool], list[
     Args:
         data: folder with train and eval.
         size: tools, at least; whole servers are drawn until there are as many.
-        seed: of the draw.
+        seed: random seed of the draw.
     """
     judged = read_catalog([data / "eval" / "mcp_dev" / "judged_tools.jsonl"])
     rows = [*read_enrichments([data / "eval" / "mcp_dev" / "enrichments.jsonl"])]
@@ -111,8 +111,8 @@ def gain(
     Args:
         tools: a catalog.
         asked: its queries. Each is put to both engines in turn, one first and then the other.
-        enrichments: of the second engine.
-        seed: of the bootstrap.
+        enrichments: enrichments of the second engine.
+        seed: random seed of the bootstrap.
     """
     config = Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=()))
     catalog, builder = Catalog(tools), Builder(config)

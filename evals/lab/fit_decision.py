@@ -96,8 +96,8 @@ def unseen(vector: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[n
     """A request's vector about as far from its tools as if the encoder had not been trained on it.
 
     Args:
-        vector: of the request, shape (dim,).
-        right: of the tools that serve it, shape (n, dim).
+        vector: vector of the request, shape (dim,).
+        right: vectors of the tools that serve it, shape (n, dim).
     """
     further = vector - np.float32(UNSEEN) * right.mean(axis=0)
     distant: NDArray[np.float32] = further / np.linalg.norm(further)
@@ -108,8 +108,8 @@ def unseen_tokens(tokens: TokenVectors, right: TokenVectors) -> TokenVectors:
     """The same for a request's tokens: each goes away from what it matches in its tools.
 
     Args:
-        tokens: of the request.
-        right: of the tools that serve it.
+        tokens: token vectors of the request.
+        right: token vectors of the tools that serve it.
     """
     units, others = tokens.units(), right.units()
     further = units - np.float32(UNSEEN) * others[(units @ others.T).argmax(axis=1)]
@@ -123,9 +123,9 @@ def wording(
     """Fits a model for whether a request asks for a tool at all.
 
     Args:
-        vectors: of requests, shape (n, dim).
+        vectors: vectors of requests, shape (n, dim).
         asks: whether each does, shape (n,).
-        seed: of the folds and the networks.
+        seed: random seed of the folds and the networks.
 
     Returns:
         What was fitted to all, and for each request the log-odds of a fit that had not seen it.
@@ -165,7 +165,7 @@ def bundle(
         source: tools and requests the encoder may have been trained on.
         deployments: how many catalogs are drawn.
         only: names of the tiers; all when absent.
-        seed: of everything drawn.
+        seed: random seed of everything drawn.
     """
     encoder = load_encoder()
     builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=())))

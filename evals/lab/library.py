@@ -122,7 +122,7 @@ class HeldOut:
 
     Args:
         tools: those that are known with their definitions.
-        names: of tools of which nothing else is compared.
+        names: names of further tools, of which only the name is compared.
     """
 
     def __init__(self, tools: Iterable[Tool], names: Iterable[str]) -> None:
@@ -181,7 +181,7 @@ def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> Library:
 
     Args:
         rows: see `chosen`.
-        encoder: of the requests.
+        encoder: encoder of the requests.
         out: folder of the library.
     """
     full = [
@@ -219,9 +219,9 @@ def _write(
     """Write a library.
 
     Args:
-        folder: of the library.
+        folder: folder of the library.
         rows: in the order of the file.
-        words: of the description of each, see `first_words`.
+        words: words of the description of each, see `first_words`.
         vectors: mean of the vectors of the requests of each, shape (n, dim).
         model: fingerprint of the encoder.
     """

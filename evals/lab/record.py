@@ -33,7 +33,7 @@ class Record:
     """One recorded result.
 
     Args:
-        name: of its file, and of its place in README.
+        name: name of its file, used in table markers too.
         title: what the figures are of, in a few words.
         table: what README shows.
         result: every figure behind it, JSON-able.

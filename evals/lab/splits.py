@@ -58,8 +58,9 @@ def hold_out(
         queries: labelled requests.
         by: what is held out together: a tool with its twins, or all tools of a server. By server, a
             twin of a held-out tool may remain on another server; its requests straddle.
-        share: of tools or servers to hold out, 0 to 1; met on average, as each is drawn by itself.
-        seed: of the draw.
+        share: share of tools or servers to hold out, 0 to 1; met on average, as each is drawn by
+            itself.
+        seed: random seed of the draw.
 
     Raises:
         RequestError: the share is outside 0..1.

@@ -81,7 +81,7 @@ class PooledScorer(torch.nn.Module):
 
     Args:
         transformer: a Hugging Face encoder.
-        head: from its width to one logit.
+        head: layer from the transformer's width to one logit.
     """
 
     def __init__(self, transformer: Any, head: torch.nn.Linear) -> None:
@@ -134,7 +134,7 @@ def export_scorer(transformer: Any, head: torch.nn.Linear, path: Path) -> None:
 
     Args:
         transformer: a Hugging Face encoder, loaded with ``attn_implementation="eager"``.
-        head: from its width to one logit.
+        head: layer from the transformer's width to one logit.
         path: the file to write.
     """
     _trace_batch(PooledScorer(transformer, head), transformer.config, path, "logits")

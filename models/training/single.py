@@ -22,8 +22,8 @@ class SingleLayer(torch.nn.Module):
     head's width), `mixed` follows the attention, `up` and `down` are the feed-forward part.
 
     Args:
-        layer: of a Hugging Face BERT.
-        heads: of its attention.
+        layer: a layer of a Hugging Face BERT.
+        heads: number of its attention heads.
     """
 
     def __init__(self, layer: Any, heads: int) -> None:

@@ -75,12 +75,12 @@ def write_tables(
     """Write what `StaticEncoder` reads: int8 rows with one scale each.
 
     Args:
-        folder: of the tables.
+        folder: folder of the tables.
         query: tokens of queries.
         grams: character 4-grams of queries.
         tool: tokens of definitions.
         in_tools: which tokens occur in definitions. The others use the table of queries.
-        projection: from the teacher's space, shape (its dim, dim).
+        projection: projection from the teacher's vector space, shape (its dim, dim).
         settings: settings for static.json.
     """
     folder.mkdir(parents=True, exist_ok=True)

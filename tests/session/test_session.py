@@ -36,6 +36,7 @@ def test_turns_append_and_earlier_tools_stay(engine: Engine) -> None:
     assert len(set(third.active)) == len(third.active)
 
 
+@pytest.mark.no_cover
 def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
     fresh_engine: Callable[..., Engine],
 ) -> None:

@@ -16,7 +16,7 @@ class Published(NamedTuple):
     """A row of the paper's tables.
 
     Attributes:
-        tokens: of tools per turn, counted.
+        tokens: counted tokens of tools per turn.
         utilisation: at turn 30, counted; None in the table of ablations.
         success: per cent, a projection.
     """

@@ -130,7 +130,7 @@ class RememberingEngine(Engine):
         Args:
             tools: a catalog.
             encoders: shared with other engines.
-            settings: of a Config.
+            settings: settings of a Config.
 
         Raises:
             ConfigError: a setting is wrong.

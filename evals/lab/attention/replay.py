@@ -23,8 +23,8 @@ class TurnOutcome:
     """Figures of one turn.
 
     Args:
-        script: of the task.
-        kind: of the task.
+        script: script of the task.
+        kind: kind of the task.
         number: of the turn, from 1.
         asked: number of tools that the turn needs.
         offered: how many of them could be called.

@@ -37,7 +37,7 @@ class Shared:
 
         Args:
             catalog: the tools.
-            settings: of a Config.
+            settings: settings of a Config.
         """
         return RememberingEngine.over(catalog, self.encoders, trust=TRUSTING, **settings)
 

@@ -81,7 +81,7 @@ def added(folder: Path, queries: Sequence[str], *, threads: int, rounds: int) ->
     either way.
 
     Args:
-        folder: of the index.
+        folder: folder of the index.
         queries: texts to search for, see `undivided`.
         threads: CPU threads of the encoder.
         rounds: how often each is asked, by each clock.

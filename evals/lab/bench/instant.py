@@ -129,9 +129,9 @@ def measure(
     Args:
         material: tools and queries.
         folder: for files of this run.
-        index: of the compared tools; made where there is none.
+        index: index of the compared tools; created if there is none.
         peers: names.
-        threads: of the encoder, for one query.
+        threads: CPU threads of the encoder, for one query.
         many: tools of the largest catalog; 0 leaves it out.
     """
     queries = material.queries

@@ -32,10 +32,10 @@ def index(
         tools: JSON lines.
         folder: where to save.
         queries: searched for in every tier.
-        encoder: of the configuration.
-        threads: of the configuration.
+        encoder: encoder of the configuration.
+        threads: CPU threads of the configuration.
         perturb: a saved index; what it does not hold gets its vectors, perturbed, unencoded.
-        seed: of the perturbation.
+        seed: random seed of the perturbation.
     """
     resident = {"start": resident_mb()}
     from ....catalog import Catalog

@@ -27,7 +27,7 @@ class TierLatency:
         callers: requests under way at once.
         tier: as asked.
         ran: tiers that really ran, with how often.
-        total: of whole requests.
+        total: times of whole requests.
         stages: stage name to its share; empty with several callers, who disturb each other.
         per_second: requests answered by all callers together; None when tiers took turns.
     """

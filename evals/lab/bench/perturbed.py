@@ -18,10 +18,10 @@ class PerturbedEncoder:
     """A substitute for an encoder: every text gets a real vector with noise, L2-normalised.
 
     Args:
-        vectors: of real tools, shape (n, dim).
-        fingerprint: of the encoder they came from.
-        tokens: of the same tools, which every text gets as they are; or None.
-        seed: of the draw and of the noise.
+        vectors: vectors of real tools, shape (n, dim).
+        fingerprint: fingerprint of the encoder they came from.
+        tokens: token vectors of the same tools, which every text gets; or None.
+        seed: random seed of the draw and of the noise.
     """
 
     name = "perturbed"

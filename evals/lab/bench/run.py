@@ -88,7 +88,7 @@ class Bench:
         torch_absent: why there are no such figures; None if there are.
         decided: time that gate, session and decision add, per size and number of threads.
         start: import, opening and first answer.
-        memory: of the process that indexed and searched the largest catalog.
+        memory: memory of the process that indexed and searched the largest catalog.
         reopened: opening a saved index with some tools changed.
         budgets: answers with a time budget, for each behaviour of the reranker.
         stuffed: places of tools stuffed with requests, per tier.

@@ -62,9 +62,9 @@ def stuffing(folder: Path, queries: Sequence[str], *, seed: int = 0) -> list[Stu
     quarantined.
 
     Args:
-        folder: of the index; one without vectors measures nothing.
+        folder: folder of the index; one without vectors measures nothing.
         queries: texts; fewer than ten measure nothing.
-        seed: of the split and the draws.
+        seed: random seed of the split and the draws.
     """
     if len(queries) < _FEWEST:
         return []
@@ -103,7 +103,7 @@ def stuffed_tools(requests: Sequence[str], *, seed: int = 0) -> list[Tool]:
 
     Args:
         requests: drawn from, each tool's without repetition.
-        seed: of the draws.
+        seed: random seed of the draws.
     """
     return [
         Tool(f"assistant_{number}", SERVER, " ".join(_sentence(requests[i]) for i in places))
