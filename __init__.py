@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 from .lazy import public
 
 if TYPE_CHECKING:
-    from .catalog import Catalog, Tool
-    from .config import Config
-    from .engine import Engine
-    from .errors import ShortlistError
-    from .gating import Gate, Rule, State
-    from .retrieval import Hit, Selection
-    from .session import Session
-    from .view import View
+    from .catalog import Catalog as Catalog
+    from .catalog import Tool as Tool
+    from .config import Config as Config
+    from .engine import Engine as Engine
+    from .errors import ShortlistError as ShortlistError
+    from .gating import Gate as Gate
+    from .gating import Rule as Rule
+    from .gating import State as State
+    from .retrieval import Hit as Hit
+    from .retrieval import Selection as Selection
+    from .session import Session as Session
+    from .view import View as View
 
 # Nothing here uses the network unless asked. From 1.29 on, ONNX Runtime reports its use to its
 # maker from the moment it is imported, leaves a file for that in the temporary folder, and hangs
@@ -39,20 +43,6 @@ _HOMES = {
     "View": ".view",
 }
 
-__all__ = [
-    "Catalog",
-    "Config",
-    "Engine",
-    "Gate",
-    "Hit",
-    "Rule",
-    "Selection",
-    "Session",
-    "ShortlistError",
-    "State",
-    "Tool",
-    "View",
-    "__version__",
-]
+__all__ = [*_HOMES, "__version__"]
 
 __getattr__, __dir__ = public(__name__, _HOMES, __all__)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,18 +20,17 @@ from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .processes import paused_gc
-from .retrieval import LexicalIndex, Strategy
+from .retrieval import Strategy
 from .retrieval.batch import Batch, Read
 from .retrieval.change import NEW, Change
-from .retrieval.folder import folder_of
 from .retrieval.held_out import DEPTH
-from .retrieval.index import Dense, Index, rows_of
+from .retrieval.index import Index, rows_of
 from .retrieval.known_requests import KnownRequests, digest
 from .retrieval.learned import Learned
 from .retrieval.names import Names
 from .retrieval.request_vectors import RequestVectors
 from .retrieval.searcher import Searcher
-from .retrieval.store import Saved, current, read, save
+from .retrieval.store import Saved, current, folder_of, read, save
 from .retrieval.twins import Twins
 from .retrieval.vectors import Vectors
 from .stage_models import StageModels
@@ -39,7 +38,6 @@ from .stages import Progress, Stages
 from .strategies import strategies
 
 if TYPE_CHECKING:
-    from .retrieval.static import StaticRetriever
     from .trust import Flag, Trust
 
 
@@ -56,6 +54,7 @@ class Builder:
     Attributes:
         trust: decides which definitions are quarantined; None if nothing is scanned or pinned.
         enrichments: example queries of tools.
+        stages: builds the stages of the indexes.
 
     Raises:
         ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
@@ -70,7 +69,7 @@ class Builder:
         self._wait = wait
         self.trust = _trust(config.trust)
         self.enrichments = Enrichments.read(config.index.enrichments)
-        self._stages = Stages(
+        self.stages = Stages(
             config, StageModels(config, lazy=not wait) if models is None else models
         )
 
@@ -98,13 +97,14 @@ class Builder:
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
         requests = self.enrichments.matched(tools)
-        lexical = self._stages.lexical(tools, requests)
-        if not self._stages.has_dense:
-            return self._index(catalog, tools, lexical, None, requests=requests)
-        vectors, encoded = self._stages.vectors(tools, known, progress, wait=wait)
+        lexical = self.stages.lexical(tools, requests)
+        index = Index(catalog, tools, Names.of(tools), lexical, requests=requests)
+        if not self.stages.has_dense:
+            return self._completed(index)
+        vectors, encoded = self.stages.vectors(tools, known, progress, wait=wait)
         learned = _fitting(learned, vectors)
-        dense = self._stages.dense(tools, vectors, learned, requests, known_requests, wait=wait)
-        return self._index(catalog, tools, lexical, dense, encoded, learned, requests=requests)
+        dense = self.stages.dense(tools, vectors, learned, requests, known_requests, wait=wait)
+        return self._completed(replace(index, dense=dense, encoded=encoded, learned=learned))
 
     def updated(
         self,
@@ -131,34 +131,36 @@ class Builder:
             requests.pop(change.before[row].id, None)
         requests |= self.enrichments.matched(change.changed())
         if dense is not None and touched:
-            dense, encoded = self._stages.updated_dense(
+            dense, encoded = self.stages.updated_dense(
                 dense, change, index.learned, requests, progress, wait=wait
             )
         if lexical is not None and touched:
-            lexical = self._stages.updated_lexical(lexical, change, requests, index.requests)
-        names = index.names.patched(change)
+            lexical = self.stages.updated_lexical(lexical, change, requests, index.requests)
         plain = None if dense is None else dense.vectors.values
         twins = None if index.twins is None else index.twins.patched(change, plain)
-        return self._index(
-            catalog,
-            change.tools,
-            lexical,
-            dense,
-            encoded,
-            index.learned,
-            names=names,
-            change=change,
-            twins=twins,
-            requests=requests,
-            static=self._stages.updated_static(index.static, change, dense),
+        static = self.stages.updated_static(index.static, change, dense)
+        return self._completed(
+            Index(
+                catalog,
+                change.tools,
+                index.names.patched(change),
+                lexical,
+                dense,
+                static,
+                requests=requests,
+                encoded=encoded,
+                learned=index.learned,
+                change=change,
+                twins=twins,
+            )
         )
 
     def batch(self, index: Index, first: Iterable[str], most: int) -> Batch | None:
-        """What the encoder is to read next; None where there is nothing left.
+        """The next batch to encode; None if all tools are encoded.
 
         Args:
-            index: what is searched.
-            first: ids of the tools that come before the others.
+            index: the present index.
+            first: ids of the tools to encode first.
             most: number of tools.
         """
         if (dense := index.dense) is None or not dense.pending:
@@ -172,39 +174,24 @@ class Builder:
         rows = list(dict.fromkeys([*chosen, *rows]))[:most]
         return Batch(tuple(index.tools[row] for row in rows), {})
 
-    def read(self, batch: Batch) -> Read:
-        """What the encoder makes of a batch."""
-        return self._stages.read(batch)
-
-    def load_encoder(self) -> None:
-        """Load the encoder, if a tier needs it and it is not loaded yet."""
-        self._stages.load_encoder()
-
-    def encoder_wanted(self) -> Event | None:
-        """Set once a request waits for the encoder; None where it is loaded already."""
-        return self._stages.encoder_wanted()
-
     def filled(self, index: Index, made: Read) -> Index:
         """The same catalog version with what was read, for the tools that still wait for it."""
         if index.dense is None:
             return index
         tools = index.tools
-        dense, rows = self._stages.filled_dense(index.dense, tools, index.learned, made)
+        dense, rows = self.stages.filled_dense(index.dense, tools, index.learned, made)
         if not len(rows):
             return index
         change, twins = Change(tools, tools, rows, np.full(len(rows), NEW)), index.twins
-        return self._index(
-            index.catalog,
-            tools,
-            index.lexical,
-            dense,
-            index.encoded + (0 if made.vectors is None else len(made.vectors.keys)),
-            index.learned,
-            names=index.names,
+        filled = replace(
+            index,
+            dense=dense,
+            static=self.stages.filled_static(index.static, change, dense),
+            encoded=index.encoded + (0 if made.vectors is None else len(made.vectors.keys)),
+            change=None,
             twins=None if twins is None else twins.patched(change, dense.vectors.values),
-            requests=index.requests,
-            static=self._stages.filled_static(index.static, change, dense),
         )
+        return self._completed(filled)
 
     def _rebuilt(
         self,
@@ -233,21 +220,11 @@ class Builder:
         old = index.dense
         if old is None:
             raise ConfigError("usage changes vectors, and no tier uses any")
-        requests = index.requests
-        dense = self._stages.dense(
-            index.tools, old.vectors, learned, requests, old.requests, wait=False
+        dense = self.stages.dense(
+            index.tools, old.vectors, learned, index.requests, old.requests, wait=False
         )
-        return self._index(
-            index.catalog,
-            index.tools,
-            index.lexical,
-            dense,
-            index.encoded,
-            learned,
-            names=index.names,
-            twins=index.twins,
-            requests=requests,
-        )
+        taught = replace(index, dense=dense, static=None, learned=learned, change=None)
+        return self._completed(taught)
 
     @paused_gc()
     def open(
@@ -290,26 +267,25 @@ class Builder:
         same = saved.settings.get("requests") == settings.get("requests")
         lexical = None
         if same and saved.settings.get("lexical") == settings.get("lexical"):
-            lexical = self._stages.loaded_lexical(saved.folder / "lexical")
+            lexical = self.stages.loaded_lexical(saved.folder / "lexical")
         if lexical is None:
-            lexical = self._stages.lexical(tools, requests)
-        if not self._stages.has_dense:
-            return self._index(saved.catalog, tools, lexical, None, requests=requests)
+            lexical = self.stages.lexical(tools, requests)
+        index = Index(saved.catalog, tools, Names.of(tools), lexical, requests=requests)
+        if not self.stages.has_dense:
+            return self._completed(index)
         vectors, encoded = saved.vectors, 0
-        if vectors is not None and not self._stages.fits(vectors):
+        if vectors is not None and not self.stages.fits(vectors):
             vectors = None
         if vectors is None or (self._wait and len(vectors.pending())):
-            vectors, encoded = self._stages.vectors(tools, vectors, progress, wait=self._wait)
+            vectors, encoded = self.stages.vectors(tools, vectors, progress, wait=self._wait)
         learned = _fitting(saved.learned, vectors)
         fits = vectors is saved.vectors and same and not saved.filled
         fits = fits and saved.settings.get("dense") == settings["dense"]
         folder = saved.folder / "dense" if fits else None
-        dense = self._stages.dense(
+        dense = self.stages.dense(
             tools, vectors, learned, requests, saved.requests, folder, wait=self._wait
         )
-        return self._index(
-            saved.catalog, tools, lexical, dense, encoded, learned, requests=requests
-        )
+        return self._completed(replace(index, dense=dense, encoded=encoded, learned=learned))
 
     def _known(self, saved: Saved, tools: Sequence[Tool]) -> Mapping[str, KnownRequests]:
         """Example queries of the saved tools; as saved, if their sources and vectors still fit."""
@@ -317,7 +293,7 @@ class Builder:
             saved.settings.get("enrichments") == self.enrichments.fingerprint
             and saved.vectors is not None
             and saved.requests is not None
-            and self._stages.fits(saved.vectors)
+            and self.stages.fits(saved.vectors)
         ):
             return saved.known
         return self.enrichments.matched(tools)
@@ -343,7 +319,7 @@ class Builder:
             self._settings(index.requests),
             None if self.trust is None else self.trust.to_dict(index.catalog),
             quarantined,
-            lexical=partial(self._stages.lexical, index.tools, index.requests),
+            lexical=partial(self.stages.lexical, index.tools, index.requests),
         )
 
     def flags(self, catalog: Catalog, before: Mapping[str, Flag] | None = None) -> dict[str, Flag]:
@@ -366,45 +342,25 @@ class Builder:
 
     def _settings(self, requests: Mapping[str, KnownRequests]) -> dict[str, Any]:
         if not requests:
-            return self._stages.settings()
+            return self.stages.settings()
         known = {"requests": digest(requests), "enrichments": self.enrichments.fingerprint}
-        return self._stages.settings() | known
+        return self.stages.settings() | known
 
-    def _index(
-        self,
-        catalog: Catalog,
-        tools: tuple[Tool, ...],
-        lexical: LexicalIndex | None,
-        dense: Dense | None,
-        encoded: int = 0,
-        learned: Learned | None = None,
-        *,
-        requests: Mapping[str, KnownRequests],
-        names: Names | None = None,
-        change: Change | None = None,
-        twins: Twins | None = None,
-        static: StaticRetriever | None = None,
-    ) -> Index:
-        trust, copies = self.config.trust, None
+    def _completed(self, index: Index) -> Index:
+        """The index with the parts that follow from its stages."""
+        trust, tools, dense = self.config.trust, index.tools, index.dense
+        twins, copies = index.twins, dict[int, tuple[int, ...]]()
         if self.trust is not None and (trust.approved or trust.pins is not None):
             if twins is None:
                 twins = Twins.of(tools, dense.vectors.values if dense else None)
-            copies = twins.copies(tools, self.trust.originals(catalog))
-        return Index(
-            catalog,
-            tools,
-            lexical,
-            dense,
-            self._stages.rerankers(tools, dense, lexical),
-            encoded,
-            learned,
-            names,
-            change,
-            missing=self._stages.missing,
+            copies = twins.copies(tools, self.trust.originals(index.catalog))
+        return replace(
+            index,
+            static=index.static or self.stages.static(tools, dense),
+            rerankers=self.stages.rerankers(tools, dense, index.lexical),
+            missing=self.stages.missing,
             twins=twins,
             copies=copies,
-            requests=requests,
-            static=self._stages.static(tools, dense) if static is None else static,
         )
 
 
@@ -418,7 +374,7 @@ def _trust(settings: TrustConfig) -> Trust | None:
 
 
 def _fitting(learned: Learned | None, vectors: Vectors) -> Learned | None:
-    """What usage taught, if it was taught about vectors of the same encoder."""
+    """The learned adjustments, if they are for vectors of the same encoder."""
     return learned if learned is not None and learned.model == vectors.model else None
 
 

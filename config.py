@@ -306,27 +306,18 @@ class Config(Section):
                     f"use one of: {_list(known)}"
                 )
 
-    def encoder_arguments(self) -> tuple[str, dict[str, Any]]:
-        """The name of the encoder, and the keyword arguments to load it.
+    def model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:
+        """The name of an encoder or a reranker, and the keyword arguments to load it.
+
+        Args:
+            choice: the setting `encoder`, or a reranker of a tier.
 
         Example:
             >>> from shortlist import Config
-            >>> Config(threads=2).encoder_arguments()
+            >>> config = Config(threads=2)
+            >>> config.model_arguments(config.encoder)
             ('bundled', {'threads': 2})
         """
-        return self._model_arguments(self.encoder)
-
-    def reranker_arguments(self, choice: str | RerankerConfig) -> tuple[str, dict[str, Any]]:
-        """The name of a reranker, and the keyword arguments to load it.
-
-        Example:
-            >>> from shortlist import Config
-            >>> Config(threads=2).reranker_arguments("features")
-            ('features', {'threads': 2})
-        """
-        return self._model_arguments(choice)
-
-    def _model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:
         if isinstance(choice, str):
             return choice, {"threads": self.threads}
         settings = choice.arguments()

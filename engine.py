@@ -13,7 +13,7 @@ from weakref import WeakMethod
 from .builder import Builder, ranked
 from .catalog import Catalog, Tools
 from .config import Config
-from .decision.policy import policy_for
+from .decision.decider import decider_for
 from .encoding import BackgroundEncoding, Ready
 from .errors import ModelError, RequestError
 from .gating import Gate, State, Votes
@@ -81,9 +81,10 @@ class Engine:
         # A request reads, and a change replaces, the version and its quarantine together.
         self._offering = GuardedLock("engine")
         encoder = None if index.encoder is None else index.encoder.fingerprint
-        self._policy = policy_for(builder.config.decision, encoder)
-        self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), builder.encoder_wanted())
-        if index.pending or builder.encoder_wanted() is not None:
+        self._decider = decider_for(builder.config.decision, encoder)
+        wanted = builder.stages.models.wanted()
+        self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), wanted)
+        if index.pending or wanted is not None:
             self._encoding.start()
 
     @classmethod
@@ -252,7 +253,7 @@ class Engine:
         return self.ready
 
     def close(self) -> None:
-        """Stop encoding in the background. The engine goes on answering as it is.
+        """Stop encoding in the background. The engine still answers searches.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -409,7 +410,7 @@ class Engine:
             index, quarantine = self._index, self._quarantine
         keeper = self._gatekeeper.joined(rules)
         admission = keeper.admission(index, quarantine, state, allowed, votes)
-        return View(admission, self._searcher, self._policy)
+        return View(admission, self._searcher, self._decider)
 
     def session(
         self,
@@ -447,17 +448,16 @@ class Engine:
             ['billing__list_invoices']
         """
         from .session import Session
+        from .session.data import SessionData, checked_allowed, new_id
 
         self._offering.check()
-        return Session(
-            self,
-            self.config.session.changed(settings),
+        data = SessionData(
+            id=new_id() if session_id is None else session_id,
             format=format,
-            state=state,
-            allowed=allowed,
-            schemas=schemas,
-            session_id=session_id,
+            state=State() if state is None else state,
+            allowed=checked_allowed(allowed),
         )
+        return Session(self, self.config.session.changed(settings), data, schemas)
 
     def resume(
         self,
@@ -486,10 +486,10 @@ class Engine:
             >>> engine.resume(session.save()).active
             ('billing/list_invoices',)
         """
-        from .session.resuming import resumed
+        from .session import Session
 
         self._offering.check()
-        return resumed(self, saved, settings, schemas)
+        return Session.resumed(self, saved, settings, schemas)
 
     def search(
         self,
@@ -584,13 +584,13 @@ class Engine:
         first = (*self.config.session.pinned, *reversed(list(self._used)))
         batch = self._builder.batch(index, first, max(_BATCH, len(index.tools) // _VERSIONS))
         if batch is None:
-            self._builder.load_encoder()
+            self._builder.stages.load_encoder()
             return False
         parts = []
         for part in batch.parts(_TEXTS):
             if stopped():
                 break
-            parts.append(self._builder.read(part))
+            parts.append(self._builder.stages.read(part))
         if not parts:
             return True
         read = Read.joined(parts)

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, RLock
-from types import TracebackType
 
 from .errors import ProcessError
 
@@ -18,8 +17,8 @@ from .errors import ProcessError
 class ProcessGuard:
     """Checks that an object is used in the process that made it.
 
-    A fork copies an object without its threads, and with locks that nobody releases. Using the copy
-    could hang.
+    A fork copies an object without its threads. Its locks may then never be released. Using the
+    copy could hang.
 
     Args:
         what: name of the guarded object in the error, such as `engine`.
@@ -62,12 +61,7 @@ class GuardedLock(ProcessGuard):
         self.check()
         self._lock.acquire()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._lock.release()
 
 

@@ -143,7 +143,7 @@ class RerankerConfig(ModelSection):
 
 
 def checked_model(section: type[ModelSection], value: Any) -> Any:
-    """A spec as it is, a table of a spec and settings as a section.
+    """A checked model setting: a spec unchanged, a table as a section.
 
     Raises:
         ValidationError: there is no such setting, or its value is wrong.

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from reprlib import Repr
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from .errors import ConfigError
+from .pattern import Pattern
 
 # Type of an error whose message is already in its final form.
 _EXPLAINED = "explained"
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
+
+
+def _glob(text: str) -> str:
+    try:
+        return Pattern(text).text
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+
+
+#: A glob as a setting, see `Pattern`.
+Glob = Annotated[str, AfterValidator(_glob)]
 
 
 class PartSettings(BaseModel):

@@ -52,7 +52,7 @@ class StageModels:
 
     def encoder(self) -> Encoder:
         """The encoder of the dense stage."""
-        spec, arguments = self._config.encoder_arguments()
+        spec, arguments = self._config.model_arguments(self._config.encoder)
 
         def load() -> Encoder:
             if not self._lazy or spec not in ("bundled", DEFAULT_ENCODER):
@@ -93,7 +93,7 @@ class StageModels:
 
     def reranker(self, name: str) -> Reranker:
         """A reranker that a tier names."""
-        spec, arguments = self._config.reranker_arguments(self._rerankers[name])
+        spec, arguments = self._config.model_arguments(self._rerankers[name])
         reranker: Reranker = self._model(
             f"reranker {name}", lambda: load_reranker(spec, **arguments)
         )
@@ -105,7 +105,7 @@ class StageModels:
         for name, choice in self._rerankers.items():
             if name == FEATURES:
                 continue
-            spec, settings = self._config.reranker_arguments(choice)
+            spec, settings = self._config.model_arguments(choice)
             try:
                 if not check_model("reranker", spec, **settings):
                     self.reranker(name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ class Stages:
         models: encoder and rerankers; by default those that the config names.
 
     Attributes:
+        models: encoder and rerankers.
         has_dense: whether there is a dense stage.
 
     Raises:
@@ -61,13 +61,13 @@ class Stages:
         self._dense: Any = (
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
-        self._models = StageModels(config) if models is None else models
-        self.missing: Mapping[str, Exception] = self._models.missing
+        self.models = StageModels(config) if models is None else models
+        self.missing: Mapping[str, Exception] = self.models.missing
         if "dense" in self.missing:
             self._dense = None
         self.has_dense = self._dense is not None
         self._has_static = "static" in stages
-        self._reads_tokens = FEATURES in self._models.guards
+        self._reads_tokens = FEATURES in self.models.guards
         self._read = reader()
 
     def settings(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Stages:
     ) -> tuple[Vectors, int]:
         """Vectors of tools, and the number of encoded tools; see `encode_tools`."""
         return encode_tools(
-            self._models.encoder(),
+            self.models.encoder(),
             tools,
             known,
             progress,
@@ -131,31 +131,27 @@ class Stages:
         )
 
     def read(self, batch: Batch) -> Read:
-        """What the encoder makes of a batch."""
+        """Encode a batch."""
         vectors = requests = None
         if batch.tools:
             vectors, _ = self.vectors(batch.tools, None, None, wait=True)
         if batch.requests:
-            requests = RequestVectors.of(self._models.encoder(), batch.requests)
+            requests = RequestVectors.of(self.models.encoder(), batch.requests)
         return Read(vectors, requests)
 
     def load_encoder(self) -> None:
         """Load the encoder, if there is a dense stage and it is not loaded yet."""
         if self.has_dense:
-            self._models.load_encoder()
-
-    def encoder_wanted(self) -> Event | None:
-        """Set once a request waits for the encoder, see `StageModels.wanted`."""
-        return self._models.wanted()
+            self.models.load_encoder()
 
     def _stand_in(self, wait: bool) -> StandIn | None:
-        return None if wait else self._models.stand_in()
+        return None if wait else self.models.stand_in()
 
     def fits(self, vectors: Vectors) -> bool:
         """Whether vectors were made by the configured encoder."""
         # Where the encoder has read nothing, it need not be loaded to learn what it gives.
         read = len(vectors.pending()) < len(vectors.keys)
-        return vectors.fits(self._models.encoder(), tokens=self._reads_tokens and read)
+        return vectors.fits(self.models.encoder(), tokens=self._reads_tokens and read)
 
     def dense(
         self,
@@ -214,13 +210,13 @@ class Stages:
         learned: Learned | None,
         made: Read,
     ) -> tuple[Dense, NDArray[np.int64]]:
-        """The dense stage with what the encoder has read meanwhile, and the rows that differ.
+        """The dense stage with the newly encoded vectors, and the changed rows.
 
         Args:
-            dense: the stage as it is.
-            tools: by row.
-            learned: what usage taught.
-            made: what the encoder has read; what no row waits for is passed over.
+            dense: the present stage.
+            tools: tools by row.
+            learned: the learned adjustments.
+            made: the encoded vectors. Vectors that no row waits for are ignored.
         """
         vectors, known, found = dense.vectors, dense.requests, list[int]()
         if made.vectors is not None:
@@ -270,13 +266,13 @@ class Stages:
         requests: RequestVectors | None,
     ) -> Dense:
         pending = len(vectors.pending()) + (0 if requests is None else len(requests.pending()))
-        stand_in = self._models.stand_in() if pending else None
+        stand_in = self.models.stand_in() if pending else None
         return Dense(
             index,
             vectors,
             values,
-            self._models.encoder(),
-            self._models.encoder_guard,
+            self.models.encoder(),
+            self.models.encoder_guard,
             requests,
             pending,
             stand_in is None or stand_in.static is not None,
@@ -287,7 +283,7 @@ class Stages:
         if not self._has_static:
             return None
         values = self._static_values(tools, slice(None), dense)
-        return StaticRetriever.of(self._models.static(), values)
+        return StaticRetriever.of(self.models.static(), values)
 
     def updated_static(
         self, static: StaticRetriever | None, change: Change, dense: Dense | None
@@ -311,11 +307,11 @@ class Stages:
         """The static stage after the encoder has read some tools.
 
         Args:
-            static: of the version before.
+            static: static stage of the previous version.
             change: the rows that differ.
             dense: dense stage with what was read.
         """
-        if static is None or dense.vectors.model != self._models.static().teacher:
+        if static is None or dense.vectors.model != self.models.static().teacher:
             return static
         # As if built as a whole: a product of other rows may round differently.
         return self.updated_static(static, change, dense) if dense.pending else None
@@ -329,13 +325,13 @@ class Stages:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
         def scorer(name: str) -> CandidateScorer:
-            return TextScorer(self._models.reranker(name), texts)
+            return TextScorer(self.models.reranker(name), texts)
 
         values, tokens = (dense.values, dense.vectors.tokens) if dense else (None, None)
         ready = {FEATURES: FeatureScorer(tools, values, tokens, lexical, self._read)}
         return {
             name: ModelRerank(partial(scorer, name), guard, ready.get(name))
-            for name, guard in self._models.guards.items()
+            for name, guard in self.models.guards.items()
         }
 
     def _static_values(
@@ -348,7 +344,7 @@ class Stages:
             rows: their rows.
             dense: the dense stage over all tools.
         """
-        static = self._models.static()
+        static = self.models.static()
         if dense is not None and dense.vectors.model == static.teacher:
             # Vectors of tools with requests are shorter than 1.
             return static.project(dense.values[rows], keep_lengths=dense.requests is not None)
@@ -370,7 +366,7 @@ class Stages:
     ) -> RequestVectors | None:
         if not requests:
             return None
-        return RequestVectors.of(self._models.encoder(), requests, known, self._stand_in(wait))
+        return RequestVectors.of(self.models.encoder(), requests, known, self._stand_in(wait))
 
 
 def _taught(

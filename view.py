@@ -9,6 +9,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from .catalog import Catalog, Tool
+from .decision.decider import MIN_TOOLS, Decision
+from .decision.measurements import DEPTH
 from .errors import RequestError, UnknownToolError
 from .gating import Admission, Refusal, State
 from .gating.verdict import Verdict
@@ -18,8 +20,7 @@ from .retrieval.explain import Explanation
 from .retrieval.searcher import Searcher
 
 if TYPE_CHECKING:
-    from .decision import Decision
-    from .decision.policy import DecisionPolicy
+    from .decision import Decider
 
 
 class View:
@@ -33,7 +34,7 @@ class View:
     Args:
         admission: the permission decision.
         searcher: runs searches over the catalog version.
-        policy: decides whether to abstain, for `search(..., decide=True)`.
+        decider: decides whether to abstain, for `search(..., decide=True)`; None if that is off.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -45,9 +46,11 @@ class View:
         False
     """
 
-    def __init__(self, admission: Admission, searcher: Searcher, policy: DecisionPolicy) -> None:
+    def __init__(
+        self, admission: Admission, searcher: Searcher, decider: Decider | None = None
+    ) -> None:
         self.admission = admission
-        self.policy = policy
+        self.decider = decider
         self._searcher = searcher
         self._guard = ProcessGuard("view")
 
@@ -126,7 +129,7 @@ class View:
             ['mail/send_mail']
         """
         self._guard.check()
-        return View(self.admission.limited(tool_ids), self._searcher, self.policy)
+        return View(self.admission.limited(tool_ids), self._searcher, self.decider)
 
     def search(
         self,
@@ -185,7 +188,7 @@ class View:
         if not decide:
             return search(k=k)
         most = self._searcher.count(k)
-        found = search(k=max(most, self.policy.depth))
+        found = search(k=max(most, 1 if self.decider is None else DEPTH))
         decision = self.decision(found, most)
         return replace(
             found,
@@ -329,7 +332,7 @@ class View:
         """The probability of each hit, and whether to abstain.
 
         Args:
-            selection: a result of `search` with at least `policy.depth` (20) hits, if the catalog
+            selection: a result of `search` with at least 20 hits, if the catalog
                 has so many tools.
             k: maximum number of tools to offer.
 
@@ -348,5 +351,10 @@ class View:
         if not isinstance(selection, Selection):
             raise RequestError(f"selection: a Selection, not {type(selection).__name__}")
         k = None if k is None else self._searcher.count(k)
+        if self.decider is None:
+            return Decision.unjudged(selection.hits, k, "the decision is off")
         permitted = len(self.admission.index.tools) - len(self.admission.refusals)
-        return self.policy.decide(selection, k=k, vector=selection.vector, permitted=permitted)
+        if permitted < MIN_TOOLS:
+            why = f"only {permitted} tools are permitted; fewer than {MIN_TOOLS} are not judged"
+            return Decision.unjudged(selection.hits, k, why)
+        return self.decider.decide(selection, k=k)

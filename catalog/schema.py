@@ -96,7 +96,7 @@ def _members(container: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _not_json(value: object) -> str:
-    """Why a value that is no container cannot stand in JSON, or "" where it can."""
+    """Why JSON cannot represent a value that is not a container; "" if it can."""
     if isinstance(value, float):
         return "" if math.isfinite(value) else f"is {value}, which JSON cannot hold"
     if isinstance(value, int):

@@ -62,10 +62,10 @@ def calibrate(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Calibrate on your own queries when to offer no tool.
+    """Fit the decision "no tool fits" to your own queries.
 
-    To use the result, set `decision` in the settings to the file. The figures shown are measured
-    on queries that were held out in turn, one fifth at a time.
+    Needs --index or --tools. To use the result, set `decision` in the settings to the file. The
+    figures shown are measured on queries that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, calibration
 
@@ -95,7 +95,7 @@ def encoder_of(engine: Engine) -> Encoder | None:
     settings = engine.config
     if all("dense" not in tier.retrievers for tier in settings.tiers.values()):
         return None
-    spec, arguments = settings.encoder_arguments()
+    spec, arguments = settings.model_arguments(settings.encoder)
     return load_encoder(spec, **arguments)
 
 
@@ -131,7 +131,7 @@ def _tell(found: Calibration, out: Path) -> None:
 
 
 def report_table(reports: Mapping[str, Report]) -> Table:
-    """What was kept, lost and abstained on, a row a tier."""
+    """Table of kept tools, lost tools and abstentions, one row per tier."""
     numbers = ("asked", "top 10", "kept", "tools", "lost", "no tool", "abstained", "precision")
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, report in reports.items():

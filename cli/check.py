@@ -10,13 +10,13 @@ Status = Literal["ok", "note", "warn", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was looked at and what was found.
+    """The result of one check.
 
     Args:
-        name: of the check.
+        name: name of the check.
         status: `note` is worth knowing, `warn` costs quality, `fail` stops shortlist from working.
         summary: the finding in one line.
-        details: the single findings, all of them.
+        details: all single findings.
     """
 
     name: str

@@ -27,7 +27,7 @@ def check_catalog(
     Args:
         catalog: the tools.
         read: what the files held, where it was read from files: also what did not get into it.
-        flags: what a scan for hidden instructions found, by id.
+        flags: tool id to the findings of the scan.
     """
     yield _definitions(catalog, read)
     yield _collisions(catalog)

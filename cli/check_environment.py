@@ -99,7 +99,7 @@ def _encoder() -> Check:
     from ..models import load_encoder
 
     try:
-        encoder = load_encoder(Config().encoder_arguments()[0])
+        encoder = load_encoder(Config().model_arguments(Config().encoder)[0])
         length = float((encoder.encode([_SPOKEN])[0] ** 2).sum()) ** 0.5
     except ShortlistError as error:
         return Check("encoder", "fail", str(error))

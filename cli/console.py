@@ -124,12 +124,12 @@ def counted(number: int, noun: str) -> str:
 def plain_table(*columns: str, right: Collection[str] = (), filling: str | None = None) -> Table:
     """A table with a line under its head and no other rules.
 
-    Where the room is short, the filling column is cut and all others are broken into lines.
+    If the terminal is narrow, the filling column is cut and the others are wrapped.
 
     Args:
-        columns: heads.
-        right: those whose cells are flush right; broken last.
-        filling: the one that takes the room that the others leave.
+        columns: headings.
+        right: columns aligned to the right, which are wrapped last.
+        filling: the column that takes the remaining width.
     """
     from rich import box
     from rich.table import Table
@@ -156,10 +156,10 @@ def plain_table(*columns: str, right: Collection[str] = (), filling: str | None 
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr while tools are encoded, if stderr is a terminal; it goes when it is done.
+    """A temporary progress bar on stderr while tools are encoded, if stderr is a terminal.
 
     Yields:
-        What to call with (tools encoded, tools to encode).
+        A function to call with (tools encoded, tools to encode).
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining

@@ -1,4 +1,4 @@
-"""What an evaluation shows: its tables, what went wrong, its progress."""
+"""Output of an evaluation: tables, problems, progress."""
 
 from __future__ import annotations
 

@@ -41,7 +41,8 @@ def explain(
 ) -> None:
     """Show why a query finds a tool, or why not.
 
-    A table shows the rank of the tool in each stage of the search.
+    Needs --index or --tools, except with --event. A table shows the rank of the tool in each stage
+    of the search.
     """
     if event is not None:
         if query is not None:

@@ -77,7 +77,7 @@ def index(
 def _read(
     path: Path, form: str, server: str | None, *, strict: bool, keep_ids: bool, alone: bool
 ) -> ReadResult:
-    """What a source holds; where not strict, a bad one of several is left out as a whole."""
+    """Read a source. Unless `strict`, a bad source of several is left out."""
     from ..catalog import ReadResult, Rejected
 
     try:

@@ -26,7 +26,7 @@ def list_tools(
 ) -> None:
     """List the tools of an index or of files.
 
-    Quarantined tools are listed only with --quarantined.
+    Needs --index or --tools. Quarantined tools are listed only with --quarantined.
     """
     catalog, left_out = read_offered(index, tools, config)
     if server is not None and server not in catalog.servers:

@@ -23,8 +23,8 @@ def explain_recorded(path: Path, turn_id: str | None, *, as_json: bool) -> None:
     """Show what was decided in one turn: the tools offered, how they were shown, the calls.
 
     Args:
-        path: of a file of events.
-        turn_id: of the turn; the last one recorded when absent.
+        path: path of a file of events.
+        turn_id: id of the turn; the last one recorded when absent.
         as_json: whether to write the events themselves.
 
     Raises:

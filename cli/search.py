@@ -37,7 +37,8 @@ def search(
 ) -> None:
     """Find the tools that fit a query.
 
-    A table shows the score of each tool and its rank in each stage of the search.
+    Needs --index or --tools. A table shows the score of each tool and its rank in each stage of the
+    search.
     """
     if budget_ms is not None and not budget_ms > 0:
         raise typer.BadParameter("--budget-ms: a number of milliseconds above 0")
@@ -68,7 +69,7 @@ def refusal_lines(refusals: Iterable[Refusal]) -> list[str]:
 
 
 def unlocking(refusal: Refusal) -> str:
-    """What unlocks a tool, as an ending of its line."""
+    """The end of a tool's line: the tools that unlock it."""
     return f"; unlocked by {', '.join(refusal.unlocked_by)}" if refusal.unlocked_by else ""
 
 

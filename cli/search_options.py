@@ -90,7 +90,7 @@ class SearchOptions:
 
 
 def with_search_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter `options` stands for the options of `SearchOptions`."""
+    """A command with the options of `SearchOptions` in place of its parameter `options`."""
     shared = inspect.signature(SearchOptions, eval_str=True).parameters
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():

@@ -1,4 +1,4 @@
-"""Where a command's tools come from: a saved index, files, a client's servers, or stdin."""
+"""Reads a command's tools from a saved index, files, a client's servers, or stdin."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def read_source(
     """The tools of one file, folder, saved index or client configuration, or of stdin for `-`.
 
     Args:
-        path: where they are.
+        path: path of the source.
         form: the format of a file.
         server: as for `read_tools`.
         strict: as for `read_tools`.
@@ -169,12 +169,12 @@ def check_format(form: str) -> None:
 
 
 def is_index(path: Path) -> bool:
-    """Whether a saved index lies in this folder."""
+    """Whether a folder contains a saved index."""
     return (path / "CURRENT").is_file()
 
 
 def holds_index(path: Path) -> bool:
-    """Whether a saved index lies in this folder, or what is left of one."""
+    """Whether a folder contains a saved index, or a damaged one."""
     return is_index(path) or (path.is_dir() and any(path.glob("v-*")))
 
 

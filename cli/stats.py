@@ -1,4 +1,4 @@
-"""`shortlist stats`: what a file of events says in numbers."""
+"""`shortlist stats`: figures from a file of events."""
 
 from __future__ import annotations
 
@@ -140,5 +140,5 @@ def _ms(value: float | None) -> str:
 
 
 def _minute(at: str | None) -> str:
-    """A time as it is recorded, without its seconds."""
+    """A recorded time without seconds."""
     return (at or "")[:16].replace("T", " ")

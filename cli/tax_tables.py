@@ -35,7 +35,7 @@ def server_table(found: TokenTax) -> Table:
 
 
 def before_and_after(found: TokenTax) -> Table:
-    """What every turn pays without a selection and with one."""
+    """Tokens of every turn, without and with a selection."""
     table = plain_table("every turn", "tokens", "", right={"tokens"})
     table.add_row(
         f"all {counted(len(found.tools), 'definition')}, as now",
@@ -57,7 +57,7 @@ def before_and_after(found: TokenTax) -> Table:
 
 
 def how_counted(found: TokenTax) -> Text:
-    """What the figures are of."""
+    """A line about how the figures were counted."""
     return _styled(
         f"{found.encoding} tokens of compact JSON with name, description and input_schema; "
         f"the search tool is {found.search_tool} of them",

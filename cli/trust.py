@@ -67,7 +67,7 @@ def init(
 def pin(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = False) -> None:
     """Pin the definitions that have no pin yet.
 
-    Existing pins stay as they are. The file is created if it does not exist.
+    Existing pins do not change. The file is created if it does not exist.
     """
     _pin(catalog_of(tools), pins, as_json)
 
@@ -96,7 +96,7 @@ def diff(
 ) -> None:
     """Show which tools are quarantined, and what changed.
 
-    Exits with 3 if a tool is quarantined.
+    Needs --config, or --tools and --pins. Exits with 3 if a tool is quarantined.
     """
     from ..trust import Pins, Trust
 
@@ -128,8 +128,8 @@ def approve(
 ) -> None:
     """Approve the definitions of these tools as they are now.
 
-    They are pinned. The file is created if it does not exist. A running gateway follows at the
-    next request.
+    Needs --config, or --tools and --pins. The definitions are pinned in the file, which is created
+    if it does not exist. A running gateway follows at the next request.
     """
     from ..trust import Trust, change_pins
 

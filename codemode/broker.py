@@ -1,4 +1,4 @@
-"""Calls that a script makes: each is checked, approved, made and noted like a direct one."""
+"""Checks, approves, makes and records the calls of a script, like direct calls."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from time import perf_counter
 from typing import Any, Protocol
 
 from ..catalog import Tool
 from ..errors import ShortlistError
 from ..gating.verdict import Verdict
+from ..pattern import denied
 from ..view import View
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
 from .hints import name_hint
@@ -22,31 +22,32 @@ from .observed import ObservedTypes
 from .sandbox import NotPlainError, as_json
 from .stubs import argument_names
 
-#: Characters of a tool's own error that a script gets.
+#: Most characters of a tool's error message in a script.
 _ERROR = 4_000
 
 
 class ToolCallError(ShortlistError):
-    """A tool answered that it failed. A script gets it as a RuntimeError with the same text."""
+    """A tool answered with an error. The script gets a RuntimeError with the same text."""
 
 
 class CallChecks(Protocol):
-    """What a session does around every call. A `Session` is one."""
+    """Checks and records calls. A `Session` does this."""
 
     def view(self) -> View:
-        """What may be used now."""
+        """The tools that may be used now."""
         ...
 
     def check(self, name: str, arguments: object = None) -> Verdict:
-        """Whether a call may go ahead."""
+        """The verdict on a call."""
         ...
 
     def result(self, tool_id: str, content: object, *, ok: bool = True) -> object:
-        """Record what a call came to."""
+        """Record the outcome of a call."""
         ...
 
 
-#: Calls a tool: gives its result as JSON, or raises `ToolCallError` with the tool's own words.
+#: Calls a tool: returns its result as JSON, or raises `ToolCallError` with the tool's error
+#: message.
 CallTool = Callable[[Tool, Mapping[str, Any]], Awaitable[Any]]
 
 
@@ -55,13 +56,13 @@ class CallRecord:
     """One call of a script.
 
     Args:
-        tool: id.
+        tool: id of the tool.
         ok: whether it succeeded.
         ms: milliseconds from the check to the end.
-        chars: of the result as JSON.
-        effect: whether the tool may have changed something: it was called and is not read-only.
+        chars: characters of the result as JSON.
+        effect: whether the tool was called and is not read-only.
         status: `ok`, `tool_error`, `server_error`, `cancelled`, or why it was not called.
-        arguments: of the call.
+        arguments: arguments of the call.
     """
 
     tool: str
@@ -77,15 +78,15 @@ class Broker:
     """Makes the calls of one script.
 
     Args:
-        checks: the session on whose behalf the script runs.
-        names: of the tools.
-        call: calls a tool.
-        code: the script, for who is asked to approve.
-        grants: what the script may do by itself; the first that fits counts.
-        flows: ways that data must not take.
-        approve: asks a person; None where nobody can be asked.
-        most: calls at most.
-        observed: takes the types of results.
+        checks: the session of the script.
+        names: names of the tools in scripts.
+        call: function that calls a tool.
+        code: the script, which is shown to the person who approves.
+        grants: which tools the script may call. The first matching grant decides.
+        flows: pairs of servers between which the script must not pass data.
+        approve: function that asks a person; None if nobody can be asked.
+        most: most calls.
+        observed: records the types of results.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Broker:
         self._read: set[str] = set()
         self._begun = 0
         self.calls: list[CallRecord] = []
-        #: Messages to add to the conversation, of tools that were not offered before.
+        #: Messages to add to the conversation: definitions of tools that were not offered before.
         self.append: list[dict[str, Any]] = []
 
     async def call(
@@ -125,7 +126,7 @@ class Broker:
         Raises:
             AttributeError: no such function.
             TypeError: arguments without names.
-            ValueError: arguments that do not fit.
+            ValueError: arguments that do not match the schema.
             PermissionError: the call is denied, or not approved.
             RuntimeError: the tool or its server failed, or too many calls were made.
         """
@@ -133,9 +134,12 @@ class Broker:
         if tool is None:
             raise AttributeError(self.unknown(namespace, function, ""))
         if args:
-            raise TypeError(f"{namespace}.{function}: arguments are given by name, not by place")
+            raise TypeError(f"{namespace}.{function}: give the arguments by name, not by position")
         if self._begun >= self._most:
-            raise RuntimeError(f"more than {self._most:,} calls of tools in one script")
+            raise RuntimeError(
+                f"more than {self._most:,} tool calls in one script; use another script for "
+                "the rest"
+            )
         self._begun += 1
         note = _Note(tool.id)
         try:
@@ -154,7 +158,7 @@ class Broker:
             note.status = "invalid"
             raise ValueError(f"{name}: an argument cannot be sent: {error}") from None
         note.arguments = plain
-        # A thread would cost more than the check does.
+        # A thread would take longer than the check.
         judged = self._judged(tool.id, plain)
         if judged.tool is None or not judged.passed:
             note.status = judged.status
@@ -167,7 +171,7 @@ class Broker:
             value = await self._answer(note, name, tool, judged.arguments)
             ok = True
         finally:
-            # A call that passed the check is reported, whatever became of it.
+            # Each call that passed the check is reported, with any outcome.
             recorded = asyncio.to_thread(self._checks.result, tool.id, "", ok=ok)
             await asyncio.shield(asyncio.ensure_future(recorded))
         note.chars = len(json.dumps(value, ensure_ascii=False, default=str))
@@ -177,7 +181,7 @@ class Broker:
         return value
 
     def _judged(self, tool_id: str, arguments: Mapping[str, Any]) -> Verdict:
-        """The session's verdict; a permitted tool that was not offered is offered now."""
+        """The session's verdict. A permitted tool that was not offered is offered now."""
         judged = self._checks.check(tool_id, arguments)
         if judged.status == "promoted":
             self.append.extend(judged.append)
@@ -187,13 +191,13 @@ class Broker:
     async def _permitted(
         self, note: _Note, name: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> None:
-        """Raise PermissionError where a flow, a grant or a person forbids the call."""
+        """Raise PermissionError if a flow, a grant or a person forbids the call."""
         note.effect, effect = False, note.effect
         target = tool.server or NO_SERVER
         if (source := self._source_against(target)) is not None:
             note.status = "flow"
             raise PermissionError(
-                f"{name}: what was read from {source!r} may not be sent to {target!r}; call "
+                f"{name}: data from {source!r} may not be sent to {target!r}; call "
                 f"{target!r} in another script"
             )
         grant = decision(tool, self._grants, self._made_of[tool.id])
@@ -206,7 +210,7 @@ class Broker:
                 note.status = "unapproved"
                 raise PermissionError(
                     f"{name}: needs a person's approval, and nobody can be asked here; call it "
-                    "directly, or have it granted by name"
+                    "directly, or ask the operator to grant it by name"
                 )
             if not await self._approve(ApprovalRequest(tool, arguments, self._code)):
                 note.status = "unapproved"
@@ -214,15 +218,15 @@ class Broker:
         note.effect = effect
 
     def permit_extract(self) -> None:
-        """Raise PermissionError where a flow rule keeps what was read from the small model."""
+        """Raise PermissionError if a flow forbids `extract` for data that the script has read."""
         if (source := self._source_against(EXTRACT)) is not None:
-            raise PermissionError(f"extract: what was read from {source!r} may not be given to it")
+            raise PermissionError(f"extract: data from {source!r} may not be given to it")
 
     def _source_against(self, target: str) -> str | None:
-        """A server that was read from, and whose data may not go to the target."""
-        rules = [flow.source for flow in self._flows if fnmatchcase(target, flow.target)]
+        """A server that the script has read from, and whose data may not go to the target."""
+        rules = [flow.source for flow in self._flows if denied(target, [flow.target])]
         for server in sorted(self._read - {target}):
-            if any(fnmatchcase(server, source) for source in rules):
+            if denied(server, rules):
                 return server
         return None
 
@@ -238,16 +242,16 @@ class Broker:
         except ShortlistError as error:
             raise RuntimeError(f"{name}: {str(error)[:_ERROR]}") from None
         finally:
-            # The text of an error is of the server too.
+            # The text of an error is data of the server too.
             self._read.add(tool.server or NO_SERVER)
 
     def unknown(self, namespace: str, function: str, argument: str) -> str:
-        """What is said of a name that cannot be used: why it is denied, or which one is near.
+        """The message for a name that cannot be used: why it is denied, or the nearest name.
 
         Args:
-            namespace: of the server.
-            function: of the tool.
-            argument: of the function; empty where the function itself is not there.
+            namespace: namespace of the server.
+            function: function of the tool.
+            argument: argument of the function; empty if the function itself is unknown.
         """
         view = self._checks.view()
         tool = self._names.tool(namespace, function)
@@ -273,7 +277,7 @@ def _no_argument(function: str, argument: str, there: Iterable[str]) -> str:
 
 
 class _Note:
-    """What is known of a call while it is made."""
+    """Data of a running call."""
 
     def __init__(self, tool: str) -> None:
         self.tool = tool

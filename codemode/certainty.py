@@ -1,8 +1,8 @@
 """Which errors of the type checker are certain enough to stop a script before it runs.
 
-The checker knows less than the run does: a value that is a text or nothing may be a text here, a
-dict in a variable fits no TypedDict, and a result may get further keys. What is not certain is left
-to the run, where each call is checked against its schema.
+The checker knows less than the run. A value of type `str | None` may be a text here, a dict in a
+variable matches no TypedDict, and a result may have further keys. Errors that are not certain are
+ignored. The run checks each call against its schema.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-#: An error of the checker's report.
+#: One error in the checker's report.
 Row = dict[str, Any]
-#: Errors that show in the script's own words, whatever its values are.
+#: Errors that do not depend on values.
 _ALWAYS = frozenset(
     {
         "missing-argument",
@@ -24,7 +24,7 @@ _ALWAYS = frozenset(
         "unused-awaitable",
     }
 )
-#: Errors that are certain where a tool's result, or a call that was not awaited, is misused.
+#: Errors that are certain if they concern a tool's result, or a call without `await`.
 _OF_RESULTS = frozenset(
     {
         "call-non-callable",
@@ -50,12 +50,12 @@ _CONTAINER = re.compile(r"(?:list|dict)\[")
 
 
 def certain(rows: Sequence[Row], code: str, stubs: str) -> list[Row]:
-    """The errors that are ones for sure, so that the script need not run.
+    """The errors that are certain, so that the script need not run.
 
     Args:
-        rows: of the checker's report.
+        rows: rows of the checker's report.
         code: the script.
-        stubs: that it was checked against.
+        stubs: the stubs of the check.
     """
     types = set(_TYPES.findall(stubs))
     arguments = [span(one) for one in rows if _OF_TOOL.match(message_of(one))]
@@ -63,12 +63,12 @@ def certain(rows: Sequence[Row], code: str, stubs: str) -> list[Row]:
 
 
 def message_of(row: Row) -> str:
-    """What the checker says."""
+    """The checker's message."""
     return str(row.get("message", ""))[:1_000]
 
 
 def span(row: Row) -> tuple[tuple[int, int], tuple[int, int]]:
-    """First place and the place after the last: line and column, from 1; zeros where unknown."""
+    """Start and end as line and column, from 1; zeros if unknown. The end is exclusive."""
     found = []
     for name in ("location", "end_location"):
         place = row.get(name)
@@ -80,7 +80,7 @@ def span(row: Row) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def source(row: Row, code: str) -> str:
-    """What the script has at the place of an error, up to the end of the line."""
+    """The script's text from the position of an error to the end of the line."""
     (line, column), (last, end) = span(row)
     lines = code.splitlines()
     if not 0 < line <= len(lines):
@@ -93,7 +93,7 @@ def _is_certain(row: Row, code: str, types: set[str], arguments: Sequence[Any]) 
     if rule in _ALWAYS:
         return True
     if rule == "invalid-syntax":
-        # The sandbox ends a script with `return`; the checker does not know it.
+        # In the sandbox, `return` ends a script. The checker does not know this.
         return not message.startswith("`return` statement outside")
     start, end = span(row)
     inside = any(first <= start and end <= last for first, last in arguments)
@@ -115,7 +115,7 @@ def _is_certain(row: Row, code: str, types: set[str], arguments: Sequence[Any]) 
 
 
 def _only_read(row: Row, code: str) -> bool:
-    """Whether a key is read by its name, and nothing in the script writes it."""
+    """Whether the script reads a key by its name and never writes it."""
     if "(subscripted object" in message_of(row):
         return False
     found = re.fullmatch(r"""['"](.*)['"]""", source(row, code))
@@ -126,7 +126,7 @@ def _only_read(row: Row, code: str) -> bool:
 
 
 def _never_fits(expected: str, found: str) -> bool:
-    """Whether no value of the found type is one that the tool takes."""
+    """Whether the tool accepts no value of the found type."""
     if _NEVER_SENT.match(found):
         return True
     if re.search(r"\||\bUnknown\b", found):
@@ -135,5 +135,5 @@ def _never_fits(expected: str, found: str) -> bool:
         return bool(_SCALAR.match(expected) and _CONTAINER.match(found))
     if "Literal[" in expected and found.rstrip("*") in ("str", "int"):
         return False
-    # 3.0 is an integer in JSON.
+    # JSON Schema counts 3.0 as an integer.
     return not (found.startswith("float") and "int" in expected)

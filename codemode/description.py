@@ -12,8 +12,8 @@ def description(tools: str, signatures: str, *, extract: bool) -> str:
     """The description of a tool that runs scripts.
 
     Args:
-        tools: what scripts are over.
-        signatures: how the model gets the stubs.
+        tools: text that names the tools of scripts.
+        signatures: text that says how the model gets the stubs.
         extract: whether scripts have `extract`.
 
     Example:

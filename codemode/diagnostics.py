@@ -1,4 +1,4 @@
-"""Errors of the type checker in words that help a model to mend its script."""
+"""Converts errors of the type checker to messages with which a model can correct its script."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .hints import lacking_builtin, module_hint, with_hint
 from .names import nearest
 from .sandbox import Script, ScriptError
 
-#: Errors told at once.
+#: Most errors in one message.
 _MOST = 5
 _METHOD = re.compile(r"`_([a-zA-Z]\w*)([.`])")
 _CALLEE = re.compile(r"bound method `_(\w+)\.(\w+)`")
@@ -20,25 +20,25 @@ _KEY = re.compile(r"TypedDict `(\w+)`$")
 _CALLED = re.compile(r"(\w+)(?:\.(\w+))?")
 _QUOTED = re.compile(r"`([\w.]+)`")
 _WORD = re.compile(r"[^\W\d]\w*")
-#: Of several errors of one line, those that explain the others come first.
+#: Kinds of errors that come first, because they explain others in the same line.
 _FIRST = ("invalid-syntax", "unknown-argument", "too-many-positional-arguments", "invalid-key")
-#: Said of a whole that was found wrong in a part.
+#: The checker's messages about a value of which another message names the wrong part.
 _WHOLE = "Argument to bound method"
 
 
 def type_error(found: str, script: Script) -> ScriptError | None:
-    """A report of the type checker as one error; None where nothing in it is certain.
+    """A report of the type checker as one error; None if no error in it is certain.
 
     Args:
-        found: the report, JSON.
-        script: that was checked.
+        found: the report as JSON.
+        script: the checked script.
     """
     rows = certain(_rows(found), script.code, script.stubs)
     if not rows:
         return None
     inner = [one for one in rows if not message_of(one).startswith(_WHOLE)]
     places = {_line(one) for one in inner}
-    # Where a part is named as wrong, that the whole does not fit says nothing more.
+    # If a message names the wrong part, the message about the whole value adds nothing.
     told = [one for one in rows if one in inner or _line(one) not in places]
     told.sort(key=lambda one: (_line(one) or 0, one.get("name") not in _FIRST))
     said: dict[tuple[int | None, str], None] = {}
@@ -90,12 +90,12 @@ def _message(row: Row, script: Script) -> str:
 
 
 def _rest(row: Row, code: str) -> str:
-    """What the script has from the place of an error to the end of its line."""
+    """The script's text from the position of an error to the end of its line."""
     return source({"location": row.get("location")}, code)
 
 
 def _no_attribute(message: str, there: str, script: Script) -> str:
-    """What is said of an attribute that a server, a module or a tool's result does not have."""
+    """The message for an attribute that a server, a module or a result does not have."""
     if _CLASS.search(message) and (found := _CALLED.match(there)):
         return script.unknown(found[1], found[2] or "", "")
     if "CoroutineType[" in message:
@@ -106,7 +106,7 @@ def _no_attribute(message: str, there: str, script: Script) -> str:
             return f"a {found[1]} is a dict; write [{found[2]!r}], not .{found[2]}"
         return f"a {found[1]} is a dict without .{found[2]}; it has: {', '.join(keys)}"
     if message.startswith("Module `") and (found := _CALLED.match(there)):
-        # A server whose name is that of a module is called otherwise.
+        # A server with the name of a module has another namespace.
         server = script.unknown(found[1], found[2] or "", "")
         if "did you mean" in server:
             return f"{message}; as a server: {server}"
@@ -114,7 +114,7 @@ def _no_attribute(message: str, there: str, script: Script) -> str:
 
 
 def _no_name(name: str, attribute: str, script: Script) -> str:
-    """What is said of a name that nothing defines."""
+    """The message for an undefined name."""
     said = script.unknown(name, attribute, "")
     words = set(_WORD.findall(script.code)) - {name}
     near = None if "did you mean" in said else nearest(name, sorted(words))
@@ -122,7 +122,7 @@ def _no_name(name: str, attribute: str, script: Script) -> str:
 
 
 def _keys(name: str, stubs: str) -> list[str]:
-    """The keys of a TypedDict of the stubs."""
+    """The keys of a TypedDict in the stubs."""
     if found := re.search(rf"^class {name}\(TypedDict\):\n((?:    .*\n)+)", stubs, re.MULTILINE):
         return re.findall(r"^    (\w+):", found[1], re.MULTILINE)
     found = re.search(rf"^{name} = TypedDict\((.*)\)$", stubs, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Docstrings of stubs: what a tool does, and what its arguments mean where that is not plain."""
+"""Docstrings of stubs: what a tool does, and arguments whose name and type do not explain them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..catalog import Tool
 from ..catalog.text import Notes, clean_line
 from ..loaders.prose import plain_sentences
 
-#: Letters of a function's description, of an argument's, and of all of one function's.
+#: Most characters of a function's description, of an argument's, and of all of one function's.
 _SUMMARY, _ARGUMENT, _TEXT = 200, 90, 1_200
-#: Functions of a server that describe an argument alike; so many describe it once for all.
+#: If this many functions of a server describe an argument alike, the description is shown once.
 _SHARED = 3
 _SPACES = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(?<=[^.\s])(?<!e\.g)(?<!i\.e)(?<!etc)\.(?=\s|$)")
-#: What the signature says already.
+#: Information that the signature already contains.
 _OPTIONAL = re.compile(r"^\W*optional\b\W*", re.IGNORECASE)
 _DEFAULT = re.compile(
     r"[\s,;]*\(?\b(?:the )?defaults?(?: value)?(?: is| to|:|=)?\s*", re.IGNORECASE
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-#: Words that add nothing to those of a name.
+#: Words that add nothing to a name.
 _EMPTY = frozenset(
     """the a an of to for in on with by from this that be is which whose used optional you your want
     whether use using specify specified provide provided given retrieve""".split()
@@ -31,11 +31,11 @@ _EMPTY = frozenset(
 
 
 def docstring(lines: Iterable[str], indent: int) -> str:
-    """Lines as a docstring that cannot end itself.
+    """Lines as a docstring. Quotes in them cannot end it.
 
     Args:
-        lines: of text; the first follows the quotes.
-        indent: spaces before all others.
+        lines: lines of text; the first follows the quotes.
+        indent: spaces before all other lines.
     """
     joined = ("\n" + " " * indent).join(lines)
     joined = joined.replace("\\", "\\\\").replace('"""', "'''").replace('"', "'")
@@ -43,7 +43,7 @@ def docstring(lines: Iterable[str], indent: int) -> str:
 
 
 def summary(tool: Tool, function: str) -> str:
-    """What a tool does; with its original name if that of the function differs."""
+    """What a tool does, with its original name if the function's name differs."""
     said = ""
     for sentence in plain_sentences(tool.description):
         longer = f"{said} {sentence}.".strip()
@@ -57,14 +57,14 @@ def summary(tool: Tool, function: str) -> str:
 
 
 def argument_notes(tool: Tool, known: Mapping[str, str]) -> dict[str, str]:
-    """One line for each argument; "" where its name and type say enough.
+    """One line for each argument; "" if its name and type explain it.
 
     Args:
-        tool: whose arguments.
-        known: name of an argument in the schema to its name in Python.
+        tool: tool with the arguments.
+        known: argument's name in the schema to its name in Python.
 
     Returns:
-        Name in Python to the line.
+        Argument's name in Python to the line.
     """
     properties, left = tool.input_schema.get("properties", {}), _TEXT
     about = _words(tool.name)
@@ -72,7 +72,7 @@ def argument_notes(tool: Tool, known: Mapping[str, str]) -> dict[str, str]:
     for name, made in known.items():
         text, label = _argument(properties[name], about | _words(name)), made
         if made != name:
-            # An original name that needs no explanation replaces the made one.
+            # A readable original name is shown in place of the Python name.
             same = re.sub(r"\W", "_", name) == made.rstrip("_")
             plain = text and same and name.isascii() and name.isprintable()
             label = name if plain else made
@@ -83,10 +83,10 @@ def argument_notes(tool: Tool, known: Mapping[str, str]) -> dict[str, str]:
 
 
 def shared_notes(notes: Iterable[Mapping[str, str]]) -> list[str]:
-    """Lines that most functions of a server with the argument have, and at least three of them.
+    """Lines that most functions of a server with an argument share, and at least three.
 
     Args:
-        notes: of each function.
+        notes: lines of each function.
     """
     counted: dict[str, Counter[str]] = {}
     for one in notes:
@@ -99,11 +99,11 @@ def shared_notes(notes: Iterable[Mapping[str, str]]) -> list[str]:
 
 
 def _argument(schema: Any, known: frozenset[str]) -> str:
-    """What a schema says of an argument beside its name, type and default; "" for nothing.
+    """A schema's description of an argument, besides name, type and default; "" if there is none.
 
     Args:
-        schema: of the argument.
-        known: words that the signature says.
+        schema: schema of the argument.
+        known: words in the signature.
     """
     said = schema.get("description") if isinstance(schema, dict) else None
     if not isinstance(said, str):
@@ -118,7 +118,7 @@ def _argument(schema: Any, known: frozenset[str]) -> str:
 
 
 def _words(text: str) -> frozenset[str]:
-    """The words of a text or a name, without the s of a plural."""
+    """The words of a text or a name, without the plural s."""
     found = (one.casefold() for one in _WORDS.findall(text))
     return frozenset(one if len(one) < 4 else one.removesuffix("s") for one in found)
 

@@ -1,4 +1,4 @@
-"""`extract(value, kind)` in scripts: a small model of the user's reads a value out of a text."""
+"""`extract(value, kind)` in scripts: a small model of the user extracts a value from a text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .sandbox import NotPlainError, as_json
 
 ExtractModel: TypeAlias = str | Callable[[str], str] | Callable[[str], Awaitable[str]]
 """A shell command that reads a prompt on stdin and answers on stdout, or a function of a prompt."""
-#: What scripts are checked against.
+#: The stub of `extract` for the check of scripts.
 STUB = """
 from typing import TypeVar, overload
 _Kind = TypeVar("_Kind")
@@ -26,7 +26,7 @@ async def extract(value: Any, kind: type[_Kind]) -> _Kind: ...
 @overload
 async def extract(value: Any, kind: Any) -> Any: ...
 """
-#: Prompts for one value, those under way at once, seconds for one, and characters of one value.
+#: Limits: prompts for one value, prompts at the same time, seconds for one, characters of a value.
 _ATTEMPTS, _AT_ONCE, _PATIENCE, _CHARS = 3, 4, 120, 100_000
 _DEPTH, _ANSWER = 8, 300
 _SCALARS = {
@@ -48,37 +48,37 @@ Text:
 
 
 class Extractor:
-    """Finds values of a type for one script, by a model of the user's.
+    """Extracts values of a type for one script, with the user's model.
 
-    A value that does not fit its type is asked for again, three times in all.
+    If an answer does not match the type, the model is asked again, three times in all.
 
     Args:
-        model: a command, or a function that takes a prompt and gives the answer.
-        most: values at most.
-        permit: raises PermissionError where what the script read may not be given to the model.
+        model: a command, or a function from prompt to answer.
+        most: most values.
+        permit: raises PermissionError if the model may not get the script's data.
 
     Raises:
-        RequestError: `model` is neither.
+        RequestError: `model` is neither a command nor a function.
     """
 
     def __init__(
         self, model: ExtractModel, *, most: int, permit: Callable[[], None] = lambda: None
     ) -> None:
         if not (callable(model) or (isinstance(model, str) and model.strip())):
-            raise RequestError("extract: a command, or a function that takes a prompt")
+            raise RequestError("extract: must be a command, or a function that takes a prompt")
         self._model = model
         self._left = self._most = most
         self._permit = permit
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def call(self, args: tuple[Any, ...], given: dict[str, Any]) -> Any:
-        """The value, as the script gave the arguments.
+        """The value for the arguments of a script's call.
 
         Raises:
             TypeError: other arguments than `value` and `kind`.
-            ValueError: a kind that is no type, or a value that is too long.
-            PermissionError: a flow rule forbids it.
-            RuntimeError: no answer fits, or too many values were asked for.
+            ValueError: `kind` is no type, or `value` is too long.
+            PermissionError: a flow forbids it.
+            RuntimeError: no answer matches the type, or there were too many calls.
         """
         named = dict(zip(("value", "kind"), args, strict=False)) | given
         if set(named) != {"value", "kind"} or len(args) + len(given) != 2:
@@ -103,7 +103,7 @@ class Extractor:
                 problem = str(error)[:_ANSWER]
                 wrong = answer.strip()[:_ANSWER]
                 prompt = f"{first}\nThe answer {wrong!r} is wrong: {problem}. Answer again.\n"
-        raise RuntimeError(f"extract: no answer of {_ATTEMPTS} fits the kind: {problem}")
+        raise RuntimeError(f"extract: none of {_ATTEMPTS} answers matches the kind: {problem}")
 
     async def _answer(self, prompt: str) -> str:
         try:
@@ -120,15 +120,15 @@ class Extractor:
 
 
 def kind_schema(kind: object, depth: int = 0) -> dict[str, Any]:
-    """The JSON Schema of a type as scripts write it.
+    """The JSON Schema of a type that a script gave.
 
     Args:
         kind: `int`; `list[str]`, `str | None` or `Literal['a', 'b']`, also as text; a dict of
             fields; or a list of one kind.
-        depth: of the kind in the whole.
+        depth: nesting depth of this kind.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: `kind` is none of these.
 
     Example:
         >>> kind_schema({"name": str, "tags": "list[str]"})["properties"]["tags"]
@@ -169,7 +169,7 @@ def _named(name: str) -> dict[str, Any]:
 
 
 def _written(node: ast.expr, depth: int) -> dict[str, Any]:
-    """A type that is written as Python."""
+    """The schema of a type that is written as Python."""
     if depth > _DEPTH:
         raise ValueError(f"extract: a kind nested deeper than {_DEPTH} levels")
     if isinstance(node, ast.Name):
@@ -203,7 +203,7 @@ def _text(value: object) -> str:
 
 
 def _read(answer: str, schema: dict[str, Any]) -> Any:
-    """The value in an answer; raises ValueError where there is none that fits."""
+    """The value in an answer; raises ValueError if it does not match."""
     from jsonschema import Draft202012Validator
 
     text = answer.strip()
@@ -213,7 +213,7 @@ def _read(answer: str, schema: dict[str, Any]) -> Any:
         value = json.loads(text)
     except ValueError:
         if schema != {"type": "string"} or not text:
-            raise ValueError("it is not JSON") from None
+            raise ValueError("the answer is not JSON") from None
         value = text
     if wrong := next(iter(Draft202012Validator(schema).iter_errors(value)), None):
         place = "".join(f"[{one!r}]" for one in wrong.absolute_path)
@@ -222,7 +222,7 @@ def _read(answer: str, schema: dict[str, Any]) -> Any:
 
 
 async def _of_command(command: str, prompt: str) -> str:
-    """What a shell command answers; ended when nobody waits for it any more."""
+    """The answer of a shell command, which is ended if the call is cancelled."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_shell(
         command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True

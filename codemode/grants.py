@@ -1,33 +1,32 @@
-"""Which tools a script may call by itself, which need a person's consent, and what may flow."""
+"""Which tools a script may call, which need a person's consent, and where data may flow."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from ..catalog import Tool
-from ..errors import RequestError
+from ..errors import ConfigError, RequestError
+from ..pattern import Pattern
 
 #: `allow`: call it. `ask`: ask a person first. `deny`: do not call it.
 Decision = Literal["allow", "ask", "deny"]
 _DECISIONS = ("allow", "ask", "deny")
-_GLOB = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What holds for some tools in one script.
+    """Decision about some tools in one script.
 
     Args:
         tools: an id, or a glob over ids.
         decision: what to do with a call.
-        count: calls of each tool in one script for which it holds; further ones are asked for.
-            None for all.
+        count: number of calls of each tool, in one script, for which it holds. Further calls need
+            consent. None for no limit.
 
     Raises:
-        RequestError: no such decision, or a count that is no number above 0.
+        RequestError: there is no such decision, no pattern, or `count` is not above 0.
     """
 
     tools: str
@@ -40,45 +39,55 @@ class Grant:
             raise RequestError(
                 f"grant {self.tools!r:.80}: no decision {self.decision!r:.40}; {there}"
             )
+        _check("grant: tools", self.tools)
         if self.count is not None and (not isinstance(self.count, int) or self.count < 1):
-            raise RequestError(f"grant {self.tools!r:.80}: count: a number above 0")
+            raise RequestError(f"grant {self.tools!r:.80}: count: must be a number above 0")
 
     def concerns(self, tool: Tool) -> bool:
-        """Whether it holds for a tool.
+        """Whether the grant matches a tool.
 
-        A glob allows no tool that says of itself that it destroys; only its id does.
+        A grant that allows matches exactly. It allows a tool with `destructiveHint` by its id, not
+        by a glob. A grant that denies or asks ignores letter case and character width.
         """
-        if self.tools == tool.id:
-            return True
-        if not _GLOB.intersection(self.tools) or not fnmatchcase(tool.id, self.tools):
-            return False
-        return self.decision != "allow" or not destroys(tool)
+        pattern = Pattern(self.tools)
+        if self.decision != "allow":
+            return pattern.denies(tool.id)
+        return pattern.text == tool.id or (pattern.fits(tool.id) and not destroys(tool))
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A way that data of one server must not take inside a script.
+    """Two servers between which a script must not pass data.
 
-    Once a call of `source` was answered, be it by an error, the script calls no tool of `target`,
-    whatever the arguments hold. Another script may: what the model read, or a third server stored,
-    is not followed.
+    After an answer of `source`, also an error, the script may call no tool of `target`, with any
+    arguments. Another script may. Data that the model read, or that a third server stored, is not
+    tracked.
+
+    Its globs ignore letter case and character width.
 
     Args:
         source: glob over names of servers; `tools` for tools without a server.
         target: glob over names of servers; `extract` is the small model of scripts.
+
+    Raises:
+        RequestError: one is no pattern.
     """
 
     source: str
     target: str
 
+    def __post_init__(self) -> None:
+        _check("flow: source", self.source)
+        _check("flow: target", self.target)
+
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that a person is asked to consent to.
+    """A call that needs a person's consent.
 
     Args:
-        tool: to be called.
-        arguments: of the call.
+        tool: the tool to call.
+        arguments: arguments of the call.
         code: the whole script.
     """
 
@@ -87,26 +96,33 @@ class ApprovalRequest:
     code: str
 
 
-#: Asks a person; True for consent.
+#: Asks a person. Returns True for consent.
 Approve = Callable[[ApprovalRequest], Awaitable[bool]]
 
 
 def destroys(tool: Tool) -> bool:
-    """Whether a tool says of itself that it may destroy."""
+    """Whether a tool is annotated as destructive."""
     hints = tool.annotations or {}
     return hints.get("destructiveHint") is True and hints.get("readOnlyHint") is not True
 
 
 def decision(tool: Tool, grants: tuple[Grant, ...], made: int) -> Grant:
-    """The first grant that holds for a call; without one, a tool that destroys is asked for.
+    """The decision of the first matching grant; without one, only destructive tools need consent.
 
     Args:
-        tool: to be called.
-        grants: of the script, in order.
-        made: calls of the tool so far.
+        tool: the tool to call.
+        grants: grants of the script, in order.
+        made: number of calls of the tool so far.
     """
     for grant in grants:
         if grant.concerns(tool):
             used_up = grant.count is not None and made >= grant.count
             return Grant(grant.tools, "ask") if used_up else grant
     return Grant(tool.id, "ask" if destroys(tool) else "allow")
+
+
+def _check(what: str, glob: str) -> None:
+    try:
+        Pattern(glob)
+    except ConfigError as error:
+        raise RequestError(f"{what}: {error}") from None

@@ -1,4 +1,4 @@
-"""What to write in place of the parts of Python that the sandbox lacks."""
+"""Hints for parts of Python that the sandbox does not have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from .names import MODULES
 
 _NETWORK = "call a tool instead"
-#: Module to what does the same here.
+#: Module to what to write instead.
 _MODULES = {
     "ast": "parse text with json.loads or re",
     "contextlib": "write try and except",
@@ -19,7 +19,7 @@ _MODULES = {
     "zoneinfo": "write timezone(timedelta(hours=2))",
     **dict.fromkeys(("aiohttp", "httpx", "requests", "socket", "subprocess", "urllib"), _NETWORK),
 }
-#: Part of an error to what is written instead.
+#: Part of an error message to what to write instead.
 _INSTEAD = {
     "yield": "collect the values in a list and return it",
     "'del'": "write values.pop(key)",
@@ -30,7 +30,7 @@ _INSTEAD = {
     "unexpected token `": "send the script without ``` around it",
     "callable replacement": "loop over re.finditer",
 }
-#: What scripts of other systems call tools by.
+#: Names that other systems use to call tools.
 _CALLERS = frozenset(
     "call_tool call_mcp_tool client execute mcp search_tools session tool tools".split()
 )
@@ -43,18 +43,18 @@ _TYPES = {one.__name__: one for one in (str, bytes, int, float, list, dict, set,
 
 
 def module_hint(module: str) -> str:
-    """What is said of a module that cannot be imported."""
+    """The message for a module that cannot be imported."""
     instead = _MODULES.get(module.partition(".")[0])
     return instead or f"there are: {', '.join(sorted(MODULES))}"
 
 
 def name_hint(name: str) -> str:
-    """What is said behind a name that is not there; empty where nothing is known of it."""
+    """A hint for an undefined name; empty if there is none."""
     return f"; {_CALLS}" if name in _CALLERS else ""
 
 
 def with_hint(message: str) -> str:
-    """A message of the sandbox, with what to write instead where that is known.
+    """A message of the sandbox, with a hint if there is one.
 
     Example:
         >>> with_hint("the sandbox's Python lacks the 'del' statement")
@@ -77,7 +77,7 @@ def with_hint(message: str) -> str:
 
 
 def lacking_builtin(name: str) -> str | None:
-    """What is said of a builtin function that the sandbox lacks; None for any other name."""
+    """The message for a builtin function that the sandbox does not have; None for other names."""
     if not hasattr(builtins, name):
         return None
     instead = "; files are read and written by tools" if name == "open" else ""

@@ -1,4 +1,4 @@
-"""What one script may use up."""
+"""Limits of time, memory and calls of one script."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ..errors import RequestError
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one script may use up.
+    """Limits of time, memory and calls of one script.
 
     Args:
-        seconds: of its own work; time in which it waits for tools does not count.
-        total_seconds: from start to end, time in which it waits for tools included.
-        memory: bytes.
-        depth: functions that call each other.
-        calls: of tools.
-        extracts: values that `extract` is asked for.
-        printed: characters kept of what it prints; more end it.
-        code: characters of the script.
+        seconds: computing time in seconds. Waiting for tools does not count.
+        total_seconds: seconds from start to end, with waiting for tools.
+        memory: memory in bytes.
+        depth: depth of nested function calls.
+        calls: number of tool calls.
+        extracts: number of calls of `extract`.
+        printed: characters of printed output; more end the script.
+        code: characters of the script itself.
 
     Raises:
         RequestError: a limit is not above 0.
@@ -38,4 +38,6 @@ class Limits:
         for one in fields(self):
             value = getattr(self, one.name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-                raise RequestError(f"limits.{one.name}: a number above 0, not {value!r:.80}")
+                raise RequestError(
+                    f"limits.{one.name}: must be a number above 0, not {value!r:.80}"
+                )

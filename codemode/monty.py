@@ -1,4 +1,4 @@
-"""The embedded sandbox: pydantic-monty, a Python interpreter of its own in worker processes."""
+"""The embedded sandbox: pydantic-monty, a separate Python interpreter in worker processes."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
         MontySyntaxError,
     )
 
-#: Scripts that run at the same time; each takes a process of some 34 MB while it runs.
+#: Most scripts that run at the same time. Each needs a process of some 34 MB.
 _PROCESSES = 8
-#: Seconds a script waits for a process.
+#: Most seconds that a script waits for a process.
 _WAIT = 60.0
-#: The library's own threads may still report to the interpreter when all processes have ended;
-#: a program that exits at once is then aborted.
+#: Threads of pydantic-monty may still call the interpreter after the processes have ended. A
+#: program that exits at once would then be aborted.
 _SETTLE = 0.05
-#: Turns between sandbox and host: a call takes up to three.
+#: Most exchanges between sandbox and host. A call needs up to three.
 _TURNS = 4
-#: What becomes of a call that nothing awaits when it leaves the sandbox.
+#: Text of a call without `await` that leaves the sandbox.
 _PENDING = re.compile(r"<coroutine (?:object \S+|external_future\(\d+\))>")
 _AWAIT = "write `await` before each call, or `await asyncio.gather(*calls)`"
-#: Names that the sandbox has and its type checker does not know.
+#: Names that the sandbox has but its type checker does not know.
 _UNCHECKED = "".join(
     [f"{name}: Any\n" for name in ("filter", "format", "getattr", "hasattr", "map", "setattr")]
     + [
@@ -134,14 +134,14 @@ class MontySandbox:
             text = f"the result cannot be returned: {error}"
             return Outcome(None, printed.output, ScriptError("runtime", text))
         except (ValueError, RecursionError) as error:
-            # Numbers too long to be written, and values nested too deep to leave the sandbox.
+            # Numbers that are too long, and values that are nested too deeply to leave the sandbox.
             text = f"the result cannot be returned: {str(error)[:200]}"
             return Outcome(None, printed.output, ScriptError("runtime", text))
 
     async def _value(
         self, session: AsyncMontySession, script: Script, calls: _Calls, printed: CollectString
     ) -> Any:
-        """The value of the script; raises _WrongError where the script is wrong."""
+        """The value of the script. Raises _WrongError if the check finds errors."""
         from pydantic_monty import MontyTypingError
 
         for checked in (True, False):
@@ -177,7 +177,7 @@ class MontySandbox:
 
 
 class _Calls:
-    """The calls of one script, each a task, so that none goes on after the script."""
+    """The calls of one script. Each is a task, so that none continues after the script."""
 
     def __init__(self) -> None:
         self._running: dict[asyncio.Task[Any], str] = {}
@@ -189,7 +189,7 @@ class _Calls:
         return await task
 
     async def end(self) -> list[str]:
-        """Cancel what runs; the functions that were called."""
+        """Cancel the running calls. Returns their functions."""
         running = dict(self._running)
         for task in running:
             task.cancel()
@@ -198,7 +198,7 @@ class _Calls:
 
 
 class _WrongError(Exception):
-    """A script that does not fit its stubs."""
+    """A script that does not match its stubs."""
 
     def __init__(self, found: ScriptError) -> None:
         super().__init__(found.message)
@@ -206,7 +206,7 @@ class _WrongError(Exception):
 
 
 def _lookup(script: Script, calls: _Calls) -> dict[str, Any]:
-    """What a script finds by name: its servers, and functions, also those of servers as values."""
+    """Looks up a script's names: servers, functions, and functions of servers as values."""
     found = {name: _function(name, name, one, calls) for name, one in script.functions.items()}
     for server, names in script.servers.items():
         passed = {
@@ -234,7 +234,7 @@ def _tool(script: Script, server: str, name: str) -> HostFunction:
 
 
 def _function(name: str, label: str, function: HostFunction, calls: _Calls) -> Any:
-    """A function of the host; the sandbox finds one that is a value by its name."""
+    """A function of the host. The sandbox finds a function that is a value by its name."""
 
     async def called(*args: Any, **given: Any) -> Any:
         return await calls.make(label, function(args, given))
@@ -244,7 +244,7 @@ def _function(name: str, label: str, function: HostFunction, calls: _Calls) -> A
 
 
 def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls: _Calls) -> Any:
-    """A server as an object of the sandbox: it has functions, and nothing else of the host."""
+    """A server as an object of the sandbox, with functions only."""
     from pydantic_monty import ClassInstance
 
     class Namespace(ClassInstance):
@@ -260,7 +260,7 @@ def _namespace(script: Script, server: str, functions: Mapping[str, Any], calls:
 
 
 def _plain(value: Any) -> Any:
-    """A value with the fields of objects in place of the objects that the script's classes made."""
+    """A value in which dicts of fields replace the objects of the script's classes."""
     from pydantic_monty import MontyClassProxy
 
     if isinstance(value, str) and _PENDING.fullmatch(value):

@@ -1,4 +1,4 @@
-"""Names by which a script calls tools: a namespace for each server, a function for each tool."""
+"""Names of tools in scripts: a namespace for each server, a function for each tool."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hashlib import sha256
 from ..catalog import Catalog, Tool
 from .python_types import TYPE_NAMES
 
-#: Namespace of tools that belong to no server.
+#: Namespace of tools without a server.
 NO_SERVER = "tools"
 #: Modules that a script may import; a namespace of the same name would hide them.
 MODULES = frozenset(
     """asyncio base64 binascii bisect collections copy csv dataclasses datetime decimal functools
     hashlib itertools json math os pathlib random re sys time tomllib typing unicodedata""".split()
 )
-#: A function of the sandbox that is no tool.
+#: A function of the sandbox that is not a tool.
 EXTRACT = "extract"
 _TAKEN = (
     frozenset({EXTRACT})
@@ -36,10 +36,10 @@ _COMPARED = 500
 
 
 def identifier(name: str, *, taken: frozenset[str] = frozenset()) -> str:
-    """A Python identifier for a name; a name that is one already stays.
+    """A Python identifier for a name. A name that is an identifier does not change.
 
     Args:
-        name: of a tool, a server or an argument.
+        name: name of a tool, a server or an argument.
         taken: identifiers that are not free; they get an underscore behind.
 
     Example:
@@ -59,13 +59,13 @@ def identifier(name: str, *, taken: frozenset[str] = frozenset()) -> str:
 
 
 def identifiers(names: Iterable[str], *, taken: frozenset[str] = frozenset()) -> dict[str, str]:
-    """Name to identifier, no two the same; the order of the names does not matter.
+    """Name to a unique identifier. The order of the names does not matter.
 
-    Where two names would get the same identifier, one that is an identifier keeps it, and each
-    other gets a few digits of its hash behind.
+    If two names would get the same identifier, a name that is an identifier keeps it. The others
+    get a few digits of their hash at the end.
 
     Args:
-        names: distinct.
+        names: names without duplicates.
         taken: identifiers that are not free.
     """
     made = {name: identifier(name, taken=taken) for name in sorted(set(names))}
@@ -86,8 +86,8 @@ def identifiers(names: Iterable[str], *, taken: frozenset[str] = frozenset()) ->
 class ToolNames:
     """The names of all tools of one catalog version, permitted or not.
 
-    They do not depend on what is permitted, so that a script that ran once still means the same
-    tools after permissions changed.
+    They do not depend on permissions, so that a script still calls the same tools after permissions
+    change.
 
     Args:
         catalog: the tools.
@@ -102,7 +102,7 @@ class ToolNames:
         self._methods: dict[str, tuple[str, str]] = {}
         for server, tools in by_server.items():
             namespace = self._namespaces[server]
-            # Two tools of a server differ by name, or else by id.
+            # Two tools of a server may have the same name, but not the same id.
             named = Counter(tool.name for tool in tools)
             keys = {t.id: t.name if named[t.name] == 1 else t.id for t in tools}
             methods = identifiers(keys.values(), taken=TYPE_NAMES)
@@ -114,7 +114,7 @@ class ToolNames:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Of all servers."""
+        """Namespaces of all servers."""
         return tuple(self._tools)
 
     def of(self, tool_id: str) -> tuple[str, str]:
@@ -122,16 +122,16 @@ class ToolNames:
         return self._methods[tool_id]
 
     def tool(self, namespace: str, function: str) -> Tool | None:
-        """The tool that a function calls, permitted or not; None where there is none."""
+        """The tool that a function calls, permitted or not; None if there is none."""
         return self._tools.get(namespace, {}).get(function)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a misspelled one most resembles; None if none does.
+    """The known name most similar to a misspelled one; None if none is similar.
 
     Args:
-        name: as written; only its beginning counts.
-        known: of which some hundreds are compared.
+        name: the misspelled name; only its beginning is compared.
+        known: the known names; only some hundreds are compared.
     """
     compared = [one for one, _ in zip(known, range(_COMPARED), strict=False)]
     found = get_close_matches(name[:100], compared, n=1, cutoff=0.6)

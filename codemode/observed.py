@@ -1,4 +1,4 @@
-"""Types of results that tools gave so far, for tools that declare none."""
+"""Types of results so far, for tools without an output schema."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 
 from ..catalog import Tool
 
-#: Tools remembered, and of one result: values, depth, entries of a list, fields of an object.
+#: Limits: tools; and of one result: values, depth, entries of a list, fields of an object.
 _TOOLS, _VALUES, _DEPTH, _ENTRIES, _FIELDS = 1_000, 500, 5, 20, 40
-#: A field of an object; other keys are data, such as the names of users.
+#: Form of a field's name. Other keys are data, such as the names of users.
 _FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}\Z")
 
 
 class ObservedTypes:
-    """What results of tools without an output schema looked like, for one agent.
+    """Types of results of tools without an output schema, for one agent.
 
-    Types and names of fields are kept, values are not. The least recently called tools are
-    forgotten. Not for agents of different users: names of fields may tell what a result held.
+    It stores types and names of fields, but no values. The least recently called tools are removed.
+    Do not share it between users: names of fields may reveal content of a result.
 
     Example:
         >>> from shortlist import Tool
@@ -33,15 +33,15 @@ class ObservedTypes:
 
     def __init__(self) -> None:
         self._seen: OrderedDict[Tool, _Shape] = OrderedDict()
-        # Scripts add on an event loop, and stubs may be written in a thread.
+        # Scripts add types on an event loop, while a thread may write stubs.
         self._lock = Lock()
 
     def add(self, tool: Tool, value: object) -> None:
-        """Remember the type of a result; nothing where the tool declares one.
+        """Record the type of a result, if the tool has no output schema.
 
         Args:
-            tool: that gave it.
-            value: as a script got it.
+            tool: the tool of the result.
+            value: the value that the script got.
         """
         if tool.output_schema:
             return
@@ -53,30 +53,30 @@ class ObservedTypes:
                 self._seen.popitem(last=False)
 
     def schema(self, tool: Tool) -> dict[str, Any] | None:
-        """The results so far as a JSON Schema; None where there was none.
+        """The results so far as a JSON Schema; None if there was none.
 
         Args:
-            tool: with this very definition.
+            tool: the tool. Results of an earlier definition are not used.
         """
         with self._lock:
             shape = self._seen.get(tool)
             return None if shape is None else shape.schema()
 
     def count(self, tool: Tool) -> int:
-        """How many results the schema comes from."""
+        """Number of results behind the schema."""
         shape = self._seen.get(tool)
         return 0 if shape is None else shape.count
 
 
 @dataclass(slots=True, eq=False)
 class _Shape:
-    """What was seen at one place of a result."""
+    """Types at one position of a result."""
 
     count: int = 0
     scalars: dict[str, None] = field(default_factory=dict)
     items: _Shape | None = None
     objects: int = 0
-    #: None once keys are data.
+    #: None if the keys are data.
     fields: dict[str, _Shape] | None = field(default_factory=dict)
 
     def schema(self) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class _Shape:
 
 
 class _Reader:
-    """Reads one result, as far as it is small."""
+    """Reads the type of one result, within the limits."""
 
     def __init__(self) -> None:
         self._left = _VALUES

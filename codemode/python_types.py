@@ -1,4 +1,4 @@
-"""JSON Schema to Python types: what a tool takes and gives, as a type checker reads it."""
+"""Converts JSON Schema to Python types for a type checker."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from ..catalog.reference import References
 
-#: Stands for whatever cannot be said: a schema that is wrong, too deep or too large.
+#: Type for schemas that are wrong, too deep or too large.
 LOOSE = "Any"
-#: Subschemas looked at for one tool, their depth, and letters of one type.
+#: Limits for one tool: subschemas, their depth, and characters of one type.
 _MOST, _DEPTH, _LETTERS = 1_000, 12, 4_000
 _FIELDS, _BRANCHES = 200, 20
 _CHOICES, _CHOICE_LETTERS = 40, 800
@@ -22,21 +22,21 @@ _SCALARS = {
     "boolean": "bool",
     "null": "None",
 }
-#: Names that types are written with.
+#: Names in the text of types.
 TYPE_NAMES = frozenset({"Any", "Literal", "NotRequired", "TypedDict", "dict", "list"}) | frozenset(
     _SCALARS.values()
 )
-#: Behind the TypedDict of an argument that may have further fields.
+#: Added to the TypedDict of an argument that may have further fields.
 _OR_DICT = " | dict[str, Any]"
 _PARTS = re.compile(r"[^\W_]+")
 _NAME_LETTERS = 48
 
 
 class TypeDefinitions:
-    """The TypedDicts of one stub file, each under a name of its own.
+    """The TypedDicts of one stub file, with unique names.
 
     Args:
-        taken: names that are not free.
+        taken: names that may not be used.
     """
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
@@ -45,7 +45,7 @@ class TypeDefinitions:
         self.texts: list[str] = []
 
     def name(self, wanted: str) -> str:
-        """A free name like the one wanted, which is taken from now on."""
+        """Reserve an unused name that is similar to the wanted one."""
         base = "".join(part[:1].upper() + part[1:] for part in _PARTS.findall(wanted))
         base = base[-_NAME_LETTERS:].lstrip("0123456789") or "Object"
         if not base.isidentifier():
@@ -57,10 +57,10 @@ class TypeDefinitions:
         return made
 
     def add(self, name: str, fields: Mapping[str, str], *, recursive: bool) -> str:
-        """Define a TypedDict, or find one with the same fields.
+        """Define a TypedDict, or return the name of one with the same fields.
 
         Args:
-            name: a free name.
+            name: an unused name.
             fields: name to type.
             recursive: whether the fields refer to the name.
 
@@ -84,12 +84,12 @@ class TypeWriter:
     """Writes the types of one schema.
 
     Args:
-        schema: of the arguments or the result, as parsed JSON; a stranger's.
+        schema: JSON Schema of the arguments or the result. It is untrusted.
         definitions: receives the TypedDicts.
-        prefix: begins their names.
-        given: whether the value is an argument. One with fields beside those that are known is
-            then their TypedDict or any dict; of a result, where a key that is not known would
-            count as wrong, it is a dict.
+        prefix: prefix of their names.
+        given: whether the value is an argument. If it may have unknown fields, an argument is a
+            TypedDict or any dict. A result is a dict, because the checker would refuse an unknown
+            key of a TypedDict.
     """
 
     def __init__(
@@ -109,12 +109,12 @@ class TypeWriter:
         self._used: set[str] = set()
 
     def write(self, schema: object, name: str, depth: int = 0) -> str:
-        """The type of a subschema; `Any` for what cannot be said.
+        """The type of a subschema; `Any` if there is no other.
 
         Args:
             schema: the subschema.
-            name: of the argument or field, for the name of a TypedDict.
-            depth: how deep it lies.
+            name: name of the argument or field, for the name of a TypedDict.
+            depth: its nesting depth.
         """
         self._left -= 1
         if not isinstance(schema, dict) or depth > _DEPTH or self._left < 0:
@@ -150,7 +150,7 @@ class TypeWriter:
         if not isinstance(found, dict):
             return LOOSE
         if not _is_record(found):
-            # A type that is no TypedDict cannot refer to itself; the depth ends it.
+            # Only a TypedDict can refer to itself. The depth limit ends other recursive types.
             return self.write(found, name, depth + 1)
         last = reference.rpartition("/")[2] or name
         made = self._definitions.name(f"{self._prefix} {last}")
@@ -217,11 +217,11 @@ class TypeWriter:
 
 
 def scalar_default(schema: object, kind: str) -> str:
-    """The default of an argument as Python writes it; `...` where it is not short and of its type.
+    """The default of an argument in Python; `...` if it is long or not of the type.
 
     Args:
-        schema: of the argument.
-        kind: its type.
+        schema: schema of the argument.
+        kind: its Python type.
     """
     if not isinstance(schema, dict) or "default" not in schema:
         return "..."
@@ -247,7 +247,7 @@ def _is_choice(schema: dict[str, Any], value: object) -> bool:
 
 
 def _is_record(schema: dict[str, Any]) -> bool:
-    """Whether an object has fields that are all known."""
+    """Whether all fields of an object are known."""
     return _has_fields(schema) and schema.get("additionalProperties") in (None, False)
 
 
@@ -262,7 +262,7 @@ def _has_fields(schema: dict[str, Any]) -> bool:
 
 
 def _is_name(key: str) -> bool:
-    # In a class, two underscores before a name are mangled, and a field named as a type hides it.
+    # In a class, Python renames `__x`, and a field with the name of a type hides the type.
     return (
         key.isidentifier()
         and key.isascii()
@@ -274,7 +274,7 @@ def _is_name(key: str) -> bool:
 
 
 def _literal(values: list[Any]) -> str:
-    """The values as a Literal; empty where a Literal cannot have them."""
+    """The values as a Literal; empty if a Literal cannot contain them."""
     if len(values) > _CHOICES:
         return ""
     plain = [value for value in values if value is not None]
@@ -311,5 +311,5 @@ def _joined(kinds: list[str]) -> str:
 
 
 def _alternatives(kind: str) -> list[str]:
-    """The members of a union; a union inside brackets is none."""
+    """The members of a union. Unions inside brackets are not split."""
     return [kind] if "[" in kind else kind.split(" | ")

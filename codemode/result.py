@@ -1,4 +1,4 @@
-"""What a script came to: its result, what it printed, its calls, and why it failed."""
+"""The outcome of a script: its result, its output, its calls and its error."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from ..loaders.counting import bundled_counter
 from .broker import CallRecord
 from .sandbox import ScriptError
 
-#: Calls listed one by one; of more, a line for each tool.
+#: Most calls in the list. If there are more, each tool has one line.
 _LISTED = 20
 _EFFECTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class CodeResult:
-    """What a script came to.
+    """The outcome of a script.
 
     Args:
-        value: of the last expression, or of `return`; whole.
-        output: what was printed, whole.
-        calls: every call, in the order they ended.
-        error: None if the script ended by itself.
-        append: messages to add to the conversation behind the answer, in a session with a format:
-            definitions of tools that the script called and that were not offered before.
+        value: value of the last expression, or of `return`, not shortened.
+        output: printed text, not shortened.
+        calls: all calls, in the order of their end.
+        error: the error; None if there was none.
+        append: in a session with a format, messages to add to the conversation after the answer:
+            definitions of the called tools that were not offered before.
     """
 
     value: Any
@@ -37,20 +37,20 @@ class CodeResult:
 
     @property
     def ok(self) -> bool:
-        """Whether the script ended by itself."""
+        """Whether the script ended without an error."""
         return self.error is None
 
     @property
     def effects(self) -> tuple[CallRecord, ...]:
-        """Calls that may have changed something: of tools that do not say that they only read."""
+        """Calls that may have changed something: calls of tools that are not read-only."""
         return tuple(call for call in self.calls if call.effect)
 
     def to_dict(self, *, tokens: int | None = None) -> dict[str, Any]:
-        """What a model is answered: `result`, `output`, `calls`, `error`.
+        """The answer to the model: `result`, `output`, `calls`, `error`.
 
         Args:
-            tokens: for `result` and `output` together (cl100k_base); what is longer is cut, with a
-                note of how much. None cuts nothing.
+            tokens: token budget (cl100k_base) for `result` and `output` together. A longer text is
+                cut, with a note about its length. None for no limit.
         """
         held: dict[str, Any] = {"result": self.value, "output": self.output}
         if tokens is not None:
@@ -72,7 +72,7 @@ class CodeResult:
 
 
 def _cut(text: str, tokens: int, what: str) -> tuple[str, int]:
-    """A text within a budget, the same object if it fits, and the tokens it takes."""
+    """A text cut to a budget (the same object if it fits), and its tokens."""
     count = bundled_counter().count
     tokens = max(tokens, 0)
     if len(text) <= tokens:

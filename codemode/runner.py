@@ -23,17 +23,17 @@ from .result import CodeResult
 from .sandbox import HostFunction, Sandbox, Script
 from .stubs import Stubs
 
-#: Tools whose stubs one script is checked against.
+#: Most tools in the stubs for the check of one script.
 _TOOLS = 300
 _WORD = re.compile(r"\w+")
 
 
 class CodeRunner:
-    """Runs scripts, with a process kept ready between them. For one event loop of asyncio.
+    """Runs scripts and keeps a process ready for the next one. For one asyncio event loop.
 
     Args:
-        sandbox: runs them; pydantic-monty when absent.
-        limits: of one script.
+        sandbox: runs the scripts; pydantic-monty by default.
+        limits: limits of one script.
 
     Raises:
         MissingExtraError: no sandbox is given and the extra `code` is not installed.
@@ -85,26 +85,28 @@ class CodeRunner:
         extract: ExtractModel | None = None,
         observed: ObservedTypes | None = None,
     ) -> CodeResult:
-        """Run a script. What goes wrong in it is in the result; cancelling stops it.
+        """Run a script. Its errors are in the result. Cancelling stops it.
 
         Args:
-            checks: a `Session`, or what checks and records calls like one.
-            code: the script; the result is its last expression, or what `return` gives.
-            call: calls a tool with checked arguments. It gives the result as JSON, or raises
-                `ToolCallError` where the tool says that it failed.
-            grants: what the script may do by itself; the first that fits a tool counts. Without
-                one, a tool with `destructiveHint` is asked for and every other allowed.
-            flows: ways between servers that data must not take.
-            approve: asks a person whether a call may be made; without it such calls are refused.
+            checks: a `Session`, or an object that checks and records calls like one.
+            code: the script. Its result is the last expression, or the value of `return`.
+            call: function that calls a tool with checked arguments. It returns the result as JSON,
+                or raises `ToolCallError` if the tool reports an error.
+            grants: which tools the script may call. The first grant that matches a tool decides.
+                Without one, a tool with `destructiveHint` needs approval, and other tools are
+                allowed.
+            flows: pairs of servers between which the script must not pass data.
+            approve: function that asks a person to approve a call. Without it, calls that need
+                approval are refused.
             extract: a small model for `extract(value, kind)`: a command that reads a prompt on
                 stdin and answers on stdout, or a function. Without it there is no `extract`.
-            observed: remembers the types of results, for `stubs`.
+            observed: records the types of results, for `stubs`.
 
         Raises:
-            RequestError: `code` is no text, or `extract` no command and no function.
+            RequestError: `code` is not a text, or `extract` is neither a command nor a function.
         """
         if not isinstance(code, str):
-            raise RequestError(f"code: a text, not {type(code).__name__}")
+            raise RequestError(f"code: must be a text, not {type(code).__name__}")
         view = checks.view()
         names = self._names_of(view.catalog)
         broker = Broker(
@@ -138,11 +140,11 @@ class CodeRunner:
     def stubs(
         self, view: View, tools: Iterable[Tool], *, observed: ObservedTypes | None = None
     ) -> str:
-        """The stubs of tools, as a model reads them before it writes a script.
+        """The stubs of tools, for a model that writes a script.
 
         Args:
-            view: what may be used now.
-            tools: of its catalog.
+            view: the permitted tools.
+            tools: tools of the view's catalog.
             observed: types of results so far. The check of scripts does not use them.
         """
         names = self._names_of(view.catalog)
@@ -170,7 +172,7 @@ async def run_code(
 
     Raises:
         MissingExtraError: the extra `code` is not installed.
-        RequestError: `code` is no text.
+        RequestError: `code` is not a text.
     """
     async with CodeRunner(limits=limits) as runner:
         return await runner.run(
@@ -188,7 +190,7 @@ async def run_code(
 def _named(
     tools: Iterable[Tool], names: ToolNames, code: str
 ) -> tuple[list[Tool], dict[str, tuple[str, ...]]]:
-    """The tools whose server and function the script names, and their functions by server."""
+    """The tools whose server and function are in the script, and their functions by server."""
     words = set(_WORD.findall(code))
     found: list[Tool] = []
     functions: dict[str, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""What runs scripts: a protocol, and what comes back."""
+"""Protocol of a sandbox for scripts, and its result types."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import Any, Literal, Protocol
 
 from .limits import Limits
 
-#: `syntax`: no Python, or a part of it that the sandbox lacks. `type`: the script does not fit the
-#: stubs; nothing has run. `runtime`: an exception that the script did not catch. `limit`: a limit
-#: was reached. `sandbox`: the sandbox itself failed.
+#: `syntax`: not Python, or a part of Python that the sandbox does not have. `type`: the script does
+#: not match the stubs, and nothing has run. `runtime`: an exception that the script did not catch.
+#: `limit`: a limit was reached. `sandbox`: the sandbox itself failed.
 ErrorKind = Literal["syntax", "type", "runtime", "limit", "sandbox"]
 
 #: Calls a tool: namespace, function, positional arguments, keyword arguments.
 HostCall = Callable[[str, str, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
-#: A function of the host that is no tool: positional arguments, keyword arguments.
+#: A function of the host that is not a tool: positional arguments, keyword arguments.
 HostFunction = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
-#: What is said of a name that is not there: namespace, function, and the function's argument or "".
+#: Returns the message for an unknown name: namespace, function, and the function's argument or "".
 Unknown = Callable[[str, str, str], str]
 
 _DEPTH = 100
-#: Values without a form of their own in JSON, whose text says what they are.
+#: Types without a JSON form. Their text is used.
 _AS_TEXT = (Decimal, PurePath, time, timedelta, timezone, Exception)
-#: Python writes integers up to some 14,000 bits; no reader of JSON needs as many.
+#: Most bits of an integer. Python can write some 14,000 bits as text; no JSON reader needs as many.
 _BITS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptError:
-    """Why a script was not run, or did not end.
+    """Why a script did not run or did not finish.
 
     Args:
         kind: see `ErrorKind`.
-        message: what was wrong, and what would be right.
-        line: of the script, from 1; None where no line is to blame.
-        more: further errors found before the script ran, each with its line.
+        message: what is wrong and what to write instead.
+        line: line of the script, from 1; None if the error is not in a line.
+        more: further errors of the check, each with its line.
     """
 
     kind: ErrorKind
@@ -47,7 +47,7 @@ class ScriptError:
     more: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON form; empty parts left out."""
+        """JSON form, without empty fields."""
         held: dict[str, Any] = {"kind": self.kind, "message": self.message}
         if self.line is not None:
             held["line"] = self.line
@@ -58,15 +58,15 @@ class ScriptError:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script with what it may use.
+    """A script, with the functions that it may call.
 
     Args:
         code: the source.
-        stubs: of the functions it may call, for the check before it runs.
-        servers: name of each server it names, to the functions of it that it names.
-        call: calls a tool.
-        unknown: explains a name that is not there.
-        functions: by name, those that belong to no server.
+        stubs: stubs of the functions it may call, for the check.
+        servers: each server in the script, to the functions in the script.
+        call: function that calls a tool.
+        unknown: function that explains an unknown name.
+        functions: name to function, for functions without a server.
     """
 
     code: str
@@ -79,12 +79,13 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a script came to.
+    """The outcome of a script.
 
     Args:
-        value: of its last expression or of `return`, as JSON; None without one, and after an error.
-        output: what it printed.
-        error: None if it ended by itself.
+        value: value of the last expression or of `return`, as JSON; None without one, and after an
+            error.
+        output: printed text.
+        error: the error; None if there was none.
     """
 
     value: Any
@@ -93,41 +94,41 @@ class Outcome:
 
 
 class Sandbox(Protocol):
-    """Runs scripts that nobody trusts, for one event loop of asyncio."""
+    """Runs untrusted scripts. For one asyncio event loop."""
 
     async def run(self, script: Script, limits: Limits) -> Outcome:
-        """Check a script against its stubs, then run it. What goes wrong is in the outcome.
+        """Check a script against its stubs, then run it. Errors are in the outcome.
 
         Cancelling stops the script.
         """
         ...
 
     async def aclose(self) -> None:
-        """Free what is kept ready for the next script."""
+        """End the processes that are kept ready for the next script."""
         ...
 
 
 class NotPlainError(ValueError):
-    """A value that JSON does not have."""
+    """A value that JSON cannot represent."""
 
 
 def as_json(value: object, *, strict: bool, depth: int = 0) -> Any:
     """A value of a script as JSON.
 
     Args:
-        value: what the script gave.
-        strict: whether dates, sets and bytes are refused; without it they become texts and lists.
-        depth: of the value in the whole.
+        value: value from the script.
+        strict: whether dates, sets and bytes are refused. Otherwise they become texts and lists.
+        depth: nesting depth of the value.
 
     Raises:
-        NotPlainError: nested too deep, or of a type that JSON does not have.
+        NotPlainError: it is nested too deeply, or JSON has no such type.
     """
     if depth > _DEPTH:
         raise NotPlainError(f"nested deeper than {_DEPTH} levels")
     if isinstance(value, int) and value.bit_length() > _BITS:
         raise NotPlainError(f"an integer of more than {_BITS:,} bits")
     if isinstance(value, str) and not strict and not value.isascii():
-        # Half of a pair of surrogates, as servers leave it that cut texts; UTF-8 has none.
+        # Servers that cut texts may leave half of a surrogate pair, which UTF-8 cannot encode.
         return value.encode("utf-8", "replace").decode("utf-8")
     if value is None or isinstance(value, bool | int | str):
         return value

@@ -12,11 +12,11 @@ from .names import ToolNames, identifiers
 from .observed import ObservedTypes
 from .python_types import LOOSE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
 
-#: Before all stubs. A script does not need the imports.
+#: Imports at the start of the stubs. Scripts do not need them.
 HEAD = (
     "from __future__ import annotations\nfrom typing import Any, Literal, NotRequired, TypedDict\n"
 )
-#: Arguments of one function; more become `**more: Any`.
+#: Most arguments of one function. Further ones become `**more: Any`.
 _ARGUMENTS = 150
 _SELF = frozenset({"self"})
 
@@ -25,10 +25,10 @@ class Stubs:
     """The stubs of some tools, as one text.
 
     Args:
-        tools: which.
-        names: by which a script calls them.
-        namespaces: servers to name even if none of the tools is theirs.
-        observed: types of results of tools that declare none; marked in the docstring.
+        tools: the tools.
+        names: their names in scripts.
+        namespaces: further servers to declare, without tools.
+        observed: types of results of tools without an output schema. The docstring marks them.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Stubs:
         self._observed = observed
 
     def text(self) -> str:
-        """The stubs, as a `.pyi` file has them; an empty file where there are no tools."""
+        """The stubs as the text of a `.pyi` file; empty if there are no tools."""
         taken = frozenset(self._names.namespaces) | TYPE_NAMES
         definitions = TypeDefinitions(taken)
         servers: dict[str, list[tuple[Tool, str]]] = {name: [] for name in self._namespaces}
@@ -73,7 +73,7 @@ class Stubs:
         return "\n".join([HEAD, *definitions.texts, *classes, *bound])
 
     def shown(self) -> str:
-        """The stubs as a model reads them, without the imports; "" where there are no tools."""
+        """The stubs for a model, without the imports; "" if there are no tools."""
         return self.text().removeprefix(HEAD).strip()
 
 
@@ -112,9 +112,9 @@ def _function(
 
 @lru_cache(20_000)
 def argument_names(tool: Tool) -> Mapping[str, str]:
-    """Name of an argument in the schema to its name in Python, required ones first.
+    """Argument's name in the schema to its name in Python, required ones first.
 
-    At most 150; the others are given as they are, by `**{"name": value}`.
+    At most 150. Scripts give the others with `**{"name": value}`.
     """
     schema = tool.input_schema
     properties = schema.get("properties")
@@ -132,11 +132,11 @@ def _required(schema: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _takes_more(schema: Mapping[str, Any]) -> bool:
-    """Whether a schema says that it takes arguments it does not name."""
+    """Whether a schema permits arguments that it does not list."""
     extra = schema.get("additionalProperties")
     if extra is True or isinstance(extra, dict):
         return True
-    # Without properties, alternatives or a reference may name some.
+    # Without properties, alternatives or a reference may list arguments.
     return not schema.get("properties") and any(
         one in schema for one in ("$ref", "anyOf", "oneOf", "allOf", "patternProperties")
     )
@@ -152,7 +152,7 @@ def _free(name: str, taken: Iterable[str]) -> str:
 def _result_type(
     tool: Tool, function: str, definitions: TypeDefinitions, observed: ObservedTypes | None
 ) -> tuple[str, list[str]]:
-    """The type of a result, and lines that say where it comes from."""
+    """The type of a result, and lines about the origin of the type."""
     schema, source = tool.output_schema, []
     if not schema and observed is not None:
         schema = observed.schema(tool)

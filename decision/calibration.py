@@ -160,6 +160,6 @@ def wording_odds(
 
 
 def _without(catalog: Catalog, relevant: Sequence[str]) -> tuple[str, ...]:
-    """Ids of the tools of other servers. A tool without a server counts as a server by itself."""
+    """Ids of the tools of other servers. Each tool without a server counts as one server."""
     servers = {catalog.get(tool_id).server or tool_id for tool_id in relevant}
     return tuple(tool.id for tool in catalog if (tool.server or tool.id) not in servers)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
 from ..retrieval.selection import Hit, Selection
+from .logistic import form_of
 from .measurements import DEPTH, measure
 from .network import Network
 from .tier import TierModel
 
-BUNDLED = Path(__file__).parent / "bundled.json"
+OFF, BUNDLED = "off", "bundled"
+MIN_TOOLS = 10
+"""With fewer permitted tools there is no decision: the calibration had no smaller catalogs, and a
+model can read so few tools itself."""
+_FILE = Path(__file__).parent / "bundled.json"
 _FORMAT = 1
 #: Stages whose word is final: the request is the tool's name, or its server takes the turn.
 _FINAL = frozenset({"exact", "claim"})
@@ -103,9 +106,10 @@ class Decider:
     origin: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
+    @cache
     def bundled(cls) -> Self:
         """The bundled models, for the bundled encoder and the built-in tiers."""
-        return cls.load(BUNDLED)
+        return cls.load(_FILE)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -140,8 +144,8 @@ class Decider:
             "format": _FORMAT,
             "origin": dict(self.origin),
             "encoder": self.encoder,
-            "wording": None if self.wording is None else self.wording.to_dict(),
-            "tiers": {tier: model.to_dict() for tier, model in self.tiers.items()},
+            "wording": form_of(self.wording),
+            "tiers": {tier: form_of(model) for tier, model in self.tiers.items()},
         }
         Path(path).write_text(json.dumps(held) + "\n", encoding="utf-8")
 
@@ -162,19 +166,13 @@ class Decider:
         models = {tier: model for tier, model in self.tiers.items() if tier not in unfit}
         return type(self)(models, None, None, {**self.unfit, **unfit}, self.origin)
 
-    def decide(
-        self,
-        selection: Selection,
-        *,
-        k: int | None = None,
-        vector: NDArray[np.float32] | None = None,
-    ) -> Decision:
+    def decide(self, selection: Selection, *, k: int | None = None) -> Decision:
         """Decide which tools of an answer to offer.
 
         Args:
-            selection: the answer, with `measurements.DEPTH` (20) hits if possible.
+            selection: the answer, with `measurements.DEPTH` (20) hits if possible. The model of
+                wording reads its vector.
             k: maximum number of tools to offer; all that pass the cut when absent.
-            vector: embedding of the query, shape (dim,), for the model of its wording.
         """
         hits = selection.hits
         model = self.tiers.get(selection.tier)
@@ -182,8 +180,9 @@ class Decider:
             why = self.unfit.get(selection.tier, f"tier {selection.tier!r} has no calibration")
             return Decision.unjudged(hits, k, why)
         measured = measure(selection.query, hits[:DEPTH])
-        known = vector is not None and self.wording is not None
-        wording = float(self.wording(vector)) if known else None  # type: ignore[misc, arg-type]
+        wording = None
+        if selection.vector is not None and self.wording is not None:
+            wording = float(self.wording(selection.vector))
         fits = model.fitting(measured, wording)
         right = model.rightness(measured).tolist()
         final = [not _FINAL.isdisjoint(hit.stages) for hit in hits]
@@ -204,6 +203,25 @@ class Decider:
         return Decision(
             tuple(offered[:k]), judged, fits, False, None, _cut(model, offered, hits, k)
         )
+
+
+def decider_for(setting: str | Path, encoder: str | None) -> Decider | None:
+    """The decider of the setting `decision`, for an encoder; None where the decision is off.
+
+    There is no decision for tiers whose scores come from another encoder than the calibration's;
+    the answer says so.
+
+    Args:
+        setting: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
+        encoder: fingerprint of the engine's encoder; None if it has none.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    if setting == OFF:
+        return None
+    decider = Decider.bundled() if setting == BUNDLED else Decider.load(setting)
+    return decider.for_encoder(encoder)
 
 
 def _short(probability: float | None) -> float | None:

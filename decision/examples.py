@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -64,6 +64,13 @@ class Example:
     def served(self) -> bool:
         """Whether any tool fits the query."""
         return self.due > 0
+
+
+def parts_of(examples: Sequence[Example], count: int, seed: int = 0) -> NDArray[np.int64]:
+    """The part of each example, shape (n,); examples of one group are in the same part."""
+    _, groups = np.unique([one.group for one in examples], return_inverse=True)
+    parts = np.arange(groups.max(initial=-1) + 1) % count
+    return np.random.default_rng(seed).permutation(parts)[groups]
 
 
 def right_scores(probabilities: NDArray[np.float64], example: Example) -> NDArray[np.float64]:

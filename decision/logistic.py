@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -64,13 +64,9 @@ class Logistic:
         odds: NDArray[np.float64] = values @ self.weights + self.offset
         return odds
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {"weights": rounded(self.weights), "offset": round(self.offset, 6)}
-
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """A model from the result of `to_dict`."""
+        """A model from the result of `form_of`."""
         return cls(np.array(saved["weights"], np.float64), float(saved["offset"]))
 
 
@@ -80,6 +76,14 @@ def sigmoid(odds: NDArray[np.float64]) -> NDArray[np.float64]:
     return probability
 
 
-def rounded(values: NDArray[np.float64]) -> Any:
-    """Nested lists of numbers with five significant digits, more than the precision of a fit."""
-    return np.vectorize(lambda value: float(f"{value:.5g}"), otypes=[np.float64])(values).tolist()
+def form_of(model: Any) -> Any:
+    """JSON form of a model: dataclasses as tables, arrays as lists of five significant digits.
+
+    That is more than the precision of a fit.
+    """
+    if isinstance(model, np.ndarray):
+        digits = np.vectorize(lambda value: float(f"{value:.5g}"), otypes=[np.float64])
+        return digits(model).tolist()
+    if is_dataclass(model):
+        return {one.name: form_of(getattr(model, one.name)) for one in fields(model)}
+    return model

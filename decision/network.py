@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .logistic import rounded, sigmoid
+from .logistic import sigmoid
 
 _BATCH = 256
 _RATE = 3e-3
@@ -22,8 +22,8 @@ class Network:
     Args:
         centre: mean of each input where it was fitted, shape (m,).
         scale: standard deviation of each, shape (m,).
-        weights: of the hidden units, shape (m, h).
-        biases: of the hidden units, shape (h,).
+        weights: weights of the hidden units, shape (m, h).
+        biases: biases of the hidden units, shape (h,).
         out: weight of each hidden unit, shape (h,).
         offset: added at the end.
     """
@@ -85,19 +85,11 @@ class Network:
         odds: NDArray[np.float64] = np.tanh(inputs @ self.weights + self.biases) @ self.out
         return odds + self.offset
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        arrays = {name: rounded(getattr(self, name)) for name in _ARRAYS}
-        return {**arrays, "offset": round(self.offset, 6)}
-
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """A network from the result of `to_dict`."""
-        arrays = {name: np.array(saved[name], np.float64) for name in _ARRAYS}
+        """A network from the result of `form_of`."""
+        arrays = {name: np.array(saved[name], np.float64) for name in saved if name != "offset"}
         return cls(**arrays, offset=float(saved["offset"]))
-
-
-_ARRAYS = ("centre", "scale", "weights", "biases", "out")
 
 
 def _member(

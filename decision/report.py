@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .examples import Example
+from .examples import Example, parts_of
 from .tier import TierModel
 
 _FIXED = 10
@@ -66,17 +66,14 @@ def cross_validate(
         examples: examples of one tier.
         made: negative examples made from those of the same groups. They are always used for
             fitting, and for measuring only if `examples` has no negative ones.
-        fit: makes a model from examples.
+        fit: function that fits a model to examples.
         folds: number of parts. Examples of one group are in the same part.
 
     Raises:
         RequestError: a part is too small for fitting.
     """
     everything = [*examples, *made]
-    groups = np.array([one.group for one in everything])
-    distinct = np.unique(groups)
-    parts = np.random.default_rng(0).permutation(np.arange(len(distinct)) % folds)
-    part = parts[np.searchsorted(distinct, groups)].tolist()
+    part = parts_of(everything, folds).tolist()
     judged = len(examples) if any(not one.served for one in examples) else len(everything)
     outcomes: list[_Outcome] = []
     for fold in range(folds):

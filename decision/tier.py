@@ -20,8 +20,8 @@ class Head:
 
     Args:
         network: fitted on one part of the examples.
-        calibration: of its log-odds, fitted on the other; Platt, "Probabilistic Outputs for Support
-            Vector Machines", 1999.
+        calibration: calibration of its log-odds, fitted on the other; Platt, "Probabilistic Outputs
+            for Support Vector Machines", 1999.
     """
 
     network: Network
@@ -31,13 +31,9 @@ class Head:
         """Probabilities, shape (n,) of values (n, m), or () of (m,)."""
         return sigmoid(self.calibration(self.network(values)[..., None]))
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {"network": self.network.to_dict(), "calibration": self.calibration.to_dict()}
-
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """What `form_of` gave."""
         return cls(Network.from_dict(saved["network"]), Logistic.from_dict(saved["calibration"]))
 
 
@@ -86,21 +82,9 @@ class TierModel:
         """Probability of each tool of being right, shape (n,)."""
         return self.right(measured.joined())
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "dense": self.dense,
-            "abstain_below": self.abstain_below,
-            "keep_from": self.keep_from,
-            "alpha": self.alpha,
-            "lost": self.lost,
-            "fits": self.fits.to_dict(),
-            "right": self.right.to_dict(),
-        }
-
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """What `form_of` gave."""
         return cls(
             fits=Head.from_dict(saved["fits"]),
             right=Head.from_dict(saved["right"]),

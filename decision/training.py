@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import RequestError
 from .conformal import keeping_cut
-from .examples import Example, right_scores
+from .examples import Example, parts_of, right_scores
 from .logistic import Logistic, sigmoid
 from .measurements import REQUEST
 from .network import Network
@@ -69,10 +69,7 @@ def fit_tier(
         RequestError: there are too few examples of either kind.
     """
     examples = [one for one in examples if len(one.right)]
-    groups = np.array([one.group for one in examples])
-    distinct = np.unique(groups)
-    folds = np.random.default_rng(seed).permutation(np.arange(len(distinct)) % _FOLDS)
-    part = folds[np.searchsorted(distinct, groups)]
+    part = parts_of(examples, _FOLDS, seed)
     for kind, which in (("that a tool serves", True), ("that no tool serves", False)):
         some = [
             int((part[[one.served is which for one in examples]] == at).sum())

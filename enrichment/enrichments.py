@@ -27,7 +27,7 @@ class Enrichments:
     stay. A row without a fingerprint belongs to the tool of its id.
 
     Args:
-        rows: in order of weight: of the requests of one tool the first 16 are used.
+        rows: rows in order of weight. The first 16 requests of a tool are used.
         library: rows of the package for known servers. Such a row is not used for a changed
             definition if `rows` has a fresh one.
 

@@ -45,7 +45,7 @@ class Known(NamedTuple):
     Args:
         row: its `tool` names the server as the library does.
         exact: whether it was written for the same definition.
-        mean: of the vectors of its requests.
+        mean: mean of the vectors of its requests.
     """
 
     row: Enrichment
@@ -171,10 +171,10 @@ def likeness(
     """Jaccard similarity of two definitions of the same name; 0 if they are of different tools.
 
     Args:
-        words: of a row, see `first_words`.
-        parameters: of a row; None if they are not known.
-        other_words: of a tool.
-        other_parameters: of a tool.
+        words: words of a row, see `first_words`.
+        parameters: parameters of a row; None if they are not known.
+        other_words: words of a tool.
+        other_parameters: parameters of a tool.
         named: whether the tool names the product of the row.
     """
     own: frozenset[int | str] = words

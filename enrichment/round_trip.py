@@ -27,12 +27,12 @@ def round_trip(
     """Rows without the requests that are far from their tool, or much nearer to another tool.
 
     Args:
-        rows: of tools in `tools`; others are kept as they are.
+        rows: rows of tools in `tools`. Rows of other tools do not change.
         tools: the catalog.
-        encoder: of definitions and requests.
+        encoder: encoder for definitions and requests.
 
     Returns:
-        The rows, without those that have nothing left, and how many requests were dropped.
+        The rows that still have a request, and the number of dropped requests.
     """
     given = list(rows)
     places = {tool.id: place for place, tool in enumerate(tools)}

@@ -30,13 +30,14 @@ class Enrichment(BaseModel):
 
     Args:
         tool: id of the tool.
-        fingerprint: of the definition it was written for; None for any definition of that id.
+        fingerprint: fingerprint of the definition it was written for; None for any definition of
+            that id.
         parameters: names of the parameters of that definition. They decide whether a definition
             that changed keeps its enrichment.
         when: one sentence on when to use the tool.
         not: what the tool is not for; kept for readers of the file, and not searched.
-        requests: what users say, at most 16 of at most 400 characters; further ones are dropped.
-        source: who wrote it.
+        requests: example queries, at most 16 of at most 400 characters; further ones are dropped.
+        source: origin of the row.
 
     Raises:
         ValidationError: a key is missing, unknown or of the wrong type; or nothing is said.
@@ -79,7 +80,7 @@ def read_enrichments(paths: Iterable[str | Path]) -> tuple[Enrichment, ...]:
     """The enrichments of JSON lines files.
 
     Args:
-        paths: of the files.
+        paths: the files.
 
     Raises:
         ConfigError: a file cannot be read, or a row is no enrichment; names file and row.

@@ -121,7 +121,7 @@ def bootstrap_interval(
 
     Args:
         values: (queries, metrics), at least one query.
-        seed: of the resampling; the same seed and values give the same interval.
+        seed: random seed of the resampling; the same seed and values give the same interval.
         resamples: how many times the queries are redrawn.
         level: share of resampled means the interval covers.
 

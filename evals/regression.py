@@ -122,7 +122,7 @@ def regressions(changes: Sequence[MetricChange], *, tolerance: float = 0.0) -> l
     """The metrics that fell by more than the tolerance, or have no value now.
 
     Args:
-        changes: from `compare`.
+        changes: changes from `compare`.
         tolerance: how far a metric may fall, as a fraction. Runs are deterministic, so 0 is
             possible.
     """

@@ -59,7 +59,7 @@ class XlamPool:
 
 @dataclass(frozen=True, slots=True)
 class XlamSet:
-    """What the protocol is run on.
+    """Data of the protocol.
 
     Args:
         catalog: every distinct function of the file.
@@ -106,7 +106,7 @@ class _Sample:
 
 
 class _Functions:
-    """Distinct functions in order of appearance, each as a tool under an id of its own."""
+    """Distinct functions in order of appearance, each as a tool with a unique id."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, str], str] = {}
@@ -125,10 +125,10 @@ class _Functions:
 
 
 def prepare(rows: Iterable[XlamRow | Malformed], *, sample: int = SAMPLE, seed: int = 0) -> XlamSet:
-    """Draw queries and build their pools in one pass; holds the distinct functions and the sample.
+    """Draw queries and build their pools in one pass over the rows.
 
     Args:
-        rows: as `stream_rows` yields them.
+        rows: rows from `stream_rows`.
         sample: queries per pool size, at least one.
         seed: seed of the sample and of the padding.
 

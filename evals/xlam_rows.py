@@ -76,8 +76,8 @@ def download(token: str | None) -> Path:
     """Fetch the published file from its hub into the hub's cache and return its path.
 
     Args:
-        token: of an account that has accepted the data set's terms; None uses the one that the
-            hub's own login stored.
+        token: token of an account that has accepted the data set's terms; None uses the one that
+            the hub's own login stored.
 
     Raises:
         MissingExtraError: huggingface-hub is not installed.
@@ -168,7 +168,7 @@ def _array_rows(held: BinaryIO) -> Iterator[bytes | RowError]:
 
 
 def _stray(between: bytes) -> Iterator[bytes]:
-    """What lies between two objects of an array, if it is more than a comma."""
+    """The text between two objects of an array, if it is more than a comma."""
     text = between.strip(b" \t\r\n,")
     if text:
         yield text

@@ -20,7 +20,7 @@ def public_uri(server: str, uri: str) -> str:
 
     Args:
         server: name of the server.
-        uri: as the server gave it.
+        uri: the server's address of the resource.
 
     Example:
         >>> public_uri("my files", "file:///{path}")
@@ -51,7 +51,7 @@ def with_public_links(server: str, content: list[types.ContentBlock]) -> list[ty
 
     Args:
         server: name of the server that gave the result.
-        content: of the result.
+        content: content of the result.
     """
     return [_with_public_link(server, part) for part in content]
 

@@ -86,8 +86,8 @@ def details(
     """The answer of `get_tool_details`, within `DETAIL_TOKENS`.
 
     Args:
-        client: who asks.
-        arguments: of the call.
+        client: session of the client.
+        arguments: arguments of the call.
         stubs: writes Python stubs of tools; None for call signatures.
     """
     view, detail = client.view(), arguments.get("detail", "full")

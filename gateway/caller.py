@@ -55,7 +55,7 @@ class Caller:
     """A client's request that a server works on.
 
     Args:
-        context: of the request.
+        context: context of the request.
         client: the session that it belongs to.
 
     Attributes:
@@ -87,7 +87,7 @@ class Caller:
         """Ask the client a server's question.
 
         Args:
-            question: as the server asked it.
+            question: the server's question.
         """
         if problem := unsupported(question, self.context.session.client_capabilities):
             return types.ErrorData(code=types.INVALID_REQUEST, message=problem)
@@ -151,7 +151,7 @@ def unsupported(question: Question, able: types.ClientCapabilities | None) -> st
     """Why a client cannot be asked a question; None if it can.
 
     Args:
-        question: of a server.
+        question: a server's question.
         able: capabilities that the client declared; None for none.
     """
     able = able or types.ClientCapabilities()
@@ -175,7 +175,7 @@ def forwarded_meta(meta: Mapping[str, Any] | None, caller: Caller) -> Any:
     """The `_meta` of a request for the server, without the keys of the client's connection.
 
     Args:
-        meta: of the client's request.
+        meta: `_meta` of the client's request.
         caller: the request.
     """
     kept: dict[str, Any] = {

@@ -28,7 +28,7 @@ class Asked:
 
     Args:
         name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
-        arguments: of the tool.
+        arguments: arguments of the tool.
         given: parameters of the client's request, with its `_meta` and the client's answers.
         through: name of the meta-tool; None for a call by the tool's own name.
     """

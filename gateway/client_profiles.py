@@ -31,7 +31,7 @@ class ClientProfiles:
         """The profiles of the settings, also for `ClientSessions.change` after a change.
 
         Args:
-            settings: of the gateway.
+            settings: settings of the gateway.
             name: profile of a client that sends no token.
             over_http: whether clients use HTTP. If any profile has a token, requests without one
                 are refused, and `name` has no effect.

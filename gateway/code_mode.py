@@ -49,7 +49,7 @@ class CodeMode:
         """The answer of `run_code`, or a question to the client.
 
         Args:
-            context: of the request.
+            context: context of the request.
             client: its session.
             given: parameters of the request.
 

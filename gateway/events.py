@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ..session.event import CallEvent, Place
+from ..session.event import CallEvent
+from ..session.event_parts import Place
 
 Outcome = Literal[
     "ok", "tool_error", "server_error", "cancelled", "denied", "invalid", "unknown", "promoted"
@@ -22,12 +23,12 @@ class ListEvent:
     """A client was given its list of tools; recorded once per session.
 
     Args:
-        place: where and when.
+        place: session, turn and time.
         client: name of its profile.
         shown: how many tools it sees.
-        tokens: of their definitions.
+        tokens: tokens of their definitions.
         permitted: how many tools it may use.
-        permitted_tokens: of the definitions of all of those.
+        permitted_tokens: tokens of the definitions of all permitted tools.
         catalog: fingerprint of the catalog version.
     """
 
@@ -60,7 +61,7 @@ class CatalogEvent:
     """The tools of a catalog version; recorded with the first list of this version.
 
     Args:
-        place: where and when.
+        place: session, turn and time.
         catalog: fingerprint of the version.
         tools: id of each tool that is not quarantined, to the tokens of its definition.
     """
@@ -86,7 +87,7 @@ class SearchEvent:
     """A client searched for tools.
 
     Args:
-        place: where and when; the turn is the number of the search.
+        place: session, number of the search, and time.
         client: name of its profile.
         query: hash of the query, hexadecimal; see `Recorder.hashed`.
         server: the one server searched, None for all.
@@ -96,7 +97,7 @@ class SearchEvent:
         reason: why it abstained.
         starting: how many servers were not ready.
         quarantined: how many tools waited for approval.
-        tokens: of the answer.
+        tokens: tokens of the answer.
         ms: milliseconds.
         content: the query, if asked for.
     """
@@ -151,12 +152,12 @@ class DetailsEvent:
     """A client asked for definitions.
 
     Args:
-        place: where and when.
+        place: session, turn and time.
         client: name of its profile.
         found: ids of the tools described.
         denied: how many of the names are not permitted.
         unknown: how many of the names are unknown.
-        tokens: of the answer.
+        tokens: tokens of the answer.
         ms: milliseconds.
     """
 
@@ -235,12 +236,12 @@ class ServerEvent:
     """A server started, changed its list, stopped or failed.
 
     Args:
-        place: where and when; the session's id is `gateway`.
+        place: time; the session's id is `gateway`.
         server: name.
         state: its new state.
         ms: milliseconds of the start, None if it did not start now.
         tools: how many of its tools are known.
-        problem: what went wrong, without secrets.
+        problem: the problem without secrets, if there is one.
     """
 
     kind: ClassVar[str] = "server"

@@ -27,7 +27,7 @@ def answered(handler: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context
     logged.
 
     Args:
-        handler: of a request.
+        handler: handler of a request.
     """
 
     @wraps(handler)

@@ -37,7 +37,7 @@ def find(
         query: text to search for.
         instructions: permitted server to its instructions.
         k: tools at most.
-        tier: of the search; the engine's default when absent.
+        tier: tier of the search; the engine's default when absent.
 
     Raises:
         RequestError: an argument is wrong.

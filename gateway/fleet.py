@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 import anyio
@@ -13,6 +12,7 @@ from anyio.abc import TaskGroup
 
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, PinsError
+from ..pattern import Pattern
 from .caller import Caller
 from .described import START, start_tool, started_result
 from .first_use import FirstUse
@@ -82,7 +82,7 @@ class Fleet:
         self._transport = transport or transport_over(self._processes)
         self._idle = idle_s
         self._described = dict(described or {})
-        self._timeouts = dict(timeouts or {})
+        self._timeouts = [(Pattern(glob), limit) for glob, limit in (timeouts or {}).items()]
         self._updating = anyio.Lock()
         self._group: TaskGroup | None = None
         self.front = Front()
@@ -194,9 +194,9 @@ class Fleet:
         """Call a tool. If the connection is lost, a read-only tool is called once more.
 
         Args:
-            tool: of a server of the gateway.
-            arguments: of the call.
-            meta: of the call.
+            tool: a tool of one of the servers.
+            arguments: arguments of the call.
+            meta: `_meta` of the call.
             caller: the client's request, which gets the server's messages; None if there is no
                 client.
             answers: the client's answers to the questions in the server's last result.
@@ -229,7 +229,7 @@ class Fleet:
         )
 
     def _timeout(self, tool_id: str) -> float | None:
-        matching = (limit for glob, limit in self._timeouts.items() if fnmatchcase(tool_id, glob))
+        matching = (limit for pattern, limit in self._timeouts if pattern.fits(tool_id))
         return next(matching, None)
 
     def _added(self, spec: ServerSpec) -> list[Tool]:

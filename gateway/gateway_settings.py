@@ -16,7 +16,7 @@ from ..gating.declaration import read_gate
 from ..gating.gate import Gate
 from ..gating.problem import rule_problems
 from ..sections import Section
-from ..settings import joined
+from ..settings import Glob, joined
 from .client_config import ClientConfig
 from .document import read_document
 from .references import References
@@ -56,9 +56,9 @@ class VoteSettings(Section):
             model. The tool must be annotated as read-only and the claim must have arguments.
     """
 
-    servers: tuple[str, ...] = ()
-    claims: tuple[str, ...] = ()
-    calls: tuple[str, ...] = ()
+    servers: tuple[Glob, ...] = ()
+    claims: tuple[Glob, ...] = ()
+    calls: tuple[Glob, ...] = ()
 
 
 def _voting(value: Any) -> Any:
@@ -89,11 +89,11 @@ class CodeSettings(Section):
     """
 
     on: bool = True
-    deny: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    count: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    allow: tuple[str, ...] = ()
-    flows: tuple[tuple[str, str], ...] = ()
+    deny: tuple[Glob, ...] = ()
+    ask: tuple[Glob, ...] = ()
+    count: dict[Glob, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    allow: tuple[Glob, ...] = ()
+    flows: tuple[tuple[Glob, Glob], ...] = ()
     extract: str | None = Field(default=None, min_length=1)
     observe: bool = False
 
@@ -134,8 +134,8 @@ class ProfileSettings(Section):
         token: bearer token that selects this profile over HTTP; a reference, or plain text.
     """
 
-    servers: tuple[str, ...] = ("*",)
-    tools: tuple[str, ...] = ("*",)
+    servers: tuple[Glob, ...] = ("*",)
+    tools: tuple[Glob, ...] = ("*",)
     scopes: tuple[str, ...] = ()
     rules: tuple[dict[str, Any], ...] = ()
     votes: Annotated[VoteSettings, BeforeValidator(_voting)] = VoteSettings()
@@ -201,7 +201,7 @@ class GatewaySettings(Section):
     events: str | None = Field(default=None, min_length=1)
     event_content: bool = False
     metrics_token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
-    timeouts: dict[str, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(
+    timeouts: dict[Glob, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(
         default_factory=dict
     )
     engine: dict[str, Any] = Field(default_factory=dict)

@@ -17,7 +17,7 @@ class ServerReport:
     """The tools and problems of a server.
 
     Args:
-        name: of the server.
+        name: name of the server.
         available: whether it started, or its tools are known from an earlier start.
         tokens: tool id to the tokens of its definition.
         ms: milliseconds from its start to its whole list, None if it was not started.

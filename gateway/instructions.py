@@ -25,7 +25,7 @@ def safe_instructions(server: str, text: str) -> str:
 
     Args:
         server: its name.
-        text: as the server gave them; the first 4,000 characters are read.
+        text: the server's text; its first 4,000 characters are used.
     """
     if not text.strip():
         return ""

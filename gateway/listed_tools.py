@@ -48,7 +48,7 @@ class ListedTools:
         """The tools of a listing. Unreadable tools are left out and become problems.
 
         Args:
-            spec: of the server.
+            spec: the server.
             listing: the present list, which replaces the earlier one.
         """
         server = spec.name

@@ -46,7 +46,7 @@ class KeyringLogins:
     """The login to one server, in the system keyring under the server's name and address.
 
     Args:
-        spec: of the server.
+        spec: the server.
 
     Raises:
         ConfigError: the keyring cannot be read.
@@ -102,7 +102,7 @@ def login_of(spec: ServerSpec) -> httpx2.Auth | None:
     """Adds the token of an earlier login to requests and renews it; None without a login.
 
     Args:
-        spec: of a server over HTTP or SSE.
+        spec: a server over HTTP or SSE.
 
     Raises:
         ConfigError: the keyring cannot be read.
@@ -130,7 +130,7 @@ def provider_for(
     """Adds tokens to requests, renews them, and starts a login if there are none.
 
     Args:
-        spec: of the server.
+        spec: the server.
         kept: storage of the tokens.
         address: page for the redirect of the authorization server.
         redirect: function that shows a page of the authorization server.

@@ -16,7 +16,7 @@ import mcp.types as types
 from ..catalog import Catalog
 from ..gating.verdict import Verdict
 from ..session import CallEvent, EventSink, Recorder
-from ..session.event import Place
+from ..session.event_parts import Place
 from ..view import View
 from .call_watch import CallWatch
 from .definition_tokens import DefinitionTokens, characters, shown_tokens, text_tokens
@@ -179,11 +179,11 @@ class Observer:
         """Record that a server started, stopped or failed.
 
         Args:
-            name: of the server.
+            name: name of the server.
             state: its new state.
             ms: milliseconds of the start, None if it did not start now.
             tools: how many of its tools are known.
-            problem: what went wrong, without secrets.
+            problem: the problem without secrets, if there is one.
         """
         if self._recorder is not None:
             place = Place.now(GATEWAY, 0)

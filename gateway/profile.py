@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ..catalog import Catalog
@@ -12,6 +11,7 @@ from ..codemode.grants import Flow, Grant
 from ..config import Config
 from ..engine import Engine
 from ..gating import Gate, State, Votes
+from ..pattern import granted
 from ..view import View
 from .called_names import CalledNames
 
@@ -27,7 +27,7 @@ class Profile:
     """What one client may use, and how tools are shown to it.
 
     Args:
-        name: of the profile.
+        name: name of the profile.
         servers: globs over names of servers.
         tools: globs over ids `server/tool`; both must match.
         scopes: scopes granted to the client.
@@ -77,7 +77,7 @@ class Profile:
 
         Args:
             settings: settings of the gateway.
-            name: of the profile.
+            name: name of the profile.
             given: settings of the profile.
         """
         code = settings.code.changed(given.code)
@@ -113,12 +113,12 @@ class Profile:
             return None
         servers = {name: self.names_server(name) for name in {tool.server for tool in catalog}}
         return [
-            tool.id for tool in catalog if servers[tool.server] and matches(tool.id, self.tools)
+            tool.id for tool in catalog if servers[tool.server] and granted(tool.id, self.tools)
         ]
 
     def names_server(self, name: str | None) -> bool:
         """Whether the profile's globs match a server."""
-        return matches(name or "", self.servers)
+        return granted(name or "", self.servers)
 
 
 #: The profile of clients whose profile was removed. It permits nothing.
@@ -218,7 +218,7 @@ class ProfileViews:
         to all tools of the server.
 
         Args:
-            name: of the server.
+            name: name of the server.
             view: a view of this profile.
         """
         profile = self.profile
@@ -238,8 +238,3 @@ class ProfileViews:
             ids = None if listed is None else frozenset(listed)
             self._allowed = catalog, profile, ids
         return ids
-
-
-def matches(text: str, globs: Iterable[str]) -> bool:
-    """Whether one of the globs matches a text. Letter case matters."""
-    return any(text == glob or fnmatchcase(text, glob) for glob in globs)

@@ -117,7 +117,7 @@ class Results:
         Args:
             result: the server's result.
             tool_id: id of the called tool.
-            permission: what the client was permitted then.
+            permission: the client's profile at the time of the call.
             tokens: most tokens of a result that is returned whole.
             chars: limit in characters from the tool's definition, which replaces `tokens`.
         """
@@ -147,7 +147,7 @@ class Results:
         Args:
             text: the whole text.
             tool_ids: ids of the tools.
-            permission: what the client was permitted then.
+            permission: the client's profile at the time of the call.
 
         Returns:
             The id to read it, from its beginning.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -17,6 +16,9 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+
+from ..pattern import denied, granted
+from ..settings import Glob
 
 Transport = Literal["stdio", "http", "sse"]
 
@@ -57,13 +59,13 @@ class ToolFilter(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    allow: tuple[str, ...] | None = None
-    deny: tuple[str, ...] = ()
+    allow: tuple[Glob, ...] | None = None
+    deny: tuple[Glob, ...] = ()
 
     def permits(self, tool: str) -> bool:
-        """Whether a tool passes the filter. Letter case matters."""
-        allowed = self.allow is None or _matches(tool, self.allow)
-        return allowed and not _matches(tool, self.deny)
+        """Whether a tool passes the filter. Only `deny` ignores letter case."""
+        allowed = self.allow is None or granted(tool, self.allow)
+        return allowed and not denied(tool, self.deny)
 
 
 class ServerSpec(BaseModel):
@@ -196,7 +198,3 @@ def _named(name: str, value: SecretStr) -> None:
         _passable(value.get_secret_value())
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
-
-
-def _matches(name: str, globs: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import mcp.types as types
 
 from ..catalog import Tool
-from ..gating.pattern import Pattern
 from ..loaders.definition_cost import costs_at_most
+from ..pattern import Pattern
 from ..view import View
 from . import answers
 from .called_names import direct_name

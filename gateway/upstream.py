@@ -186,7 +186,7 @@ class Upstream:
 
         Args:
             tool: the server's name of the tool.
-            arguments: of the call.
+            arguments: arguments of the call.
             meta: the client's `_meta`.
             caller: the client's request, which gets the server's messages; None if there is no
                 client.

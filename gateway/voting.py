@@ -13,11 +13,12 @@ import mcp.types as types
 from ..catalog import Catalog, Tool
 from ..gating import Votes
 from ..gating.votes import VOTING_TOOL, Ballot, Vote, Voters
+from ..pattern import granted
 from ..view import View
 from .caller import Caller
 from .fleet import Fleet
 from .meta_tools import Kind, kind_of
-from .profile import Profile, matches
+from .profile import Profile
 from .upstream import ServerState, UpstreamError
 
 
@@ -68,7 +69,7 @@ async def collect_votes(
     asked = [
         name
         for name in sorted(fleet.listed.voters)
-        if matches(name, profile.asked)
+        if granted(name, profile.asked)
         and profile.names_server(name)
         and name in fleet.upstreams
         and fleet.upstreams[name].state is ServerState.STARTED
@@ -78,10 +79,10 @@ async def collect_votes(
     arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
     voters = Voters(
         {name: partial(_votes, fleet, arguments, caller) for name in asked},
-        trusted=[name for name in asked if matches(name, profile.trusted)],
+        trusted=[name for name in asked if granted(name, profile.trusted)],
     )
     votes = await voters.collect(query, catalog)
-    called = {key: one for key, one in arguments.items() if matches(key[0], profile.called)}
+    called = {key: one for key, one in arguments.items() if granted(key[0], profile.called)}
     return Said(votes, called)
 
 

@@ -238,8 +238,7 @@ class Admission:
         """
         if self.mask is None:
             return Denials()
-        order = self.index.names.in_order
-        return Denials(np.flatnonzero(~self.mask), self._refused, nearest, order)
+        return Denials(self.index.by_id(~self.mask), self._refused, nearest)
 
     @cached_property
     def _claims(self) -> tuple[tuple[int, ...], tuple[VoterFailure, ...]]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import RequestError
+from ..pattern import is_wild
 from .compiled import CompiledGate
 from .condition import Mask
-from .pattern import is_wild
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from ..catalog import Tool
+from ..pattern import Pattern
 from ..retrieval.change import Change
 from ..retrieval.names import Names
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered
 from .gate import Gate
 from .matcher import Matcher, Rows
-from .pattern import Pattern
 from .rule import KINDS_PROVIDED, Rule
 from .state import Scalar, State
 
@@ -29,7 +29,7 @@ class CompiledGate:
 
     Args:
         gate: the rules.
-        tools: of the version, in order of row.
+        tools: tools of the version, in order of row.
         names: their rows by id.
         matcher: matcher of these tools; made here when absent.
 
@@ -75,8 +75,8 @@ class CompiledGate:
         """The gate over the next version; only the rows that differ are matched.
 
         Args:
-            change: from this version to the next.
-            names: of the next version.
+            change: change from this version to the next.
+            names: names of the next version.
         """
         return CompiledGate(self.gate, change.tools, names, self._matcher.updated(change))
 

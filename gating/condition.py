@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConfigError
-from .pattern import Pattern
+from ..pattern import Pattern
 from .state import Scalar, State
 
 #: How deep conditions may nest in JSON.
@@ -86,8 +86,8 @@ class Condition:
         """The condition of a JSON form `{key: value}`.
 
         Args:
-            value: from the JSON form.
-            read: gives the condition of a JSON form nested in the value.
+            value: value from the JSON form.
+            read: function that reads a nested condition from its JSON form.
             predicates: functions by name.
 
         Raises:

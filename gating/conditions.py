@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import registry
 from ..errors import ConfigError
+from ..pattern import Pattern
 from .condition import (
     NO,
     YES,
@@ -30,7 +31,6 @@ from .condition import (
     register,
 )
 from .hints import DEFAULTS
-from .pattern import Pattern
 from .state import Scalar, State, is_scalar
 
 
@@ -43,6 +43,10 @@ class _Member(Condition):
 
     def __post_init__(self) -> None:
         _check_name(self.key, self.name)
+
+    @classmethod
+    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+        return cls(value)
 
     def to_dict(self) -> dict[str, Any]:
         return {self.key: self.name}
@@ -115,10 +119,6 @@ class Milestone(_Member):
 
     key = "milestone"
     held_in = "milestones"
-
-    @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
-        return cls(value)
 
 
 @register
@@ -352,7 +352,7 @@ def json_key(value: Scalar) -> tuple[bool, Scalar]:
 
 
 def joined(kind: type[Several], parts: tuple[Condition, ...]) -> Condition:
-    """Several conditions as one. A single one stays as it is."""
+    """Join several conditions into one. A single one is returned unchanged."""
     condition = kind(parts)
     return parts[0] if len(parts) == 1 else condition
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..pattern import Pattern
 from .condition import Condition
 from .conditions import (
     After,
@@ -17,7 +18,6 @@ from .conditions import (
     Scope,
     joined,
 )
-from .pattern import Pattern
 from .state import Scalar, State
 
 

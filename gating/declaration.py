@@ -1,4 +1,4 @@
-"""Rules as they are written in TOML and JSON.
+"""Reads rules from their form in TOML and JSON.
 
 [gate]
 scopes = ["github:write"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Iterable
+from functools import lru_cache, partial
 from weakref import WeakKeyDictionary
 
 from ..errors import RequestError
@@ -24,6 +24,9 @@ _LOG = logging.getLogger(__name__)
 _JOINED = 64
 
 
+_Compiled = tuple[CompiledGate, tuple[Problem, ...]]
+
+
 class Gatekeeper:
     """Makes the admission of every caller.
 
@@ -34,10 +37,9 @@ class Gatekeeper:
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
         # Weak, so that a catalog version goes with its last request.
-        self._compiled: WeakKeyDictionary[Index, CompiledGate] = WeakKeyDictionary()
-        self._problems: WeakKeyDictionary[Index, tuple[Problem, ...]] = WeakKeyDictionary()
-        self._joined: OrderedDict[Gate, Gatekeeper] = OrderedDict()
+        self._compiled: WeakKeyDictionary[Index, _Compiled] = WeakKeyDictionary()
         self._lock = GuardedLock("engine")
+        self._with = lru_cache(_JOINED)(partial(_joined, gate))
 
     def joined(self, rules: Gate | None) -> Gatekeeper:
         """The gatekeeper of the engine's rules and further rules of a caller.
@@ -47,40 +49,35 @@ class Gatekeeper:
         Args:
             rules: further rules of the caller; None for none.
         """
-        if rules is None or not rules.rules:
-            return self
-        with self._lock:
-            keeper = self._joined.get(rules)
-            if keeper is None:
-                both = Gate((*self.gate.rules, *rules.rules), scopes=self.gate.scopes)
-                keeper = self._joined[rules] = Gatekeeper(both)
-                if len(self._joined) > _JOINED:
-                    self._joined.popitem(last=False)
-            self._joined.move_to_end(rules)
-        return keeper
+        return self if rules is None or not rules.rules else self._with(rules)
 
     def over(self, index: Index) -> CompiledGate:
         """The gate compiled for a catalog version, once. Problems of the rules are logged."""
+        return self._of(index)[0]
+
+    def problems(self, index: Index) -> tuple[Problem, ...]:
+        """The problems of the rules with a catalog version."""
+        return self._of(index)[1]
+
+    def _of(self, index: Index) -> _Compiled:
         with self._lock:
             compiled = self._compiled.get(index)
         if compiled is None:
             # Not under the lock: requests to the version before must not wait for this one.
-            compiled, problems = self._compile(index)
+            made = self._compile(index)
             with self._lock:
-                compiled = self._compiled.setdefault(index, compiled)
-                self._problems[index] = problems
+                compiled = self._compiled.setdefault(index, made)
         return compiled
 
-    def _compile(self, index: Index) -> tuple[CompiledGate, tuple[Problem, ...]]:
+    def _compile(self, index: Index) -> _Compiled:
         """The gate over a version, made from that of the version before where there is one."""
         with self._lock:
-            known = list(self._compiled.items())
-            for other, compiled in known:
-                if compiled.tools is index.tools:
-                    return compiled, self._problems[other]
+            known = {id(one.tools): (one, found) for one, found in self._compiled.values()}
+        if (same := known.get(id(index.tools))) is not None:
+            return same
         change = index.change
-        before = [] if change is None else [one for _, one in known if one.tools is change.before]
-        if change is not None and before:
+        before = None if change is None else known.get(id(change.before))
+        if change is not None and before is not None:
             compiled = before[0].updated(change, index.names)
         else:
             compiled = CompiledGate(self.gate, index.tools, index.names)
@@ -88,11 +85,6 @@ class Gatekeeper:
         for problem in problems:
             _LOG.warning("gate: %s", problem)
         return compiled, problems
-
-    def problems(self, index: Index) -> tuple[Problem, ...]:
-        """The problems of the rules with a catalog version."""
-        self.over(index)
-        return self._problems[index]
 
     def admission(
         self,
@@ -121,3 +113,7 @@ class Gatekeeper:
         catalog = self.over(index)
         evaluation = catalog.holding(State() if state is None else state)
         return Admission(index, evaluation, Allowed.of(allowed, catalog), quarantine, votes)
+
+
+def _joined(gate: Gate, rules: Gate) -> Gatekeeper:
+    return Gatekeeper(Gate((*gate.rules, *rules.rules), scopes=gate.scopes))

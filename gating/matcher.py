@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..errors import ConfigError
+from ..pattern import Pattern, fold
 from ..retrieval.change import Change, patched
 from .condition import Mask
 from .conditions import json_key
 from .hints import hints
-from .pattern import Pattern, fold
 from .rule import Rule
 from .state import Scalar
 
@@ -31,7 +31,7 @@ class Matcher:
         letter case and character width (see `pattern.fold`).
 
     Args:
-        tools: of the version, in order of row.
+        tools: tools of the version, in order of row.
     """
 
     def __init__(self, tools: Sequence[Tool]) -> None:
@@ -48,7 +48,7 @@ class Matcher:
         Until `release`, masks that this one has are copied and changed in those rows.
 
         Args:
-            change: from this version to the next.
+            change: change from this version to the next.
         """
         made, changed = Matcher(change.tools), Matcher(change.changed())
         made._last = dict(self._masks), change, changed
@@ -99,21 +99,25 @@ class Matcher:
     def annotated(self, name: str, value: Scalar) -> Mask:
         """Rows whose annotation has this value, shape (n,)."""
         key = name, json_key(value)
-        if key not in self._masks:
-            self._masks[key] = self._made(key, lambda matcher: matcher._annotated(name, value))
-        return self._masks[key]
+        return self._kept(key, lambda matcher: matcher._annotated(name, value))
 
     def concerned(self, rule: Rule, *, folded: bool = False) -> Mask:
         """Rows that all selectors of a rule match, shape (n,); with `folded`, exactly or folded."""
         mask = np.ones(len(self._tools), np.bool_)
         if rule.server is not None:
-            mask &= self._served(rule.server, folded)
+            globs = rule.server
+            mask &= self._kept((globs, folded), lambda matcher: matcher._serving(globs, folded))
         if rule.tools is not None:
             chosen = [self.meant(pattern, folded=folded) for pattern in rule.tools]
             mask &= np.logical_or.reduce(chosen)
         for one in rule.annotations:
             mask &= self.annotated(one.name, one.value)
         return mask
+
+    def _kept(self, key: Hashable, make: Callable[[Matcher], Mask]) -> Mask:
+        if key not in self._masks:
+            self._masks[key] = self._made(key, make)
+        return self._masks[key]
 
     def _made(self, key: Hashable, make: Callable[[Matcher], Mask]) -> Mask:
         """A mask, made from the last version's mask and the changed rows if possible."""
@@ -140,12 +144,6 @@ class Matcher:
             np.bool_,
             len(self._tools),
         )
-
-    def _served(self, globs: tuple[Pattern, ...], folded: bool) -> Mask:
-        key = globs, folded
-        if key not in self._masks:
-            self._masks[key] = self._made(key, lambda matcher: matcher._serving(globs, folded))
-        return self._masks[key]
 
     def _serving(self, globs: tuple[Pattern, ...], folded: bool) -> Mask:
         mask = self._exact.served(globs)
@@ -187,12 +185,12 @@ _TEXTS: Mapping[str, Callable[[Tool], str | None]] = {
 
 
 class _Texts:
-    """Rows of tools by their ids, names and servers, as they are or folded.
+    """Rows of tools by their ids, names and servers, exact or folded.
 
     Args:
-        tools: of a catalog version, in order of row.
+        tools: tools of a catalog version, in order of row.
         folded: whether the texts are folded.
-        rows: of the tools looked at; all when absent.
+        rows: rows of the tools to match; all by default.
     """
 
     def __init__(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
+from ..pattern import Pattern
 from .condition import Condition
 from .conditions import Annotation
-from .pattern import Pattern, fold
 from .state import Scalar
 
 #: What a call may provide; the fields of `Provides`.
@@ -144,19 +144,13 @@ class Rule:
             >>> rule.may_concern("GitHub"), rule.may_concern("mail")
             (True, False)
         """
-        name = fold(server)
-        selected = self.server is None or any(one.fits(name, folded=True) for one in self.server)
-        return (
-            selected
-            and not self.annotations
-            and (
-                self.tools is None
-                or any(
-                    one.by_name
-                    or Pattern(one.text.rpartition("/")[0] or "*").fits(name, folded=True)
-                    for one in self.tools
-                )
-            )
+        if self.annotations:
+            return False
+        if self.server is not None and not any(one.denies(server) for one in self.server):
+            return False
+        return self.tools is None or any(
+            one.by_name or Pattern(one.text.rpartition("/")[0] or "*").denies(server)
+            for one in self.tools
         )
 
     def __eq__(self, other: object) -> bool:

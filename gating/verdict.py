@@ -37,7 +37,7 @@ class Verdict:
         tool: the called tool; None if it is unknown or denied.
         refusal: why it is denied.
         nearest: ids of permitted tools with a similar name, if the tool is unknown.
-        problems: what is wrong with the arguments.
+        problems: problems of the arguments.
         arguments: the arguments for the tool, unchanged.
         append: messages to add to the conversation after the tools' answers: the definition of a
             promoted tool, in a session with a format.
@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """What the model should know, in one or two sentences."""
+        """Message for the model, in one or two sentences."""
         name = self.asked if self.renamed or self.tool is None else self.tool.id
         if self.status == "passed":
             return f"{name} may be called."

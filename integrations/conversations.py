@@ -107,7 +107,7 @@ class Conversations:
 
         Args:
             key: key of the conversation.
-            begin: makes the session of a new conversation.
+            begin: function that makes the session of a new conversation.
         """
         with self._lock:
             held = self._held.get(key)

@@ -60,16 +60,16 @@ def code_tools(
     Each `thread_id` is one conversation. Its successful calls count for rules.
 
     Args:
-        tools: what scripts may call, under the rules of the engine.
+        tools: tools for scripts. The rules of the engine apply.
         engine: over `catalog_of(tools)`, where you want rules, a tier or an encoder of your own.
-        state: what the agent holds, or a function that gives it from the run's context.
+        state: state of the agent, or a function that returns it from the run's context.
         k: functions that are found at most.
-        result_tokens: of a script's result and output; what is longer is cut.
+        result_tokens: token budget of a script's result and output; a longer text is cut.
         grants: see `CodeRunner.run`, as are `flows`, `approve` and `extract`.
         flows: ways between servers that data must not take.
         approve: asks a person whether a call may be made.
         extract: a small model for `extract(value, kind)`.
-        limits: of one script.
+        limits: limits of one script.
 
     Raises:
         RequestError: two tools of one name, or an engine over tools that are not among them.
@@ -126,7 +126,7 @@ def code_tools(
 async def _called(
     tool: BaseTool, arguments: Mapping[str, Any], runtime: ToolRuntime[Any, Any]
 ) -> Any:
-    """What a tool of LangChain answers; objects that JSON lacks as their text."""
+    """The answer of a LangChain tool as JSON. Other objects become texts."""
     try:
         value = await tool.ainvoke(dict(arguments), config=runtime.config)
     except Exception as error:

@@ -50,22 +50,23 @@ class Prompt:
 
     Args:
         catalog: one version; `update` takes a newer one.
-        format: a name of `FORMATS`, or a renderer.
+        format: a name in `FORMATS`, or a renderer.
         operator: text that comes first.
-        pool: writes phase 1; by default one that all prompts of the process share. Beside a working
-            set, that one tells the arguments of all tools if these fit in the working set's tokens,
-            else how many tools there are.
-        schemas: loads phase 2, from the catalog itself by default.
-        schema_budget: tokens of all promoted tools together.
-        turn_budget: tokens that a turn may write on top of the first tool in full and the
-            signatures of the others: what is written is not in a provider's cache yet, and costs
-            some ten times what is read from there. None for no such bound.
-        context_tokens: of the model.
-        pass_through_share: of the context; 0 never passes a catalog through.
+        pool: writes phase 1; by default a shared writer. With a working set, that writer shows call
+            signatures of all tools if they fit in the working set's tokens, otherwise the number of
+            tools.
+        schemas: loads definitions for phase 2; by default from the catalog.
+        schema_budget: token budget of all promoted tools together.
+        turn_budget: token budget of a turn, besides its first definition and the signatures of the
+            others; None for no limit. New tokens are not in the provider's cache and cost some ten
+            times as much as cached ones.
+        context_tokens: size of the model's context window in tokens.
+        pass_through_share: the whole catalog is shown if it takes less than this share of the
+            context; 0 for never.
         withheld: ids that are neither shown nor promoted, such as quarantined ones.
-        working_set: lines that tell arguments: of all tools of the servers in use, after the
-            prefix, and of what a turn found, in messages of that turn alone. Without one, all that
-            is found is promoted.
+        working_set: token budgets for call signatures of the servers in use, after the prefix, and
+            of the tools found, in messages for that turn only. Without one, all tools found are
+            promoted.
 
     Attributes:
         catalog: the rendered version.

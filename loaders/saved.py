@@ -15,7 +15,7 @@ class SavedTool(NamedTuple):
 
     Attributes:
         tool_id: its id.
-        fingerprint: of its definition then.
+        fingerprint: fingerprint of the rendered definition.
         detail: its level.
     """
 
@@ -26,12 +26,12 @@ class SavedTool(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SavedPrompt:
-    """What a prompt goes on from.
+    """The state of a saved prompt.
 
     Args:
         passes_through: whether the whole catalog is in the prefix.
         asked: ids that were to be promoted last.
-        batches: what was promoted, batch by batch.
+        batches: the promoted tools in batches.
         working_set: see `AtHand.to_dict`; empty in what was saved before there was one.
     """
 

@@ -25,8 +25,8 @@ class Missing(NamedTuple):
     """A definition that could not be loaded, with the reason.
 
     Attributes:
-        tool_id: of the tool.
-        reason: in words, for people.
+        tool_id: id of the tool.
+        reason: reason for people.
     """
 
     tool_id: str
@@ -75,7 +75,7 @@ class SchemaLoader:
         """The definitions of tools. Waits at most the timeout.
 
         Args:
-            tools: as the catalog has them.
+            tools: tools of the catalog.
         """
         if (source := self._source) is None:
             return Loaded({tool.id: tool for tool in tools}, ())
@@ -100,7 +100,7 @@ class SchemaLoader:
         """`load` for event loops, in a thread.
 
         Args:
-            tools: as the catalog has them.
+            tools: tools of the catalog.
         """
         return await asyncio.to_thread(self.load, tools)
 

@@ -61,7 +61,7 @@ def locate(spec: str, kind: str | None = None) -> ModelFiles:
 
     Args:
         spec: a bundled name, a local folder, or ``org/name`` on the hub.
-        kind: of the model, in the registry; its names are listed in the message.
+        kind: kind of the model in the registry. The message lists its names.
 
     Raises:
         ModelError: there is no model of that name, or its files cannot be downloaded.

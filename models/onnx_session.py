@@ -64,7 +64,7 @@ class TextSession:
         """Fix the output that `run` returns: the first of the names that the model has.
 
         Args:
-            names: of outputs.
+            names: names of the outputs.
             beside: a further output for `run_beside`, if the model has it.
 
         Raises:

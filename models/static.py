@@ -139,7 +139,7 @@ class StaticEncoder:
         """Vectors of the teacher as vectors of this encoder's space, shape (n, dim).
 
         Args:
-            vectors: of the teacher, shape (n, its dim).
+            vectors: vectors of the teacher, shape (n, its dim).
             keep_lengths: whether they stay as long as they are; unit vectors otherwise.
         """
         values = _units(vectors @ self._projection)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,23 +19,9 @@ from .selection import Hit, StageResult
 _READ = 200
 
 
-@dataclass(frozen=True, slots=True)
-class First:
-    """Rows put before all others, whatever the stages say.
-
-    Args:
-        exact: rows whose id or name the request is, best first.
-        claimed: rows whose server takes the turn, in order.
-    """
-
-    exact: Sequence[int] = ()
-    claimed: Sequence[int] = ()
-
-    def stages(self) -> Iterator[tuple[str, int, StageResult]]:
-        """Stage name, row and placement of each."""
-        for stage, rows in (("exact", self.exact), ("claim", self.claimed)):
-            for place, row in enumerate(rows, 1):
-                yield stage, row, StageResult(place, 1.0)
+#: Stage to the rows that it puts before all others, in order: `exact`, whose id or name the request
+#: is, and `claim`, whose server takes the turn.
+First = Mapping[str, Sequence[int]]
 
 
 def permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, rows: int) -> Ranking:
@@ -44,7 +30,7 @@ def permitted(ranking: Ranking, mask: NDArray[np.bool_] | None, rows: int) -> Ra
     The last check on every answer, whatever strategy made it.
 
     Args:
-        ranking: what a strategy gave.
+        ranking: ranking of a strategy.
         mask: rows the request may use, shape (rows,), or None for all.
         rows: number of rows of the index.
 
@@ -76,7 +62,7 @@ def promoted(
     """The ranking with the tool of exactly this id first, those of this name, those claimed."""
     named = [row for row in index.named(query.text) if query.allowed is None or query.allowed[row]]
     if not named and not claimed:
-        return ranking, First()
+        return ranking, {}
     places = {row: place for place, row in enumerate(ranking.rows.tolist())}
     owner = index.rows.get(asked_name(query.text))
     named.sort(key=lambda row: (row != owner, places.get(row, len(places)), index.tools[row].id))
@@ -88,7 +74,7 @@ def promoted(
             np.concatenate([np.array(first, np.int64), ranking.rows[rest]]),
             np.concatenate([np.full(len(first), top, np.float32), ranking.scores[rest]]),
         ),
-        First(named, claimed),
+        {"exact": named, "claim": claimed},
     )
 
 
@@ -123,13 +109,14 @@ def hits_of(index: Index, run: Run, ranking: Ranking, first: First) -> tuple[Hit
         index: the catalog version that was searched.
         run: the request's run, finished.
         ranking: cut to the length of the answer.
-        first: rows that were put first, for what reason.
+        first: rows that were put first, see `First`.
     """
     rows = ranking.rows.tolist()
     placements = run.placements(rows)
-    for stage, row, place in first.stages():
-        if row in placements:
-            placements[row][stage] = place
+    for stage, put_first in first.items():
+        for place, row in enumerate(put_first, 1):
+            if row in placements:
+                placements[row][stage] = StageResult(place, 1.0)
     tools = [index.tools[row] for row in rows]
     ranks = range(1, len(rows) + 1)
     known = [index.requests.get(tool.id) for tool in tools] if index.requests else []

@@ -1,4 +1,4 @@
-"""What an encoder reads beside searches, batch by batch, and what it has read on disk.
+"""Batches of texts that are encoded in the background, and their vectors on disk.
 
     VERSION/encoded/000001/    of a saved version: vectors of tools, or requests/ of tools
 
@@ -28,7 +28,7 @@ _FOLDER = "encoded"
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What the encoder reads at once.
+    """Texts that the encoder reads in one call.
 
     Args:
         tools: their definitions.
@@ -52,11 +52,11 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Read:
-    """What the encoder made of a batch.
+    """The vectors of a batch.
 
     Args:
-        vectors: of its tools.
-        requests: of its requests.
+        vectors: vectors of its tools.
+        requests: vectors of its requests.
     """
 
     vectors: Vectors | None = None
@@ -64,7 +64,7 @@ class Read:
 
     @classmethod
     def joined(cls, parts: Sequence[Read]) -> Read:
-        """What was made of several batches."""
+        """The vectors of several batches."""
         vectors = [one.vectors for one in parts if one.vectors is not None]
         requests = [one.requests for one in parts if one.requests is not None]
         return cls(

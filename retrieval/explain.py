@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -52,20 +52,11 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return {
-            "query": self.query,
-            "tool": self.tool,
-            "tier": self.tier,
-            "tier_asked": self.tier_asked,
-            "tier_reason": self.tier_reason,
-            "k": self.k,
-            "rank": self.rank,
-            "offered": self.offered,
+        return {one.name: getattr(self, one.name) for one in fields(self)} | {
             "stages": {
-                stage: None if place is None else {"rank": place.rank, "score": place.score}
+                stage: None if place is None else place._asdict()
                 for stage, place in self.stages.items()
             },
-            "reason": self.reason,
             "refusal": None if self.refusal is None else self.refusal.to_dict(),
             "requests": None if self.requests is None else self.requests.to_dict(),
         }

@@ -18,7 +18,6 @@ from ..catalog.document import LEXICAL_FIELDS
 from ..models import TokenTable, TokenVectors
 from ..text import terms
 from .arguments import Slots, Values
-from .late import late_interaction
 from .protocols import LexicalIndex
 from .run import Run
 
@@ -52,9 +51,9 @@ class FeatureScorer:
     """Scores candidates of one index by `WEIGHTS`.
 
     Args:
-        tools: in order of row.
-        vectors: of the tools, shape (n, dim), or None where no dense stage runs.
-        tokens: of the tools, or None where the encoder gives none.
+        tools: tools in order of row.
+        vectors: vectors of the tools, shape (n, dim); None without a dense stage.
+        tokens: token vectors of the tools; None if the encoder has none.
         lexical: gives the weight of a term, or None where no lexical stage runs.
         read: reads a tool; a `reader` shared by the versions of an index, or one's own when absent.
     """
@@ -128,6 +127,23 @@ class FeatureScorer:
 def reader() -> Callable[[Tool], Reading]:
     """A function that reads a tool and remembers what it read of the last 16,384 tools."""
     return lru_cache(_CACHED_TOOLS)(_reading)
+
+
+def late_interaction(query: TokenVectors, documents: TokenVectors) -> NDArray[np.float32]:
+    """How well each document holds what a query asks for, from -1 to 1, shape (documents,).
+
+    Each token of the query finds its best in the document, and they add up by their weights: MaxSim
+    of Khattab and Zaharia, "ColBERT", SIGIR 2020, where all tokens weigh alike.
+
+    Args:
+        query: tokens of one text.
+        documents: tokens of the candidates, each of which has at least one.
+    """
+    if not len(documents):
+        return np.zeros(0, np.float32)
+    cosines = documents.units() @ query.units().T
+    best = np.maximum.reduceat(cosines, documents.starts[:-1], axis=0)
+    return (best @ query.weights).astype(np.float32)
 
 
 def _reading(tool: Tool) -> Reading:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from threading import TIMEOUT_MAX, Event, Lock, Thread
+from concurrent.futures import Future, wait
+from threading import TIMEOUT_MAX, Lock, Thread
 from time import monotonic, perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from ..errors import MissingExtraError, ModelError
 from .run import BudgetExceeded
@@ -23,24 +23,12 @@ _EXIT_WAIT_S = 1.0
 _RETRY_WAIT_S = 1.0
 
 
-@dataclass(eq=False)
-class _Task(Generic[Result]):
-    """Work in a thread of its own, and what came of it."""
-
-    work: Callable[[], Result]
-    done: Event = field(default_factory=Event)
-    result: list[Result] = field(default_factory=list)
-    error: BaseException | None = None
-
-
-_running: set[_Task[Any]] = set()
+_running: set[Future[Any]] = set()
 
 
 @atexit.register
 def _finish() -> None:
-    end = perf_counter() + _EXIT_WAIT_S
-    for task in tuple(_running):
-        task.done.wait(max(0.0, end - perf_counter()))
+    wait(tuple(_running), _EXIT_WAIT_S)
 
 
 class Guard:
@@ -57,7 +45,7 @@ class Guard:
     def __init__(self) -> None:
         self._state = Lock()
         self._worker = Lock()
-        self._overdue: _Task[Any] | None = None
+        self._overdue: Future[Any] | None = None
         self._error: Exception | None = None
         self._failures = 0
         self._retry_at = 0.0
@@ -128,31 +116,29 @@ class Guard:
         left = _left(due)
         if left <= 0 or not self._worker.acquire(timeout=left):
             raise BudgetExceeded("takes more than the time left")
-        task = _Task(work)
+        task: Future[Result] = Future()
         _running.add(task)
+        thread = Thread(target=self._serve, args=(task, work), name="shortlist-stage", daemon=True)
         try:
-            Thread(target=self._serve, args=(task,), name="shortlist-stage", daemon=True).start()
+            thread.start()
         except RuntimeError as error:
             self._worker.release()
             _running.discard(task)
             raise BudgetExceeded(f"no thread to run in: {error}") from error
-        if not task.done.wait(max(0.0, _left(due))):
-            with self._state:
-                if not task.done.is_set():
-                    self._overdue = task
-                    raise BudgetExceeded("takes more than the time left")
-        if task.error is not None:
-            raise task.error
-        return task.result[0]
+        wait((task,), max(0.0, _left(due)))
+        with self._state:
+            if not task.done():
+                self._overdue = task
+                raise BudgetExceeded("takes more than the time left")
+        return task.result()
 
-    def _serve(self, task: _Task[Result]) -> None:
+    def _serve(self, task: Future[Result], work: Callable[[], Result]) -> None:
         try:
-            task.result.append(self._recorded(task.work))
+            task.set_result(self._recorded(work))
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
-            task.error = error
+            task.set_exception(error)
         with self._state:
             self._overdue = None
-            task.done.set()
         _running.discard(task)
         self._worker.release()
 

@@ -48,7 +48,7 @@ def folds(
     Args:
         queries: the requests.
         relevant: rows of the tools of each, at least one.
-        family: of each row, see `usage.families`.
+        family: family of each row, see `usage.families`.
 
     Yields:
         `PARTS` folds.

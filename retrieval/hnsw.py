@@ -38,9 +38,6 @@ class HnswSettings(PartSettings):
     search_ef: int = Field(default=200, ge=1, le=100_000)
 
 
-_DEFAULTS = HnswSettings()
-
-
 class HnswIndex:
     """A navigable small-world graph (Malkov and Yashunin 2016).
 
@@ -57,7 +54,7 @@ class HnswIndex:
         self,
         vectors: NDArray[np.float32],
         graph: Any,
-        settings: HnswSettings = _DEFAULTS,
+        settings: HnswSettings,
         exact: ExactIndex | None = None,
         changed: NDArray[np.int64] | None = None,
     ) -> None:
@@ -73,35 +70,23 @@ class HnswIndex:
         self._valid[self._changed[self._changed < self._nodes]] = False
 
     @classmethod
-    def build(
-        cls,
-        vectors: NDArray[np.float32],
-        *,
-        links: int = _DEFAULTS.links,
-        build_ef: int = _DEFAULTS.build_ef,
-        search_ef: int = _DEFAULTS.search_ef,
-    ) -> Self:
+    def build(cls, vectors: NDArray[np.float32], **settings: int) -> Self:
         """Index L2-normalised vectors, shape (n, dim); for the settings see `HnswSettings`."""
+        chosen = HnswSettings(**settings)
         graph = _new_graph(vectors.shape[1])
         graph.init_index(
-            max_elements=max(1, len(vectors)), M=links, ef_construction=build_ef, random_seed=0
+            max_elements=max(1, len(vectors)),
+            M=chosen.links,
+            ef_construction=chosen.build_ef,
+            random_seed=0,
         )
         if len(vectors):
             # One thread: the graph, and so every answer, is the same for the same vectors.
             graph.add_items(vectors, np.arange(len(vectors)), num_threads=1)
-        settings = HnswSettings(links=links, build_ef=build_ef, search_ef=search_ef)
-        return cls(vectors, graph, settings)
+        return cls(vectors, graph, chosen)
 
     @classmethod
-    def load(
-        cls,
-        folder: Path,
-        vectors: NDArray[np.float32],
-        *,
-        links: int = _DEFAULTS.links,
-        build_ef: int = _DEFAULTS.build_ef,
-        search_ef: int = _DEFAULTS.search_ef,
-    ) -> Self:
+    def load(cls, folder: Path, vectors: NDArray[np.float32], **settings: int) -> Self:
         """Read a saved graph over the saved vectors."""
         graph = _new_graph(vectors.shape[1])
         try:
@@ -112,8 +97,7 @@ class HnswIndex:
             raise StoreError(
                 f"{folder / _FILE}: holds {graph.get_current_count()} rows, {len(vectors)} expected"
             )
-        settings = HnswSettings(links=links, build_ef=build_ef, search_ef=search_ef)
-        return cls(vectors, graph, settings)
+        return cls(vectors, graph, HnswSettings(**settings))
 
     def updated(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Self | None:
         """An index of other vectors, of which only some rows differ; see `Updatable`.

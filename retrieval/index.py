@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -34,10 +35,10 @@ class Dense:
 
     Args:
         index: searches `values`.
-        vectors: what the encoder made of the tools.
+        vectors: vectors of the tools.
         values: the same with requests known to belong to tools, and what usage taught; shape
             (n, dim).
-        encoder: of the requests.
+        encoder: encoder of the requests.
         guard: runs it; one of its own when absent.
         requests: vectors of these requests, None where there are none.
         pending: number of tools that the encoder has not read yet, or not all of their requests.
@@ -54,8 +55,9 @@ class Dense:
     comparable: bool = True
 
 
+@dataclass(frozen=True, eq=False)
 class Index:
-    """The tools of a catalog version with the stages built over them; never changed once made.
+    """The tools of a catalog version with the stages built over them.
 
     A fresh index numbers its rows in order of tool id. In one that was made from another by a
     change, tools that stayed have kept their rows.
@@ -63,67 +65,57 @@ class Index:
     Args:
         catalog: the version.
         tools: its tools in order of row, see `rows_of`.
+        names: rows of the tools by id and name.
         lexical: the lexical index, or None when no tier needs it.
         dense: the dense stage, or None when no tier needs it.
+        static: the static stage, or None when no tier needs it.
         rerankers: the rerank stages by name.
+        requests: tool id to the requests known to belong to the tool, see `Documents`.
         encoded: how many tools had to be encoded to make this index.
-        learned: what usage taught, which the dense index was built with; or None.
-        names: of the tools; made here for a fresh index, when absent.
-        change: from the version this one was made from, or None.
+        learned: the learned adjustments of the dense index, or None.
+        change: change from the version this one was made from, or None.
         missing: stage name to why it could not be made.
         twins: tools that say nearly the same; None where nobody asked for them.
         copies: row of each copy to the rows of its originals, see `Twins.copies`.
-        requests: tool id to the requests known to belong to the tool, see `Documents`.
-        static: the static stage, or None when no tier needs it.
     """
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        tools: tuple[Tool, ...],
-        lexical: LexicalIndex | None,
-        dense: Dense | None,
-        rerankers: Mapping[str, RerankStage],
-        encoded: int = 0,
-        learned: Learned | None = None,
-        names: Names | None = None,
-        change: Change | None = None,
-        missing: Mapping[str, Exception] | None = None,
-        twins: Twins | None = None,
-        copies: Mapping[int, Sequence[int]] | None = None,
-        requests: Mapping[str, KnownRequests] | None = None,
-        static: StaticRetriever | None = None,
-    ) -> None:
-        self.static = static
-        self.requests: Mapping[str, KnownRequests] = requests or {}
-        self.catalog = catalog
-        self.change = change
-        self.missing: Mapping[str, Exception] = missing or {}
-        self.twins = twins
-        self.copies: Mapping[int, Sequence[int]] = copies or {}
-        self.tools = tools
-        self.rerankers = rerankers
-        self.lexical = lexical
-        self.dense = dense
-        self.encoded = encoded
-        self.learned = learned
-        retrievers: dict[str, Retriever] = {}
-        if lexical is not None:
-            retrievers["lexical"] = LexicalRetriever(lexical)
-        if static is not None:
-            retrievers["static"] = static
-        self._meaning = None
-        if dense is not None:
-            self._meaning = retrievers["dense"] = DenseRetriever(
+    catalog: Catalog
+    tools: tuple[Tool, ...]
+    names: Names
+    lexical: LexicalIndex | None = None
+    dense: Dense | None = None
+    static: StaticRetriever | None = None
+    rerankers: Mapping[str, RerankStage] = field(default_factory=dict)
+    requests: Mapping[str, KnownRequests] = field(default_factory=dict)
+    encoded: int = 0
+    learned: Learned | None = None
+    change: Change | None = None
+    missing: Mapping[str, Exception] = field(default_factory=dict)
+    twins: Twins | None = None
+    copies: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+    @cached_property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """The stages that find candidates, by name."""
+        found: dict[str, Retriever] = {}
+        if self.lexical is not None:
+            found["lexical"] = LexicalRetriever(self.lexical)
+        if self.static is not None:
+            found["static"] = self.static
+        if (dense := self.dense) is not None:
+            found["dense"] = DenseRetriever(
                 dense.encoder,
                 dense.index,
                 tokens=dense.vectors.tokens is not None,
                 guard=dense.guard,
                 waits_for=0 if dense.comparable else dense.pending,
             )
-        self.retrievers: Mapping[str, Retriever] = retrievers
-        self.names = Names.of(tools) if names is None else names
-        self.rows: Mapping[str, int] = self.names.rows
+        return found
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Tool id to row."""
+        return self.names.rows
 
     @property
     def fresh(self) -> bool:
@@ -151,8 +143,8 @@ class Index:
         Raises:
             ModelError: the encoder is not loaded yet, or has tools to read first.
         """
-        if self._meaning is not None:
-            self._meaning.check()
+        if isinstance(dense := self.retrievers.get("dense"), DenseRetriever):
+            dense.check()
 
     def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask in order of tool id, shape (m,)."""
@@ -170,7 +162,7 @@ class Documents(Sequence[Mapping[str, str]]):
     tool has its definition twice then: with as many words more, it loses less to its neighbours.
 
     Args:
-        tools: in order of row.
+        tools: tools in order of row.
         fields: names of the fields.
         requests: tool id to the requests known to belong to the tool.
     """

@@ -26,14 +26,14 @@ class RequestMean(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KnownRequests:
-    """What is known of one tool in users' words.
+    """The example queries of one tool.
 
     Args:
-        requests: what users say.
+        requests: example queries.
         when: sentences on when to use the tool.
-        sources: who wrote them, each once.
+        sources: sources of the queries, without duplicates.
         stale: whether they were written for another definition of the tool.
-        mean: of the vectors of the requests, where it is known.
+        mean: mean vector of the requests, if it is known.
     """
 
     requests: tuple[str, ...]
@@ -49,7 +49,7 @@ class KnownRequests:
 
     @property
     def encoded(self) -> tuple[str, ...]:
-        """What is encoded: the requests, or else the sentences."""
+        """The texts to encode: the requests, or the sentences if there are none."""
         return self.requests or self.when
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class KnownRequests:
 
     @classmethod
     def from_saved(cls, row: Sequence[Any]) -> Self:
-        """What `to_saved` gave."""
+        """Example queries from the result of `to_saved`."""
         requests, when, sources, stale = row
         return cls(tuple(requests), tuple(when), tuple(sources), bool(stale))
 
@@ -74,7 +74,7 @@ class KnownRequests:
 
 
 def digest(known: Mapping[str, KnownRequests]) -> str:
-    """Hash of what is known of all tools."""
+    """Hash of the example queries of all tools."""
     whole = hashlib.sha256()
     for tool_id in sorted(known):
         whole.update(tool_id.encode("utf-8", "replace") + b"\0" + known[tool_id].key)

@@ -1,4 +1,4 @@
-"""What usage taught about a catalog, kept apart from the vectors it changes."""
+"""Adjustments learned from usage, separate from the vectors that they change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Learned:
         return unit
 
     def to_dict(self) -> dict[str, Any]:
-        """What it amounts to; JSON form."""
+        """A summary in JSON form."""
         return {"events": self.events}
 
     def save(self, file: Path) -> None:

@@ -37,16 +37,16 @@ Ranked = Callable[[Learned | None, Sequence[str], NDArray[np.float32]], Sequence
 class LearningReport:
     """The result of learning from events.
 
-    Both comparisons are of requests that were not learned from: each part of the events is held
-    out once, and everything is learned from the others.
+    Both comparisons use held-out requests: each part of the events is held out once, and the others
+    are learned from.
 
     Args:
-        accepted: whether what was learned is in force.
+        accepted: whether the learned adjustments are used.
         reason: why not; None if it is.
         tier: the tier that was measured.
-        events: how many were learned from.
-        skipped: how many name no tool of the catalog.
-        tools: how many tools have events.
+        events: number of events used.
+        skipped: number of events without a tool of the catalog.
+        tools: number of tools with events.
         seen: requests of tools that have other events.
         unseen: requests of tools that have none.
     """
@@ -68,19 +68,19 @@ class LearningReport:
 def learn(
     index: Index, events: Sequence[UsageEvent], *, tier: str, ranked: Ranked
 ) -> tuple[LearningReport, Learned | None]:
-    """Learn from events, and measure on held-out ones whether that is any good.
+    """Learn from events, and accept the result if held-out events are answered better.
 
     Args:
-        index: with vectors; what it has learned before is left aside.
-        events: requests and the tools that served them; equal ones count as often as they come.
+        index: index with vectors. Earlier learned adjustments are ignored.
+        events: requests and the tools that served them. Duplicates count.
         tier: name of the tier that `ranked` searches.
-        ranked: searches the tier.
+        ranked: function that searches the tier.
 
     Returns:
-        The report, and what was learned if it is accepted.
+        The report, and the learned adjustments if they are accepted.
 
     Raises:
-        RequestError: the index holds no vectors, or no event names a tool of the catalog.
+        RequestError: the index has no vectors, or no event has a tool of the catalog.
     """
     if index.vectors is None or index.encoder is None:
         raise RequestError("usage changes vectors, and no tier uses any")
@@ -146,7 +146,7 @@ def _choices(
         queries: the requests, shape (n, dim), L2-normalised.
         relevant: rows of the tools that served each.
         base: the encoder's vectors of the tools, shape (tools, dim).
-        family: of each tool, see `usage.families`.
+        family: family of each tool, see `usage.families`.
 
     Returns:
         Position of each pair's request, shape (p,); rows of its tool and then of the rivals, twins
@@ -173,7 +173,7 @@ def _trained(
 
     Args:
         queries: request of each pair, shape (p, dim).
-        choices: of each pair, see `_choices`.
+        choices: choices of each pair, see `_choices`.
         base: the encoder's vectors of the tools, shape (tools, dim).
     """
     change = np.zeros((base.shape[1], base.shape[1]), np.float32)

@@ -37,13 +37,13 @@ _CHANGED_SHARE = 10
 class TantivyIndex:
     """BM25 (k1 = 1.2, b = 0.75) summed over fields, each with its own boost.
 
-    Fields hold already analysed text, so that documents and queries go through one analysis
-    (`analysis.words`), and a query is a disjunction of terms: nothing a user types is ever parsed.
+    Fields contain analysed text, so that documents and queries have the same analysis. A query is a
+    disjunction of terms: user input is never parsed.
 
-    A built index lies in memory. `updated` writes into that memory what the next version holds
-    otherwise, while this version goes on to search its own snapshot. The documents that changed
-    since the index was built always form one segment beside the first one: tantivy's background
-    merges, whose time and order would show in the scores, never have anything to merge.
+    A built index is in memory. `updated` adds the changed documents of the next version to that
+    memory, while this version searches its own snapshot. All documents that changed since the build
+    form one segment beside the first one. So tantivy's background merges, which would change scores
+    at random times, have nothing to merge.
     """
 
     Settings = TantivySettings
@@ -51,7 +51,7 @@ class TantivyIndex:
     def __init__(self, shared: _Shared, boosts: Mapping[str, float], delta: _Delta) -> None:
         self._shared = shared
         self._boosts = boosts
-        self._delta = delta
+        self._delta = shared.newest = delta
         self._schema = shared.index.schema
         self._searcher = shared.index.searcher()
         self._segments: int = self._searcher.num_segments
@@ -67,7 +67,7 @@ class TantivyIndex:
         boosts = _positive(boosts)
         index = tantivy.Index(_schema(boosts))
         _fill(index, documents, boosts)
-        return cls._over(_Shared(index, None), boosts, _Delta(documents, len(documents)))
+        return cls(_Shared(_ready(index), None), boosts, _Delta(documents, len(documents)))
 
     @classmethod
     def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self | None:
@@ -80,22 +80,10 @@ class TantivyIndex:
         if folder.is_dir() and not os.access(folder, os.W_OK):
             return None
         try:
-            index = tantivy.Index.open(str(folder))
-            return cls._over(_Shared(index, folder), boosts, None)
+            index = _ready(tantivy.Index.open(str(folder)))
+            return cls(_Shared(index, folder), boosts, _Delta((), index.searcher().num_docs))
         except ValueError as error:
             raise StoreError(f"{folder}: not a readable lexical index ({error})") from error
-
-    @classmethod
-    def _over(cls, shared: _Shared, boosts: Mapping[str, float], delta: _Delta | None) -> Self:
-        shared.index.register_tokenizer(ANALYZER, analyzer())
-        # By hand: a reader that follows commits would show one version the documents of the next.
-        shared.index.config_reader("manual", 0)
-        shared.index.reload()
-        made = cls(shared, boosts, _Delta((), 0) if delta is None else delta)
-        if delta is None:
-            made._delta = _Delta((), made._searcher.num_docs)
-        shared.newest = made._delta
-        return made
 
     def updated(
         self, documents: Sequence[Mapping[str, str]], rows: NDArray[np.int64]
@@ -117,7 +105,6 @@ class TantivyIndex:
             # Whatever goes wrong from here on, nothing else may be made from this one.
             self._shared.newest = None
             _write_delta(self._shared.index, self._boosts, self._delta, delta)
-            self._shared.newest = delta
             return type(self)(self._shared, self._boosts, delta)
 
     def save(self, folder: Path) -> None:
@@ -146,7 +133,7 @@ class TantivyIndex:
     def search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None) -> Ranking:
         """Rows sharing a term with `text`, best first, at most `depth`, all inside the mask.
 
-        Where these are fewer than `depth`, all other rows share no term and would score 0.
+        If there are fewer than `depth`, all other rows share no term and would score 0.
         """
         found = self._search(text, depth, allowed)
         return replace(found, rest=0.0) if len(found) < depth else found
@@ -219,34 +206,32 @@ class TantivyIndex:
         return Ranking(rows[order], scores[order])
 
 
+@dataclass(slots=True, eq=False)
 class _Shared:
-    """What all versions of one built index have in common.
+    """State that all versions of one built index share.
 
     Args:
-        index: tantivy's.
-        folder: where it lies on disk, or None in memory.
-
-    Attributes:
-        newest: the state that is written there.
-        lock: held to write.
+        index: the tantivy index.
+        folder: its folder on disk; None in memory.
+        newest: the newest written state.
+        lock: lock for writing.
     """
 
-    def __init__(self, index: tantivy.Index, folder: Path | None) -> None:
-        self.index = index
-        self.folder = folder
-        self.newest: _Delta | None = None
-        self.lock = Lock()
+    index: tantivy.Index
+    folder: Path | None
+    newest: _Delta | None = None
+    lock: Lock = field(default_factory=Lock)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Delta:
-    """What a version holds otherwise than the build did.
+    """The documents of a version that differ from the build.
 
     Args:
-        documents: of the version, by row.
-        built: how many rows were indexed by the build.
-        late: row to analysed fields, of the rows that have another document now.
-        stale: rows of the build whose document is another one or gone.
+        documents: documents of the version, by row.
+        built: number of rows that the build indexed.
+        late: row to analysed fields, for rows with another document than in the build.
+        stale: rows of the build whose document changed or was removed.
     """
 
     documents: Sequence[Mapping[str, str]]
@@ -281,6 +266,15 @@ def _schema(fields: Iterable[str]) -> tantivy.Schema:
         builder.add_text_field(name, tokenizer_name=ANALYZER, index_option="freq")
     builder.add_unsigned_field(_ROW, indexed=True, fast=True)
     return builder.build()
+
+
+def _ready(index: tantivy.Index) -> tantivy.Index:
+    """The index as it was opened or written, to be searched."""
+    index.register_tokenizer(ANALYZER, analyzer())
+    # By hand: a reader that follows commits would show one version the documents of the next.
+    index.config_reader("manual", 0)
+    index.reload()
+    return index
 
 
 def _analysed(document: Mapping[str, str]) -> dict[str, str]:

@@ -44,7 +44,7 @@ class Names:
         return made
 
     def patched(self, change: Change) -> Names:
-        """Of the next version; costs what the change does, and a copy of the dictionaries."""
+        """The names of the next version: a copy with the change applied."""
         gone = change.gone()
         if not gone and not len(change.rows):
             return self
@@ -62,12 +62,6 @@ class Names:
     def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask in order of tool id, shape (m,)."""
         return np.flatnonzero(mask) if self.order is None else self.order[mask[self.order]]
-
-    def in_order(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The same rows in order of tool id, shape (m,); rows must be unique."""
-        mask = np.zeros(len(self.rows), np.bool_)
-        mask[rows] = True
-        return self.by_id(mask)
 
     def named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`, or else but for letter case.

@@ -1,4 +1,4 @@
-"""What a request asks of the stages, and the ranked rows a stage answers with."""
+"""A request to the stages, and a stage's answer of ranked rows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def by_id(ranking: Ranking, tools: Sequence[Tool]) -> Ranking:
 
     Args:
         ranking: any; the scores need not fall all the way.
-        tools: by row.
+        tools: tools by row.
     """
     equal = ranking.scores[1:] == ranking.scores[:-1]
     if not equal.any():

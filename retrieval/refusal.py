@@ -65,28 +65,25 @@ class Denials(Sequence[Refusal]):
     """The refusals of all denied tools, ordered by id. Each is made when it is read.
 
     Args:
-        rows: rows of the denied tools.
+        rows: rows of the denied tools, ordered by id.
         refuse: returns the refusal of a row.
         nearest: returns at most the given number of rows, those that fit the query best first.
-        order: sorts rows by id, on first use. When absent, they are sorted already.
     """
 
-    __slots__ = ("_nearest", "_order", "_refuse", "_unordered")
+    __slots__ = ("_nearest", "_refuse", "_rows")
 
     def __init__(
         self,
         rows: _Rows = (),
         refuse: Callable[[int], Refusal] | None = None,
         nearest: Callable[[int], Sequence[int]] | None = None,
-        order: Callable[[NDArray[np.intp]], NDArray[np.intp]] | None = None,
     ) -> None:
-        self._unordered = rows
-        self._order = order
+        self._rows = rows
         self._refuse = refuse
         self._nearest = nearest
 
     def __len__(self) -> int:
-        return len(self._unordered)
+        return len(self._rows)
 
     @overload
     def __getitem__(self, index: int) -> Refusal: ...
@@ -119,14 +116,6 @@ class Denials(Sequence[Refusal]):
             "count": len(self),
             "nearest": [refusal.to_dict() for refusal in self.nearest()] if len(self) else [],
         }
-
-    @property
-    def _rows(self) -> _Rows:
-        # Read once: another thread may put the rows in order at the same time.
-        if (order := self._order) is not None:
-            self._unordered = order(np.asarray(self._unordered, np.intp))
-            self._order = None
-        return self._unordered
 
     def _refused(self, row: int) -> Refusal:
         if self._refuse is None:

@@ -27,7 +27,7 @@ class RequestVectors:
     """The mean vector of each tool's requests.
 
     Args:
-        ids: of the tools.
+        ids: ids of the tools.
         keys: hash of the requests of each; a `static_key` of it where the encoder has not read them
             yet.
         values: mean of the vectors of the requests of each, shape (m, dim).
@@ -47,13 +47,13 @@ class RequestVectors:
         known: Self | None = None,
         stand_in: StandIn | None = None,
     ) -> Self:
-        """Vectors of requests, taken from `known` where requests and encoder are the same.
+        """Vectors of requests. They are reused from `known` if requests and encoder are the same.
 
         Args:
-            encoder: encodes what is not known, as requests.
-            requests: tool id to what is known of it.
-            known: those of an earlier version.
-            stand_in: gives vectors of what is not known, in place of the encoder.
+            encoder: encodes new requests.
+            requests: tool id to its example queries.
+            known: vectors of an earlier version.
+            stand_in: returns vectors of new requests, in place of the encoder.
         """
         ids = tuple(sorted(requests))
         keys = tuple(requests[tool_id].key for tool_id in ids)
@@ -143,7 +143,7 @@ class RequestVectors:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """What `save` wrote.
+        """Read what `save` wrote.
 
         Raises:
             ValueError: its parts do not belong together.

@@ -30,7 +30,7 @@ class TextScorer:
 
     Args:
         model: a cross-encoder.
-        texts: gives the texts of rows.
+        texts: function that returns the texts of rows.
     """
 
     def __init__(
@@ -45,15 +45,15 @@ class TextScorer:
 
 
 class ModelRerank:
-    """A scorer loaded on first use, with the running cost of one candidate.
+    """A scorer that is loaded on first use, with the measured cost of one candidate.
 
-    Under a deadline the scorer is loaded and run in a worker thread, see `Guard`; one that watches
-    the deadline itself has an attribute `watches_deadline` and runs in the request's thread.
+    With a deadline, the scorer is loaded and run in a worker thread, see `Guard`. A scorer with the
+    attribute `watches_deadline` checks the deadline itself and runs in the request's thread.
 
     Args:
-        load: gives the scorer; called once, and again only if it raised.
-        guard: of the model; one of its own when absent.
-        scorer: where nothing has to be loaded.
+        load: returns the scorer; called once, and again only if it raised.
+        guard: guard of the model; a new one by default.
+        scorer: the scorer, if it is loaded already.
     """
 
     def __init__(

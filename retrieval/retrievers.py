@@ -33,13 +33,13 @@ class LexicalRetriever:
 
 
 class DenseRetriever:
-    """Tools whose meaning is near the request's, by a bi-encoder.
+    """Finds tools by vectors of a bi-encoder.
 
     Args:
-        encoder: encodes requests with the model the vectors came from.
+        encoder: encodes requests with the model of the tools' vectors.
         index: the vectors of the catalog version.
-        tokens: whether the index has those of its tools.
-        guard: of the encoder; one of its own when absent.
+        tokens: whether the index has token vectors.
+        guard: guard of the encoder; a new one by default.
         waits_for: number of tools whose vectors cannot be compared yet.
     """
 

@@ -64,7 +64,7 @@ class Run:
         retrievers: stage name to the stage.
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
-        tools: by row, where rows are not numbered by tool id; else None.
+        tools: tools by row; None if rows are in order of tool id.
         missing: stage name to why it could not be made.
         spare: rows beyond `k` that a lone retriever gives, see `twins.spare`.
     """
@@ -82,7 +82,6 @@ class Run:
     #: What was handed to a reranker, in the order it had before.
     reached: Ranking | None = None
     _depths: dict[str, int] = field(default_factory=dict)
-    _fused: tuple[Fusion, Mapping[str, Ranking]] | None = None
 
     def retrieve(self, stage: str, depth: int) -> Ranking:
         """The best `depth` rows of a retriever. It is searched only once per run.
@@ -122,12 +121,9 @@ class Run:
             raise BudgetExceeded("takes more than the time left")
 
     def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
-        """Merge several rankings into one. Computed once for the same fusion and rankings."""
-        if self._fused is not None and _same(self._fused, (fusion, rankings)):
-            return self.rankings["fusion"]
+        """Merge several rankings into one."""
         with self._recorded("fusion"):
             self.rankings["fusion"] = self._ordered(fusion.fuse(rankings))
-        self._fused = (fusion, dict(rankings))
         return self.rankings["fusion"]
 
     def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:
@@ -196,18 +192,6 @@ def _at_least_two(affordable: int, candidates: int) -> int:
     if affordable < min(2, candidates):
         raise BudgetExceeded("takes more than the time left")
     return affordable
-
-
-def _same(
-    one: tuple[Fusion, Mapping[str, Ranking]], other: tuple[Fusion, Mapping[str, Ranking]]
-) -> bool:
-    (fusion, rankings), (wanted, given) = one, other
-    return (
-        type(fusion) is type(wanted)
-        and getattr(fusion, "__dict__", fusion) == getattr(wanted, "__dict__", wanted)
-        and list(rankings) == list(given)
-        and all(rankings[stage] is given[stage] for stage in rankings)
-    )
 
 
 class CandidateScorer(Protocol):

@@ -1,4 +1,4 @@
-"""What a damaged index still says: the tools that an operator quarantined."""
+"""Reads the tools that an operator quarantined from a damaged index."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from .store import QUARANTINE, complete, current, read_quarantine, versions
 
 
 def saved_quarantine(folder: Path) -> dict[str, str]:
-    """Tool id to reason, as an operator set it, from an index that cannot be opened.
+    """Tool id to the operator's reason, from an index that cannot be opened.
 
-    Of the current version. Where CURRENT names none that is there, of all complete versions: it may
-    have meant any of them.
+    They are those of the current version. If CURRENT is damaged, they are those of all complete
+    versions, because each may be the current one.
 
     Args:
-        folder: of the index.
+        folder: folder of the index.
 
     Raises:
         StoreError: that part cannot be read either.

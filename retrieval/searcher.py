@@ -25,7 +25,7 @@ from .twins import behind_originals, spare
 
 
 class Admitted(Protocol):
-    """What a request may use of an index; `gating.Admission` decides it."""
+    """The part of an index that a request may use; `gating.Admission` decides it."""
 
     @property
     def index(self) -> Index: ...  # noqa: D102
@@ -42,11 +42,11 @@ class Admitted(Protocol):
 
 
 class Searcher:
-    """Answers requests in the tiers of an engine; knows no catalog version of its own.
+    """Answers requests in the tiers of an engine, for any catalog version.
 
     Args:
-        tiers: what requests may ask for.
-        k: hits of a request that asks for no number.
+        tiers: the tiers by name.
+        k: default number of hits.
     """
 
     def __init__(self, tiers: Tiers, k: int) -> None:
@@ -69,17 +69,17 @@ class Searcher:
         """The tools a request needs, best first.
 
         Args:
-            admitted: what it may use, of which index.
-            query: its text.
+            admitted: the index, and the part of it that the request may use.
+            query: text to search for.
             tier: name of a tier, or a strategy.
-            k: how many hits at most.
-            budget_ms: milliseconds the answer may take, from `start`.
-            start: when the request came, by `perf_counter()`; now, when absent.
-            vector: the encoded text, shape (dim,), if it was encoded beforehand.
-            tokens: the vectors of its tokens, likewise.
+            k: most hits.
+            budget_ms: time limit in milliseconds, from `start`.
+            start: start of the request by `perf_counter()`; now by default.
+            vector: vector of the query, shape (dim,), if it is known.
+            tokens: token vectors of the query, if they are known.
 
         Raises:
-            RequestError: an argument is of the wrong type or out of range, or no such tier.
+            RequestError: an argument has a wrong type or value, or there is no such tier.
             ProcessError: this is a fork of the process that made the engine.
         """
         self._guard.check()
@@ -128,31 +128,36 @@ class Searcher:
             raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
         texts = [bounded(query) for query in queries]
         _, strategy = self._tiers.asked(tier)
-        index = admitted.index
-        if (
-            index.encoder is None
-            or index.vectors is None
-            or "dense" not in getattr(strategy, "retrievers", ())
-        ):
-            return [self.search(admitted, text, tier=tier, k=k) for text in texts]
-        wanted = index.vectors.tokens is not None and _reads_tokens(strategy)
-        try:
-            index.check_encoder()
-            vectors, tokens = encoded(index.encoder, texts, query=True, tokens=wanted)
-        except ModelError:
-            # One by one, each falls back and says so.
-            return [self.search(admitted, text, tier=tier, k=k) for text in texts]
+        vectors, tokens = self._encoded(admitted.index, texts, strategy)
         return [
             self.search(
                 admitted,
                 text,
                 tier=tier,
                 k=k,
-                vector=vectors[row],
+                vector=None if vectors is None else vectors[row],
                 tokens=None if tokens is None else tokens.take([row]),
             )
             for row, text in enumerate(texts)
         ]
+
+    def _encoded(
+        self, index: Index, texts: Sequence[str], strategy: Strategy
+    ) -> tuple[NDArray[np.float32] | None, TokenVectors | None]:
+        """The texts, encoded together; None where each search does it, if any."""
+        if (
+            index.encoder is None
+            or index.vectors is None
+            or "dense" not in getattr(strategy, "retrievers", ())
+        ):
+            return None, None
+        wanted = index.vectors.tokens is not None and _reads_tokens(strategy)
+        try:
+            index.check_encoder()
+            return encoded(index.encoder, texts, query=True, tokens=wanted)
+        except ModelError:
+            # One by one, each falls back and says so.
+            return None, None
 
     def explain(
         self,
@@ -163,7 +168,7 @@ class Searcher:
         tier: str | Strategy | None = None,
         k: int | None = None,
     ) -> Explanation:
-        """Where each stage places one tool for a request, and why it is offered or is not.
+        """The rank of one tool in each stage, and why it is offered or not.
 
         Raises:
             UnknownToolError: no such tool.
@@ -195,7 +200,7 @@ class Searcher:
     def _ranked(
         self, admitted: Admitted, run: Run, name: str, strategy: Strategy
     ) -> tuple[Ranking, str, str | None]:
-        """What a tier ranks of what is permitted, the tier that ran, and why.
+        """The ranked permitted tools of a tier, the tier that ran, and why.
 
         Ties are in order of tool id, and copies behind their originals.
         """

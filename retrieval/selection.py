@@ -62,10 +62,7 @@ class Hit(NamedTuple):
             "rank": self.rank,
             "score": self.score,
             "description": self.tool.description,
-            "stages": {
-                name: {"rank": placement.rank, "score": placement.score}
-                for name, placement in self.stages.items()
-            },
+            "stages": {name: placement._asdict() for name, placement in self.stages.items()},
         }
         return told | ({"requests": list(self.requests)} if self.requests else {})
 

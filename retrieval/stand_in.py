@@ -20,14 +20,14 @@ _MARK = 8
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """Gives vectors at once, for the time until the encoder has read the texts.
+    """Static vectors for texts that are not encoded yet.
 
-    Static vectors lie in the space of one encoder, the teacher. They are compared with its vectors
-    as they are: among tools of which half are encoded, either half gives half of the first hits
-    (ADR 22). For any other encoder there are zeros, which mark what cannot be compared.
+    Static vectors are in the vector space of one encoder, the teacher, and can be compared with its
+    vectors. If half of the tools are encoded, each half gives half of the first hits (ADR 22). For
+    any other encoder the vectors are zeros, which mark tools that cannot be compared.
 
     Args:
-        static: the tables; None where the encoder is not their teacher.
+        static: the tables; None if the encoder is not their teacher.
         dim: length of the encoder's vectors.
     """
 
@@ -37,11 +37,11 @@ class StandIn:
     def encoded(
         self, texts: Sequence[str], token_dim: int | None, *, query: bool = False
     ) -> tuple[NDArray[np.float32], TokenVectors | None]:
-        """Vectors of texts, shape (n, dim), and blank tokens where others have tokens.
+        """Vectors of texts, shape (n, dim), and blank token vectors if other texts have some.
 
         Args:
             texts: definitions, or queries.
-            token_dim: length of the tokens' vectors; None where there are none.
+            token_dim: length of the token vectors; None if there are none.
             query: whether the texts are queries.
         """
         values = np.zeros((len(texts), self.dim), np.float32)
@@ -63,7 +63,7 @@ def is_static(keys: Sequence[bytes]) -> NDArray[np.int64]:
     """Places of the keys that `static_key` made, ascending.
 
     Args:
-        keys: of 16 bytes each.
+        keys: keys of 16 bytes each.
     """
     marks = np.frombuffer(b"".join(keys), np.uint64).reshape(-1, 2)[:, 0]
     return np.flatnonzero(marks == 0)

@@ -37,7 +37,7 @@ class StaticRetriever:
         """The stage of the next version.
 
         Args:
-            change: from this version to the next.
+            change: change from this version to the next.
             fresh: vectors of the rows that differ, shape (m, dim).
         """
         values = patched(self.values, len(change.tools), change.rows, fresh)

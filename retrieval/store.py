@@ -1,4 +1,4 @@
-"""An index on disk: versions side by side, one name that says which is current.
+"""An index on disk: folders of versions, and a file with the name of the current one.
 
     FOLDER/
       CURRENT            name of the current version's folder, replaced atomically
@@ -17,13 +17,13 @@
         requests/        their vectors; likewise
         encoded/         what the encoder has read since, see `batch`
 
-A version is written completely before CURRENT names it, so a crash leaves the old one in force. The
-version before the current one is kept for readers that are just opening it; files they have mapped
-stay readable when it goes.
+A version is written completely before CURRENT names it, so after a crash the old one is current.
+The version before the current one is kept for readers that are opening it. Files that they have
+mapped stay readable when the version is removed.
 
-A save that fails removes what it wrote. What a killed writer left is removed by the next save: it
-holds LOCK, so no other writer can still be at it. Where CURRENT is damaged, a save keeps every
-complete version, as CURRENT may have meant any of them, and the save after it tidies up.
+A save that fails removes its files. Files of a killed writer are removed by the next save, which
+has LOCK, so that no other writer uses them. If CURRENT is damaged, a save keeps every complete
+version, because each may be the current one. The next save removes them.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ QUARANTINE = "quarantine.json"
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A version as it lies on disk.
+    """A version on disk.
 
     Args:
-        folder: of the version.
+        folder: folder of the version.
         catalog: its tools.
-        vectors: its vectors, mapped from disk, or None when it was saved without.
-        settings: what the backends were built with.
-        learned: what usage taught, or None.
-        screening: what a scan of the tools found, or None.
-        quarantined: tool id to reason, as an operator set it.
+        vectors: its vectors, mapped from disk; None if it was saved without.
+        settings: settings of the backends.
+        learned: the learned adjustments, or None.
+        screening: findings of the scan, or None.
+        quarantined: tool id to the operator's reason.
         requests: vectors of requests known to belong to tools, or None.
         known: tool id to these requests.
-        filled: whether vectors were read that the dense index was not built with.
+        filled: whether there are vectors that the dense index was not built with.
     """
 
     folder: Path
@@ -90,6 +90,20 @@ class Saved:
     filled: bool = False
 
 
+def folder_of(folder: str | Path) -> Path:
+    """The folder as a path.
+
+    Raises:
+        StoreError: no file system can hold such a name.
+    """
+    try:
+        if isinstance(folder, str | Path) and b"\0" not in os.fsencode(folder):
+            return Path(folder)
+    except UnicodeEncodeError:
+        pass
+    raise StoreError(f"{folder!r:.200}: no folder: give a path the file system can hold")
+
+
 def save(
     index: Index,
     folder: Path,
@@ -102,11 +116,11 @@ def save(
     """Write an index as the new current version; returns the folder of the version.
 
     Args:
-        index: what to write, fresh.
-        folder: of all versions.
-        settings: what the backends were built with.
+        index: index to write, with rows in order of id.
+        folder: folder of all versions.
+        settings: settings of the backends.
         screening: JSON form of what a scan of the tools found.
-        quarantined: tool id to reason, as an operator set it.
+        quarantined: tool id to the operator's reason.
         lexical: builds the lexical index anew, for an index whose own files on disk are gone.
 
     Raises:
@@ -181,7 +195,7 @@ def versions(folder: Path) -> dict[int, str]:
 
 
 def _sweep(folder: Path) -> tuple[str | None, set[str]]:
-    """Remove what killed writers left; only the holder of LOCK may.
+    """Remove files of killed writers. Only the holder of LOCK may do this.
 
     Returns:
         The name of the current version, None where CURRENT is damaged or there is none; and the

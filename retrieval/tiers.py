@@ -108,7 +108,7 @@ class Tiers:
                 name, strategy = fallback, self._strategies[fallback]
 
     def _known(self, name: str, run: Run) -> str:
-        """What a tier takes, and what a request has left for it."""
+        """Measured time of a tier, and the remaining time of a request."""
         takes = f"{self._ms[name]:.1f} ms here" if name in self._ms else "not measured yet"
         if run.deadline is None:
             return f"{takes}, no budget"

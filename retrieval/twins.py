@@ -57,8 +57,8 @@ class Twins:
         """Find the twins of a catalog version.
 
         Args:
-            tools: by row.
-            vectors: of the tools, shape (n, dim), L2-normalised; None compares words alone.
+            tools: tools by row.
+            vectors: vectors of the tools, shape (n, dim), L2-normalised; None compares words alone.
         """
         rows: dict[int, list[int]] = {}
         for row, tool in enumerate(tools):
@@ -72,8 +72,8 @@ class Twins:
         """Twins of the next version; compares only tools that share a key with a changed one.
 
         Args:
-            change: from this version to the next.
-            vectors: of the next version's tools, as for `of`.
+            change: change from this version to the next.
+            vectors: vectors of the next version's tools, as for `of`.
         """
         gone = set(change.gone())
         touched = {key for row in gone for key in _keys(change.before[row])}
@@ -112,7 +112,7 @@ class Twins:
         """Row of each copy to the rows of its originals.
 
         Args:
-            tools: by row.
+            tools: tools by row.
             originals: ids of tools that are trusted; none of them is a copy.
         """
         found: dict[int, set[int]] = {}

@@ -1,4 +1,4 @@
-"""What users asked and which tools served them."""
+"""Usage events: queries and the tools that served them."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,16 +83,18 @@ def encode_tools(
     *,
     tokens: bool = True,
     stand_in: StandIn | None = None,
+    background: bool = False,
 ) -> tuple[Vectors, int]:
-    """Vectors of the tools, taken from `known` where model and text are the same.
+    """Vectors of the tools. They are reused from `known` if model and text are the same.
 
     Args:
-        encoder: encodes what is not known.
-        tools: in order of row.
+        encoder: encodes new texts.
+        tools: tools in order of row.
         known: vectors of an earlier version.
         progress: called with (tools encoded, tools to encode).
-        tokens: whether those of the tools' tokens are wanted too, if the encoder gives them.
-        stand_in: gives vectors of what is not known, in place of the encoder.
+        tokens: whether to return token vectors too, if the encoder has them.
+        stand_in: returns vectors of new texts, in place of the encoder.
+        background: whether searches take precedence over the encoding.
 
     Returns:
         The vectors and how many were encoded.
@@ -124,7 +127,11 @@ def encode_tools(
     if fresh or known is None:
         if stand_in is None:
             advance = _counted(progress, len(fresh))
-            made = encoded(encoder, list(fresh.values()), tokens=tokens, progress=advance)
+            run = partial(encoded, encoder, list(fresh.values()), tokens=tokens)
+            if background and fresh:
+                made = in_background(lambda report: run(progress=report), advance)
+            else:
+                made = run(progress=advance)
         else:
             made = stand_in.encoded(list(fresh.values()), held[0].dim if held else None)
         values.append(made[0])
@@ -157,55 +164,39 @@ def patch_vectors(
     Args:
         encoder: the one that made the known vectors.
         known: vectors of the version before.
-        change: from that version to the next.
+        change: change from that version to the next.
         progress: called with (tools encoded, tools to encode).
-        stand_in: gives vectors of texts that no tool had, in place of the encoder.
+        stand_in: returns vectors of new texts, in place of the encoder.
 
     Returns:
         The vectors and how many were encoded.
     """
-    size, rows = len(change.tools), change.rows
-    sources = change.sources.copy()
+    size, rows, sources = len(change.tools), change.rows, change.sources.copy()
+    new = sources == NEW
+    made, encoded_count = encode_tools(
+        encoder,
+        [change.tools[row] for row in rows[new].tolist()],
+        known,
+        progress,
+        tokens=known.tokens is not None,
+        stand_in=stand_in,
+        background=True,
+    )
+    # Texts that are not among the known rows are numbered downwards from -1.
+    sources[new] = -1 - np.arange(len(made.keys))
     keys = [*known.keys[:size], *[b""] * (size - len(known.keys))]
-    fresh: dict[bytes, str] = {}
-    if (sources == NEW).any():
-        places = {key: row for row, key in enumerate(known.keys)}
-        for position in np.flatnonzero(sources == NEW).tolist():
-            row = int(rows[position])
-            text = embedding_text(change.tools[row])
-            keys[row] = _key(text)
-            if stand_in is not None and keys[row] not in places:
-                keys[row] = static_key(keys[row])
-            if keys[row] not in places:
-                fresh[keys[row]] = text
-                # Texts to encode are numbered downwards from -1.
-                places[keys[row]] = -len(fresh)
-            sources[position] = places[keys[row]]
     for row, source in zip(rows.tolist(), sources.tolist(), strict=True):
-        if source >= 0:
-            keys[row] = known.keys[source]
-    if fresh and stand_in is not None:
-        dim = None if known.tokens is None else TokenTable.of(known.tokens).base.dim
-        made, tokens = stand_in.encoded(list(fresh.values()), dim)
-    elif fresh:
-        texts, wants_tokens = list(fresh.values()), known.tokens is not None
-        made, tokens = in_background(
-            lambda advance: encoded(encoder, texts, tokens=wants_tokens, progress=advance),
-            _counted(progress, len(texts)),
-        )
-    else:
-        made, tokens = known.values[:0], None
-    new = sources < 0
+        keys[row] = known.keys[source] if source >= 0 else made.keys[-1 - source]
     values = np.empty((len(rows), known.values.shape[1]), np.float32)
-    values[new] = made[-1 - sources[new]]
+    values[new] = made.values
     values[~new] = known.values[sources[~new]]
     table = known.tokens
-    if table is not None:
-        table = TokenTable.of(table)
-        table = table.patched(size, rows, sources, tokens or table.patch.take([]))
+    if table is not None and made.tokens is not None:
+        fresh = TokenTable.of(made.tokens).whole()
+        table = TokenTable.of(table).patched(size, rows, sources, fresh)
     return (
         Vectors(patched(known.values, size, rows, values), tuple(keys), known.model, table),
-        0 if stand_in else len(fresh),
+        encoded_count,
     )
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..catalog import Tool
 from ..errors import RequestError
-from ..gating import Refusal
 from ..view import View
 
 #: An eviction makes room down to this share of the budget, so that the next one, which changes the
@@ -117,7 +116,7 @@ class Active:
                 left.append(Departure(tool_id, "vanished", "it is no longer in the catalog"))
                 del self._held[tool_id]
             elif (refusal := view.refusal(tool_id)) is not None:
-                left.append(_refused(tool_id, refusal))
+                left.append(Departure(tool_id, refusal.kind, refusal.reason))
                 del self._held[tool_id]
             elif (fingerprint := view.catalog.get(tool_id).fingerprint) != held.fingerprint:
                 changed.append(tool_id)
@@ -169,15 +168,7 @@ class Active:
 
     def to_dict(self) -> list[dict[str, Any]]:
         """JSON form."""
-        return [
-            {
-                "id": tool_id,
-                "fingerprint": held.fingerprint,
-                "used": held.used,
-                "pinned": held.pinned,
-            }
-            for tool_id, held in self._held.items()
-        ]
+        return [{"id": tool_id, **asdict(held)} for tool_id, held in self._held.items()]
 
     @classmethod
     def from_dict(cls, values: Iterable[Mapping[str, Any]]) -> Active:
@@ -187,17 +178,9 @@ class Active:
             RequestError: it is not one.
         """
         try:
+            held = [(one["id"], one["fingerprint"], one["used"], one["pinned"]) for one in values]
             return cls(
-                {
-                    str(one["id"]): Held(
-                        str(one["fingerprint"]), int(one["used"]), bool(one["pinned"])
-                    )
-                    for one in values
-                }
+                {str(one): Held(str(mark), int(used), bool(pin)) for one, mark, used, pin in held}
             )
         except (KeyError, TypeError, ValueError) as error:
             raise RequestError(f"session.active: damaged: {error!r}") from error
-
-
-def _refused(tool_id: str, refusal: Refusal) -> Departure:
-    return Departure(tool_id, refusal.kind, refusal.reason)

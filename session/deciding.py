@@ -5,38 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from ..config import SessionConfig
-from ..retrieval import Hit, Selection
+from ..retrieval import Hit
 from ..text import terms
 from ..view import View
 from .conversation import Conversation
 from .finding import Found, find
 from .no_request import asks_nothing
 from .prompting import SessionPrompt
-
-
-class Decided(Protocol):
-    """The decision about one answer."""
-
-    @property
-    def hits(self) -> tuple[Hit, ...]: ...  # noqa: D102
-    @property
-    def fits(self) -> float | None: ...  # noqa: D102
-    @property
-    def abstained(self) -> bool: ...  # noqa: D102
-    @property
-    def reason(self) -> str | None: ...  # noqa: D102
-    @property
-    def cut(self) -> str: ...  # noqa: D102
-
-
-class Decides(Protocol):
-    """Judges answers, as `View.decision` does."""
-
-    def decision(self, selection: Selection, k: int | None = None) -> Decided: ...  # noqa: D102
-
 
 # Logistic regression of "a follow-up, not a turn apart from the conversation" on conversations and
 # on requests that no tool serves put after others' conversations. The threshold is the largest that
@@ -63,7 +40,7 @@ class Offer:
     cut: str | None = None
 
 
-def offer(found: Found, decider: Decides | None, k: int, *, cut: bool) -> Offer:
+def offer(found: Found, decider: View | None, k: int, *, cut: bool) -> Offer:
     """The tools to offer out of those found.
 
     The decision reads the hits for the whole message, with context if the message is a follow-up.

@@ -6,15 +6,14 @@ they have only the id, the reason, and the tools that unlock it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..catalog.text import Notes, clean_line
 from ..retrieval import Hit
 from ..retrieval.refusal import Refusal
+from .event_parts import Denied, Place, plain, short
 
 if TYPE_CHECKING:
     from ..gating.verdict import Verdict
@@ -31,72 +30,11 @@ _ASKED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where and when a decision was made.
-
-    Args:
-        session: id of the session.
-        turn: number of the turn in the session, from 1; 0 before the first.
-        at: time of the decision, with time zone.
-    """
-
-    session: str
-    turn: int
-    at: datetime
-
-    @classmethod
-    def now(cls, session: str, turn: int) -> Place:
-        """The place of a decision made now."""
-        return cls(session, turn, datetime.now(UTC))
-
-    @property
-    def turn_id(self) -> str:
-        """Id of the turn, unique among all sessions: `session/turn`."""
-        return f"{self.session}/{self.turn}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "turn_id": self.turn_id,
-            "session": self.session,
-            "turn": self.turn,
-            "at": self.at.isoformat(timespec="milliseconds"),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Denied:
-    """A tool that is denied.
-
-    Args:
-        tool: its id.
-        kind: kind of the refusal, or why an active tool was removed.
-        reason: one sentence.
-        unlocked_by: ids of permitted tools; a call of them makes this tool permitted.
-    """
-
-    tool: str
-    kind: str
-    reason: str
-    unlocked_by: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, refusal: Refusal) -> Denied:
-        """The part of a refusal that events have."""
-        return cls(refusal.label, refusal.kind, refusal.reason, refusal.unlocked_by)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        told: dict[str, Any] = {"tool": self.tool, "kind": self.kind, "reason": self.reason}
-        return told | ({"unlocked_by": list(self.unlocked_by)} if self.unlocked_by else {})
-
-
-@dataclass(frozen=True, slots=True)
 class TurnEvent:
     """Event: the tools that a turn offers, with the reasons.
 
     Args:
-        place: where and when.
+        place: session, turn and time.
         query: hash of the user's message, hexadecimal; see `Recorder.hashed`.
         called: id of the tool whose result was recorded; None for a user's message.
         ok: whether that call succeeded; None for a user's message.
@@ -172,14 +110,14 @@ class TurnEvent:
 
         Args:
             turn: the result of the turn.
-            place: where and when.
+            place: session, turn and time.
             query: hash of the message.
             content: whether to include texts.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> from shortlist.session import TurnEvent
-            >>> from shortlist.session.event import Place
+            >>> from shortlist.session.event_parts import Place
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> turn = engine.session().turn("list the invoices")
             >>> TurnEvent.of(turn, Place.now("42", turn.number), query="").offered
@@ -227,7 +165,7 @@ class TurnEvent:
         """JSON form."""
         return _form(
             self,
-            candidates=[{"id": one, "score": _short(score)} for one, score in self.candidates],
+            candidates=[{"id": one, "score": short(score)} for one, score in self.candidates],
             denied={"count": self.denied, "nearest": [one.to_dict() for one in self.refusals]},
         )
 
@@ -237,7 +175,7 @@ class CallEvent:
     """Event: the check of a call by the model.
 
     Args:
-        place: where and when; the turn is the last one before the call.
+        place: session, last turn before the call, and time.
         tool: id of the tool; for an unknown tool, the beginning of the name in the call.
         status: status of the verdict, see `Status`.
         denied: why the tool is denied.
@@ -274,13 +212,13 @@ class CallEvent:
 
         Args:
             verdict: the result of the check.
-            place: where and when.
+            place: session, turn and time.
             ms: milliseconds the check took.
             content: whether to include wrong arguments.
 
         Example:
             >>> from shortlist.session import CallEvent, Verdict
-            >>> from shortlist.session.event import Place
+            >>> from shortlist.session.event_parts import Place
             >>> CallEvent.of(Verdict("unknown", "list_invoice"), Place.now("42", 1), ms=0.1).tool
             'list_invoice'
         """
@@ -314,7 +252,7 @@ class PromptEvent:
     """Event: how the prompt shows the tools of a turn.
 
     Args:
-        place: where and when.
+        place: session, turn and time.
         phase1_tokens: tokens of the pool and of tools that are always shown.
         phase2_tokens: tokens of the offered definitions, and of the lines of a working set.
         changed_bytes: bytes of the last prompt that the provider's cache lost.
@@ -352,7 +290,7 @@ class PromptEvent:
         Example:
             >>> from shortlist import Engine, Tool
             >>> from shortlist.session import PromptEvent
-            >>> from shortlist.session.event import Place
+            >>> from shortlist.session.event_parts import Place
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> turn = engine.session(format="openai").turn("list the invoices")
             >>> PromptEvent.of(turn.shown, Place.now("42", turn.number)).phase1_tokens > 0
@@ -389,7 +327,7 @@ def _form(event: TurnEvent | CallEvent | PromptEvent, **changed: Any) -> dict[st
     form = {"kind": event.kind, **event.place.to_dict()}
     for one in fields(event):
         if one.name not in _APART:
-            form[one.name] = _plain(getattr(event, one.name), _DIGITS.get(one.name, 6))
+            form[one.name] = plain(getattr(event, one.name), _DIGITS.get(one.name, 6))
     content = getattr(event, "content", None)
     return form | changed | ({} if content is None else {"content": dict(content)})
 
@@ -409,19 +347,3 @@ def _quotes(refusals: Iterable[Refusal]) -> dict[str, Any]:
 def _visible(name: str) -> str:
     """A name from a model, made safe for a log and a terminal."""
     return clean_line(str(name)[:_ASKED], "", Notes())
-
-
-def _short(value: float | None, digits: int = 6) -> float | None:
-    """A number for JSON: rounded; None if it is infinite or not a number."""
-    return None if value is None or not math.isfinite(value) else round(value, digits)
-
-
-def _plain(value: Any, digits: int) -> Any:
-    """A field in its JSON form; numbers in it are rounded."""
-    if isinstance(value, Denied):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {key: _plain(item, digits) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(item, digits) for item in value]
-    return _short(value, digits) if isinstance(value, float) else value

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from io import TextIOWrapper
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self
 
 from ..catalog.text_file import open_file
@@ -89,12 +88,7 @@ class JsonLines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -1,4 +1,4 @@
-"""What a file of events says in numbers: searches, misses, calls, tokens, tools, servers."""
+"""Figures from a file of events: searches, misses, calls, tokens, tools, servers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Row = Mapping[str, Any]
 
 @dataclass(slots=True)
 class ServerStats:
-    """What was seen of one server.
+    """Figures of one server.
 
     Args:
         run_ms: milliseconds of each call that reached it.
         failed_calls: calls that it did not answer or refused.
         start_ms: milliseconds of each start.
-        failures: how often it did not start or ended by itself.
+        failures: how often it did not start, or ended without being stopped.
     """
 
     run_ms: list[float] = field(default_factory=list)
@@ -89,7 +89,7 @@ class EventStats:
 
     @property
     def never_found(self) -> list[str]:
-        """Ids of the present tools that no search offered and nobody called."""
+        """Ids of the present tools that no search found and no client called."""
         return sorted(self.tools - self._seen)
 
     def slowest(self) -> list[tuple[str, ServerStats]]:

@@ -9,8 +9,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RequestError
-from .event import CallEvent, Event, Place, PromptEvent, TurnEvent
+from .event import CallEvent, Event, PromptEvent, TurnEvent
 from .event_log import JsonLines
+from .event_parts import Place
 
 if TYPE_CHECKING:
     from ..gating.verdict import Verdict

@@ -40,7 +40,6 @@ class Found:
         intents: parts of the message with different tools; empty for a single intent.
         context: weight of the earlier conversation, from 0 to 1.
         search_ms: milliseconds in the engine.
-        merge_ms: milliseconds for merging.
     """
 
     queries: tuple[str, ...]
@@ -51,7 +50,6 @@ class Found:
     intents: tuple[str, ...]
     context: float
     search_ms: float
-    merge_ms: float
 
 
 def find(
@@ -75,7 +73,7 @@ def find(
         context: weight of the search with context; computed from both searches when absent.
         called: ids of recently called tools.
     """
-    start, depth = perf_counter(), max(k, DEPTH)
+    depth = max(k, DEPTH)
     parts = clauses(request)
     queries = [request]
     if in_context != request:
@@ -83,9 +81,9 @@ def find(
     first_part = len(queries)
     if len(parts) > 1:
         queries.extend(parts)
-    searching = perf_counter()
+    start = perf_counter()
     selections = view.search_many(queries, tier=tier, k=depth)
-    searched = perf_counter()
+    search_ms = (perf_counter() - start) * 1e3
     board = ScoreBoard(selections, depth)
     whole, weight = board.scores[0], 0.0
     if first_part > 1:
@@ -106,7 +104,6 @@ def find(
     main = selections[1] if weight > LEANING else selections[0]
     sources = [main, *(one for one in selections if one is not main)]
     hits = _hits(board, ranking, whole, sources, selections[0], depth)
-    done = perf_counter()
     return Found(
         tuple(queries),
         tuple(selections),
@@ -115,8 +112,7 @@ def find(
         tuple(selections[part] for part in intents),
         tuple(queries[part] for part in intents),
         weight,
-        (searched - searching) * 1e3,
-        (searching - start + done - searched) * 1e3,
+        search_ms,
     )
 
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from ..config import SessionConfig
-from ..errors import RequestError
+from ..errors import RequestError, ShortlistError
 from ..gating import State, Votes
 from ..gating.verdict import Verdict
 from ..processes import GuardedLock
 from ..sections import AUTO
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
+from .data import SessionData, checked_allowed
 from .deciding import look, scores
 from .events import recorder_for
 from .prompting import check_format
 from .protocols import Views
-from .saved import SavedSession
 from .toolset import Toolset, found_per_turn
 from .turn import Turn
 
@@ -43,14 +41,10 @@ class Session:
     `allowed`. Several threads may use one session; its steps then run one after the other.
 
     Args:
-        engine: makes the views.
+        engine: engine that makes the views.
         settings: how tools are found and shown.
-        format: the provider's format in which tools are rendered; None renders nothing.
-        state: the state of the agent; empty when absent.
-        allowed: ids or globs the session is limited to; all tools when absent.
+        data: state of the session; empty by default.
         schemas: loads definitions that the catalog lacks.
-        session_id: names the session in events; random when absent.
-        saved: continue from this saved session.
 
     Raises:
         RequestError: there is no such tier or format.
@@ -71,69 +65,82 @@ class Session:
         self,
         engine: Views,
         settings: SessionConfig,
-        *,
-        format: str | None = None,  # noqa: A002 - the field's word
-        state: State | None = None,
-        allowed: Iterable[str] | None = None,
+        data: SessionData | None = None,
         schemas: SchemaLoader | None = None,
-        session_id: str | None = None,
-        saved: SavedSession | None = None,
     ) -> None:
         if settings.tier not in (None, AUTO, *engine.tiers):
             there = ", ".join(engine.tiers)
             raise RequestError(f"session.tier: no tier {settings.tier!r}; use one of: {there}")
-        if not isinstance(session_id, str | None):
-            raise RequestError(f"session_id: a text, not {type(session_id).__name__}")
-        self.id = uuid4().hex if session_id is None else session_id
+        data = SessionData() if data is None else data
+        if not isinstance(data.id, str):
+            raise RequestError(f"session_id: a text, not {type(data.id).__name__}")
+        self.id = data.id
         self.settings = settings
-        self.format = format
+        self.format = data.format
         self._engine = engine
-        self._k = found_per_turn(settings, format, engine.config.k)
+        self._k = found_per_turn(settings, data.format, engine.config.k)
         self._events = recorder_for(settings.events)
         self._lock = GuardedLock("session", reentrant=True)
-        self._state = State()
-        self._allowed: tuple[str, ...] | None = None
-        self.state = State() if state is None else state
-        self.allowed = allowed
-        self._conversation = Conversation() if saved is None else saved.conversation
-        self._number = 0 if saved is None else saved.turn
-        self._called: tuple[str, ...] = () if saved is None else saved.called
-        self._passed: Counter[str] = Counter({} if saved is None else saved.passed)
-        self._tools = Toolset(settings, format, self._k, schemas=schemas, saved=saved)
+        self._data = data
+        self.state = data.state
+        self._tools = Toolset(settings, data, self._k, schemas)
         if unknown := [one for one in settings.pinned if one not in engine.catalog]:
             # The view names no id that the session may not use.
             raise self.view().admission.unknown(unknown[0])
-        if format is not None:
-            check_format(format)
+        if data.format is not None:
+            check_format(data.format)
         if schemas is not None and not callable(getattr(schemas, "load", None)):
             raise RequestError(f"schemas: a SchemaLoader, not {type(schemas).__name__}")
-        if saved is not None and saved.prompt is not None:
+        if data.prompt is not None:
             self._tools.follow(self.view())
+
+    @classmethod
+    def resumed(
+        cls,
+        engine: Views,
+        saved: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        schemas: SchemaLoader | None = None,
+    ) -> Session:
+        """A session that continues from the result of `save`; see `Engine.resume`.
+
+        Example:
+            >>> from shortlist import Engine, Session, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> Session.resumed(engine, engine.session(session_id="42").save(), {}).id
+            '42'
+        """
+        try:
+            data, before = SessionData.from_dict(saved)
+            base = engine.config.session.changed({**before, **settings})
+            # Tools of the setting `pinned` that have left the catalog are left out.
+            pinned = tuple(tool_id for tool_id in base.pinned if tool_id in engine.catalog)
+            return cls(engine, base.changed({"pinned": pinned}), data, schemas)
+        except ShortlistError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            raise RequestError(f"saved session: damaged: {error!r:.200}") from error
 
     @property
     def state(self) -> State:
         """The state of the agent, with its successful calls. Assigning replaces it."""
-        return self._state
+        return self._data.state
 
     @state.setter
     def state(self, state: State) -> None:
         if not isinstance(state, State):
             raise RequestError(f"state: a State, not {type(state).__name__}")
         with self._lock:
-            self._state = state
+            self._data.state = state
 
     @property
     def allowed(self) -> tuple[str, ...] | None:
         """Ids or globs the session is limited to; None for all tools. Assigning replaces them."""
-        return self._allowed
+        return self._data.allowed
 
     @allowed.setter
     def allowed(self, allowed: Iterable[str] | None) -> None:
-        if isinstance(allowed, str):
-            raise RequestError(f"allowed: a list of ids or globs, not the text {allowed[:80]!r}")
-        if allowed is not None and not isinstance(allowed, Iterable):
-            raise RequestError(f"allowed: a list of ids or globs, not {type(allowed).__name__}")
-        self._allowed = None if allowed is None else tuple(allowed)
+        self._data.allowed = checked_allowed(allowed)
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -144,7 +151,7 @@ class Session:
     @property
     def conversation(self) -> Conversation:
         """The messages that the session remembers."""
-        return self._conversation
+        return self._data.conversation
 
     @property
     def shown(self) -> PromptTurn | None:
@@ -194,7 +201,7 @@ class Session:
         """The present permissions of the session, for models that search by themselves.
 
         Args:
-            votes: what servers say of their own tools for this step.
+            votes: votes of the servers about their own tools, for this step.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -203,7 +210,7 @@ class Session:
             >>> session.view().permits("billing/list_invoices")
             False
         """
-        return self._engine.view(self._state, allowed=self._allowed, votes=votes)
+        return self._engine.view(self._data.state, allowed=self._data.allowed, votes=votes)
 
     def turn(
         self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
@@ -213,7 +220,7 @@ class Session:
         Args:
             messages: the user's message, which is added to the conversation; or the whole
                 conversation, as objects with `role` and `content`, which replaces it.
-            votes: what servers say of their own tools for this step.
+            votes: votes of the servers about their own tools, for this step.
 
         Raises:
             RequestError: it is neither a text nor a list of messages, or the user's message is
@@ -228,14 +235,14 @@ class Session:
         """
         with self._lock:
             if isinstance(messages, str):
-                said = self._conversation.extended([Message("user", messages.strip())])
+                said = self._data.conversation.extended([Message("user", messages.strip())])
                 if not messages.strip():
                     raise RequestError("messages: the user says nothing")
             else:
                 said = Conversation.of(messages)
                 if not said.request:
                     raise RequestError("messages: none with words is from the user")
-            self._conversation = said
+            self._data.conversation = said
             return self._step(said.in_context, votes)
 
     def check(self, name: str, arguments: object = None, *, votes: Votes | None = None) -> Verdict:
@@ -247,7 +254,7 @@ class Session:
             name: the name in the model's call: an id, a provider's name, or a name that only one
                 permitted tool has. For `call_tool`, the inner call is checked.
             arguments: arguments of the call; None if there are none.
-            votes: what servers say of their own tools for this step.
+            votes: votes of the servers about their own tools, for this step.
 
         Returns:
             A verdict. If it passed, call `verdict.tool.id` with `verdict.arguments` and report to
@@ -268,12 +275,12 @@ class Session:
             asked: tuple[str, object] = (name, arguments)
             if self._tools.prompt is not None and isinstance(name, str):
                 asked = self._tools.prompt.tool_id(name, arguments)
-            verdict = self._tools.judge(view, view.check(*asked), self._number)
+            verdict = self._tools.judge(view, view.check(*asked), self._data.turn)
             if verdict.passed and verdict.tool is not None:
-                self._passed[verdict.tool.id] += 1
+                self._data.passed[verdict.tool.id] += 1
             if self._events is not None:
                 took = (perf_counter() - start) * 1e3
-                self._events.call(self.id, self._number, verdict, ms=took)
+                self._events.call(self.id, self._data.turn, verdict, ms=took)
             return verdict
 
     def result(
@@ -289,7 +296,7 @@ class Session:
             content: the result of the call, a text or JSON. Only the beginning is used for the
                 search.
             ok: whether the call succeeded.
-            votes: what servers say of their own tools for this step.
+            votes: votes of the servers about their own tools, for this step.
 
         Raises:
             RequestError: no call of this tool has passed `check` and waits for its result.
@@ -305,19 +312,20 @@ class Session:
             ('billing/list_invoices',)
         """
         with self._lock:
-            if not isinstance(tool_id, str) or self._passed[tool_id] < 1:
+            data = self._data
+            if not isinstance(tool_id, str) or data.passed[tool_id] < 1:
                 raise RequestError(
                     f"result: no call of {tool_id!r:.200} waits for a result; `check` the call "
                     "first, and report each call that passed once"
                 )
-            self._passed[tool_id] -= 1
+            data.passed[tool_id] -= 1
             if ok:
-                self._state = self._engine.after_call(self._state, tool_id)
-                self._called = tuple(dict.fromkeys((*self._called, tool_id)))
+                data.state = self._engine.after_call(data.state, tool_id)
+                data.called = tuple(dict.fromkeys((*data.called, tool_id)))
                 if self._tools.prompt is not None:
                     self._tools.prompt.called(tool_id)
             seen = as_text(content).strip()[:CONTEXT_CHARS]
-            said = self._conversation
+            said = data.conversation
             if not seen:
                 return self._step(said.in_context, votes, (tool_id, ok))
             return self._step(f"{said.request}\n{seen}", votes, (tool_id, ok), _OBSERVED)
@@ -357,7 +365,7 @@ class Session:
             raise RequestError(f"text: what the assistant said, not {type(text).__name__}")
         with self._lock:
             said = [Message("assistant", (text or "").strip())]
-            self._conversation = self._conversation.extended(said)
+            self._data.conversation = self._data.conversation.extended(said)
 
     async def aturn(
         self, messages: str | Iterable[Mapping[str, Any] | Message], *, votes: Votes | None = None
@@ -441,22 +449,7 @@ class Session:
             True
         """
         with self._lock:
-            return {
-                "version": 2,
-                "id": self.id,
-                "format": self.format,
-                "settings": self.settings.model_dump(
-                    mode="json", exclude={"events"}, exclude_defaults=True
-                ),
-                "state": self._state.to_dict(),
-                "allowed": None if self._allowed is None else list(self._allowed),
-                "turn": self._number,
-                "called": list(self._called),
-                "passed": {tool_id: count for tool_id, count in self._passed.items() if count},
-                "messages": self._conversation.to_dict(),
-                "active": self._tools.active.to_dict(),
-                "prompt": self._tools.saved_prompt(self.view()),
-            }
+            return self._data.to_dict(self.settings, self._tools.saved_prompt(self.view()))
 
     def _step(
         self,
@@ -482,27 +475,27 @@ class Session:
         called = None if outcome is None else outcome[0]
         found, offered = look(
             view,
-            self._conversation,
+            self._data.conversation,
             in_context,
             k=self._k,
             settings=self.settings,
             prompt=prompt,
             context=context,
-            called=self._called,
+            called=self._data.called,
             answered=called is not None,
         )
-        self._number += 1
+        self._data.turn += 1
         if called is None:
-            self._called = ()
+            self._data.called = ()
         wanted = [hit.tool for hit in offered.hits]
-        left, changed, added = self._tools.settle(view, wanted, called, self._number)
+        left, changed, added = self._tools.settle(view, wanted, called, self._data.turn)
         shown = None
         if prompt is not None:
             shown = prompt.turn(self._tools.active.ids, scores(found, offered, prompt.depth))
         search_ms = found.search_ms if found else 0.0
         turn = Turn(
-            number=self._number,
-            queries=found.queries if found else (self._conversation.request,),
+            number=self._data.turn,
+            queries=found.queries if found else (self._data.conversation.request,),
             selections=found.selections if found else (),
             hits=offered.hits,
             ranked=found.merged.hits if found else (),

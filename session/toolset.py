@@ -10,9 +10,9 @@ from ..catalog import Tool
 from ..config import SessionConfig
 from ..gating.verdict import Verdict
 from ..view import View
-from .active import Active, Departure
+from .active import Departure
+from .data import SessionData
 from .prompting import SessionPrompt
-from .saved import SavedSession
 
 if TYPE_CHECKING:
     from ..loaders.schemas import SchemaLoader
@@ -33,10 +33,9 @@ class Toolset:
 
     Args:
         settings: settings of the session.
-        format: provider's format; None renders nothing.
+        data: state of the session.
         k: tools offered with their definitions per turn.
         schemas: loads definitions that the catalog lacks.
-        saved: saved session to continue from.
 
     Attributes:
         active: the active tools.
@@ -46,28 +45,25 @@ class Toolset:
     def __init__(
         self,
         settings: SessionConfig,
-        format: str | None,  # noqa: A002 - the field's word
+        data: SessionData,
         k: int,
-        *,
         schemas: SchemaLoader | None = None,
-        saved: SavedSession | None = None,
     ) -> None:
-        self.active = Active() if saved is None else saved.active
+        self.active = data.active
         self.prompt: SessionPrompt | None = None
         self._settings = settings
-        self._format = format
+        self._data = data
         self._k = k
         self._schemas = schemas
-        self._saved = None if saved is None else saved.prompt
 
     def follow(self, view: View) -> SessionPrompt | None:
         """Update the prompt to a view. The first step creates it."""
-        if self._format is None:
+        if self._data.format is None:
             return None
         if self.prompt is None:
-            saved, self._saved = self._saved, None
+            saved, self._data.prompt = self._data.prompt, None
             self.prompt = SessionPrompt(
-                view, self._format, self._settings, self._k, self._schemas, saved
+                view, self._data.format, self._settings, self._k, self._schemas, saved
             )
             if saved is not None:
                 self.prompt.render(self.active.ids)
@@ -99,7 +95,7 @@ class Toolset:
         return left + dropped, changed, came + self.active.append(fitting, number)
 
     def judge(self, view: View, verdict: Verdict, number: int) -> Verdict:
-        """The final verdict on a call, which also depends on what the model has seen of the tool.
+        """The final verdict on a call. It also depends on the definition that the model has seen.
 
         If the model has not seen the tool's present definition, the tool is offered instead.
 
@@ -134,7 +130,7 @@ class Toolset:
 
     def saved_prompt(self, view: View) -> Mapping[str, Any] | None:
         """JSON form of the prompt; None before the first step."""
-        return self._saved if self.prompt is None else self.prompt.to_dict(view)
+        return self._data.prompt if self.prompt is None else self.prompt.to_dict(view)
 
     def _promoted(self, view: View, verdict: Verdict, tool: Tool, number: int) -> Verdict:
         """Offer a tool that the model asked for by name."""

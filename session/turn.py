@@ -76,11 +76,6 @@ class Turn:
         return tuple(hit.id for hit in self.hits)
 
     @property
-    def evicted(self) -> tuple[str, ...]:
-        """Ids of the tools that are no longer active."""
-        return tuple(departure.tool_id for departure in self.left)
-
-    @property
     def system(self) -> Any:
         """The system prompt, in the provider's shape; None without a format."""
         return None if self.shown is None else self.shown.rendered.system

@@ -34,3 +34,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages_are_short(page: Path) -> None:
     assert len(page.read_text(encoding="utf-8").splitlines()) <= 150
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_files_named_are_there(page: Path) -> None:
+    named = re.findall(r"`([a-z_]+/[\w/]+\.py)`", page.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).is_file()] == []

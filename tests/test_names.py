@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 
 import pytest
 
@@ -15,6 +16,7 @@ METAPHORS = {
 }
 
 
+@cache
 def _defined() -> list[tuple[str, str, type[ast.AST]]]:
     """Module, name and kind of every class and function."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -26,9 +28,6 @@ def _defined() -> list[tuple[str, str, type[ast.AST]]]:
     ]
 
 
-DEFINED = _defined()
-
-
 def test_no_module_is_a_metaphor() -> None:
     assert [name for name in MODULES if name.rpartition(".")[2] in METAPHORS] == []
 
@@ -36,7 +35,7 @@ def test_no_module_is_a_metaphor() -> None:
 def test_no_class_or_function_is_a_metaphor() -> None:
     wrong = [
         f"{module}.{name}"
-        for module, name, kind in DEFINED
+        for module, name, kind in _defined()
         if name.lstrip("_").casefold() in METAPHORS
         and (kind is ast.ClassDef or not name.startswith("_"))
     ]
@@ -45,7 +44,7 @@ def test_no_class_or_function_is_a_metaphor() -> None:
 
 @pytest.mark.parametrize("name", ["Entry", "Placement", "Problem", "Query"])
 def test_a_class_name_is_used_once(name: str) -> None:
-    counted = Counter(found for _, found, kind in DEFINED if kind is ast.ClassDef)
+    counted = Counter(found for _, found, kind in _defined() if kind is ast.ClassDef)
     assert counted[name] <= 1
 
 
@@ -53,7 +52,7 @@ def test_gate_means_permissions() -> None:
     allowed = ("gating", "evals.lab", "gateway")
     wrong = [
         f"{module}.{name}"
-        for module, name, kind in DEFINED
+        for module, name, kind in _defined()
         if kind is ast.ClassDef and "Gate" in name and not module.startswith(allowed)
     ]
     assert wrong == []

@@ -122,6 +122,7 @@ def test_docstrings_do_not_count_as_lines() -> None:
     assert lines_without_docstrings('def f():\n    """One."""\n    x = "two"\n') == 2
 
 
+@pytest.mark.no_cover
 def test_no_file_is_long() -> None:
     long = {
         str(path.relative_to(ROOT)): lines

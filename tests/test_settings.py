@@ -190,14 +190,14 @@ class TestSpecs:
 
     def test_a_model_can_be_a_setting(self) -> None:
         config = Config.make(encoder={"name": "onnx", "model": "shortlist-embed"})
-        spec, arguments = config.encoder_arguments()
+        spec, arguments = config.model_arguments(config.encoder)
         assert load_encoder(spec, **arguments).name == "shortlist-embed"
 
     def test_threads_of_a_table_go_before_the_common_ones(self) -> None:
-        assert Config.make(threads=2).encoder_arguments() == ("bundled", {"threads": 2})
+        assert Config.make(threads=2).model_arguments("bundled") == ("bundled", {"threads": 2})
         for table, threads in (({}, 2), ({"threads": 1}, 1)):
             config = Config.make(threads=2, encoder={"name": "bundled", **table})
-            assert config.encoder_arguments() == ("bundled", {"threads": threads})
+            assert config.model_arguments(config.encoder) == ("bundled", {"threads": threads})
 
 
 def toml(table: Mapping[str, Any]) -> str:

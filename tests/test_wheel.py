@@ -12,7 +12,7 @@ import pytest
 
 from shortlist.evals.lab.shipped import ROOT, shipped_files
 
-from .test_layers import GRAPH, MODULES
+from .test_layers import MODULES, graph
 from .test_shape import code_lines
 
 #: Folders with Python code that only a checkout has.
@@ -59,7 +59,7 @@ MOST_LIBRARY_BYTES = 2_000_000
 # 155 recognise the tools of known servers, and show which are.
 # 60 open a saved index sooner.
 # 53 read many new tools in two thirds of the time and of the memory.
-MOST_LINES = 20_521
+MOST_LINES = 20_240
 
 
 def _checkout_only(path: str) -> bool:
@@ -143,7 +143,7 @@ def test_what_is_shipped_imports_nothing_that_is_not() -> None:
         f"{module} imports {imported}"
         for module in MODULES
         if not _checkout_only(_module_path(module))
-        for imported in GRAPH[module]
+        for imported in graph()[module]
         if imported in MODULES and _checkout_only(_module_path(imported))
     ]
     assert wrong == []
@@ -169,6 +169,7 @@ def test_an_installed_package_evaluates(installed: Path) -> None:
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.no_cover
 def test_the_library_is_as_short_as_it_was() -> None:
     """Lines of code without blanks, comments and docstrings; a change that adds some says why."""
     counted = sum(

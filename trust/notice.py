@@ -12,7 +12,7 @@ _LOG: Final = logging.getLogger("shortlist.trust")
 
 
 def notice(flags: Mapping[str, Flag]) -> str:
-    """One line with the number of quarantined tools and what to do, or "" if there are none."""
+    """One line with the number of quarantined tools and what to do; "" if there are none."""
     count = sum(flag.level == "quarantine" for flag in flags.values())
     if not count:
         return ""

@@ -49,7 +49,7 @@ class Document:
 
     @property
     def prefix(self) -> str:
-        """What errors about a part of it begin with."""
+        """Prefix of errors about a part of it."""
         return f"{self.label}: " if self.label else ""
 
     def place(self, index: int) -> str:
@@ -164,7 +164,8 @@ def refuse_other_schema(value: dict[str, Any], field: str, own: tuple[str, ...])
         own: all spellings of this key.
 
     Raises:
-        ToolError: it has another format's key and none of its own; names the format to use.
+        ToolError: it has the key of another format and not of this one. The message has the format
+            to use.
     """
     if any(value.get(key) is not None for key in own):
         return

@@ -32,10 +32,10 @@ class ServerCheck:
     """One server of the file.
 
     Args:
-        name: of the server.
+        name: name of the server.
         status: `fail`, it is not served; `warn`, something of it is not; `off`, disabled.
         tools: how many it lists.
-        tokens: of their definitions.
+        tokens: tokens of their definitions.
         ms: milliseconds of its start, None where it did not start.
         problems: one line each.
         known: number of known tools, by known server; see `docs/enrichment.md`.
@@ -69,10 +69,10 @@ class ServersReport:
     Args:
         file: the file.
         pins: file of accepted definitions, None where the settings name none.
-        servers: in the order of the file.
-        problems: of the file itself.
+        servers: servers in the order of the file.
+        problems: problems of the file itself.
         flags: tool id to what trust found.
-        scripts: what scripts of each profile may call.
+        scripts: grants of the scripts of each profile.
     """
 
     file: Path
@@ -186,7 +186,7 @@ def _checks(
 
 
 def _about(problem: str, server: str) -> str:
-    """What a problem of the file says of a server, "" where it is about something else."""
+    """The part of a problem's text about a server; "" if it is about something else."""
     _, named, rest = problem.partition(f".{server}")
     return rest.lstrip(".: ") if named and rest.startswith((".", ":")) else ""
 

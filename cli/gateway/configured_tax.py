@@ -1,7 +1,7 @@
-"""`shortlist tax --config`: what an own set-up pays for its tools, and what it pays with shortlist.
+"""`shortlist tax --config`: token cost of a file's servers, without and with shortlist.
 
-What shortlist costs is measured at a gateway over the same servers, through an MCP client: the
-definitions that it lists, and the answers to searches for tools that are there.
+The cost with shortlist is measured with an MCP client at a gateway over the same servers: the
+listed definitions, and the answers to searches.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _SEARCHES = 20
 
 @dataclass(frozen=True, slots=True)
 class ShortlistCost:
-    """What clients of the gateway pay.
+    """Token cost for clients of the gateway.
 
     Args:
-        tools: how many tools they see.
-        tokens: of the definitions of those.
-        passed_through: whether those are the servers' own tools, because they are few.
+        tools: number of tools that they see.
+        tokens: tokens of the definitions of these tools.
+        passed_through: whether these are the servers' own tools, because there are few.
         searches: how many searches were measured.
         answer: tokens of an answer of `search_tools` on average.
         definition: tokens of an answer of `get_tool_details` for one tool, on average.
@@ -57,13 +57,13 @@ class ShortlistCost:
 def configured_tax(
     config: Path, settings: Path | None
 ) -> tuple[TokenTax, ShortlistCost, dict[str, tuple[str, ...]]]:
-    """Count the definitions of all servers of a file, and what the gateway shows instead.
+    """Count the tokens of all definitions of a file's servers, and those of the gateway.
 
     Servers that were never started before are started.
 
     Returns:
-        What all definitions cost, what shortlist costs, and the problems of servers whose tools
-        are not counted.
+        The cost of all definitions, the cost with shortlist, and the problems of servers whose
+        tools are not counted.
 
     Raises:
         MissingExtraError: the extra `gateway` is not installed.
@@ -101,7 +101,7 @@ def configured_tax(
 
 
 async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
-    """What a client of a gateway over the fleet reads. No server has to run for it."""
+    """Measure what a client of a gateway over the fleet reads. No server needs to run."""
     from mcp import Client
 
     from ...gateway.definition_tokens import shown_tokens, text_tokens

@@ -26,7 +26,7 @@ def import_servers(
     ] = None,
     home: HomeOption = None,
 ) -> None:
-    """Collect the MCP servers of all clients here in one mcp.json.
+    """Collect the MCP servers of all your clients in one mcp.json.
 
     Without --out the file is printed, and each value that may be a secret is replaced by a
     variable to set. With --out the values are written; only the owner can read the file.

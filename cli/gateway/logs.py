@@ -89,7 +89,7 @@ def _find(server: str) -> Path:
     """The log of a server, by its name in the configuration or in the list.
 
     Raises:
-        CatalogError: there is none.
+        CatalogError: there is no such log.
     """
     from ...gateway.logs import log_folder, log_path
 

@@ -1,4 +1,4 @@
-"""`shortlist lab check-decision`: the bundled decision measured as it is."""
+"""`shortlist lab check-decision`: measures the bundled decision."""
 
 from __future__ import annotations
 

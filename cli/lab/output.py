@@ -1,4 +1,4 @@
-"""What the benchmarks show: where figures come from, and what is being measured."""
+"""Output of the benchmarks: origin of the figures, and progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..console import console, note, show
 
 @contextmanager
 def steps() -> Iterator[Callable[[str], None]]:
-    """What is being measured now, on stderr: a line that changes, or lines away from a terminal."""
+    """Progress on stderr: one changing line on a terminal, otherwise a line for each step."""
     err = console(err=True)
     if not err.is_terminal:
         yield note

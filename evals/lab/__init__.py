@@ -1,1 +1,1 @@
-"""The laboratory: what reproduces the figures that this project publishes. In the checkout only."""
+"""The laboratory: programs that measure this project's published figures. In the checkout only."""

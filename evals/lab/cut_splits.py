@@ -1,4 +1,4 @@
-"""Right tools missed and tools offered by a cut, on splits that it was not made on."""
+"""Measures missed and offered tools of a cut, on splits that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _FIXED = 10
 
 @dataclass(frozen=True, slots=True)
 class CutRow:
-    """A cut made on one half of the served requests and measured on the other.
+    """A cut that was fitted to one half of the served requests and measured on the other.
 
     Args:
-        alpha: rate of right tools it may miss; None for the cut that keeps as many right tools as
-            the first ten hits hold.
-        missed: rate that it misses, mean over splits.
-        offered: tools a request, mean over splits.
+        alpha: highest rate of missed right tools; None for the cut with the recall of the first ten
+            hits.
+        missed: measured rate of missed right tools, mean over splits.
+        offered: tools per request, mean over splits.
     """
 
     alpha: float | None
@@ -39,7 +39,7 @@ def cut_rates(
 
     Args:
         model: fitted to other examples.
-        examples: of its tier; the cut alone is measured, as if none were abstained on.
+        examples: examples of its tier. Only the cut is measured, without abstentions.
         alphas: rates of right tools that may be missed.
     """
     served = [one for one in examples if one.served]

@@ -1,4 +1,4 @@
-"""What the bundled decision costs and keeps on requests that it was not fitted to."""
+"""Measures the bundled decision on requests that it was not fitted to."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Checked:
     """Figures of one tier.
 
     Args:
-        report: abstention and cut as they are.
-        cuts: cuts made on one half of the served requests and measured on the other.
+        report: figures of the abstention and the cut.
+        cuts: cuts that were fitted to one half of the served requests and measured on the other.
     """
 
     report: Report

@@ -1,7 +1,7 @@
-"""Catalogs as they are deployed, with requests that their tools serve and requests that none does.
+"""Realistic catalogs, with requests that their tools serve and requests that no tool serves.
 
-A deployment holds some servers with their tools. What it cannot serve comes of itself: requests for
-the tools of servers that are not there.
+A deployment has some servers with their tools. Requests for tools of other servers are the ones
+that it cannot serve.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What deployments are drawn from.
+    """Data to draw deployments from.
 
     Args:
-        tools: by id, each with a server.
+        tools: tools by id, each with a server.
         requests: for some of them.
         no_tool: requests that no tool serves anywhere.
     """
@@ -95,9 +95,10 @@ class Source:
         """Draw deployments.
 
         Args:
-            vectors: of the tools in their order, shape (n, dim), by which tools are told alike.
+            vectors: vectors of the tools in their order, shape (n, dim), by which tools are told
+                alike.
             count: how many.
-            seed: of the draw.
+            seed: random seed of the draw.
         """
         rng = random.Random(seed)
         rows = {tool_id: row for row, tool_id in enumerate(self.tools)}

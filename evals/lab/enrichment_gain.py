@@ -1,4 +1,4 @@
-"""`shortlist lab enrichment-gain`: a catalog with and without example queries, query by query."""
+"""`shortlist lab enrichment-gain`: measures a catalog with and without example queries."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def sub_catalog(data: Path, size: int, seed: int = 0) -> tuple[list[Tool], list[
     Args:
         data: folder with train and eval.
         size: tools, at least; whole servers are drawn until there are as many.
-        seed: of the draw.
+        seed: random seed of the draw.
     """
     judged = read_catalog([data / "eval" / "mcp_dev" / "judged_tools.jsonl"])
     rows = [*read_enrichments([data / "eval" / "mcp_dev" / "enrichments.jsonl"])]
@@ -111,8 +111,8 @@ def gain(
     Args:
         tools: a catalog.
         asked: its queries. Each is put to both engines in turn, one first and then the other.
-        enrichments: of the second engine.
-        seed: of the bootstrap.
+        enrichments: enrichments of the second engine.
+        seed: random seed of the bootstrap.
     """
     config = Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=()))
     catalog, builder = Catalog(tools), Builder(config)
@@ -183,8 +183,13 @@ def main() -> None:
     """Measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tools", type=Path, nargs="+", help="files of rows, folders of dumps")
-    parser.add_argument("--sub-catalog", type=Path, metavar="DATA", help="of mcp_dev, in place")
-    parser.add_argument("--size", type=int, default=1000, help="tools of the sub-catalog")
+    parser.add_argument(
+        "--sub-catalog",
+        type=Path,
+        metavar="DATA",
+        help="catalog of mcp_dev there",
+    )
+    parser.add_argument("--size", type=int, default=1000, help="least number of its tools")
     parser.add_argument("--queries", type=Path, nargs="+", required=True)
     parser.add_argument("--enrichments", nargs="+", default=["library"])
     parser.add_argument("--title", required=True)

@@ -1,9 +1,9 @@
-"""`python -m shortlist.evals.lab.fit_decision`: the models that come with the package.
+"""`python -m shortlist.evals.lab.fit_decision`: fits the decision models of the package.
 
-A command, not a part: the only place here that makes engines.
+This is a command. No other module of `evals/lab` imports it.
 
-The bundled encoder was trained on the very requests the models are fitted to, so right tools score
-higher there than tools it has never seen. `unseen` takes that back.
+The bundled encoder was trained on the requests that the models are fitted to. So right tools score
+higher there than for new requests. `unseen` corrects this.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MEMBERS, _EPOCHS = 6, 30
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A tier whose request comes with its vectors and its tokens' vectors."""
+    """A tier for requests with given vectors."""
 
     tier: Strategy
     vector: NDArray[np.float32]
@@ -68,7 +68,7 @@ class _Told:
 
     @property
     def fallback(self) -> None:
-        """None: what cannot run must be known."""
+        """None, so that a tier that cannot run is an error."""
         return None
 
     def rank(self, run: Run) -> Ranking:
@@ -95,8 +95,8 @@ def unseen(vector: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[n
     """A request's vector about as far from its tools as if the encoder had not been trained on it.
 
     Args:
-        vector: of the request, shape (dim,).
-        right: of the tools that serve it, shape (n, dim).
+        vector: vector of the request, shape (dim,).
+        right: vectors of the tools that serve it, shape (n, dim).
     """
     further = vector - np.float32(UNSEEN) * right.mean(axis=0)
     distant: NDArray[np.float32] = further / np.linalg.norm(further)
@@ -107,8 +107,8 @@ def unseen_tokens(tokens: TokenVectors, right: TokenVectors) -> TokenVectors:
     """The same for a request's tokens: each goes away from what it matches in its tools.
 
     Args:
-        tokens: of the request.
-        right: of the tools that serve it.
+        tokens: token vectors of the request.
+        right: token vectors of the tools that serve it.
     """
     units, others = tokens.units(), right.units()
     further = units - np.float32(UNSEEN) * others[(units @ others.T).argmax(axis=1)]
@@ -119,12 +119,12 @@ def unseen_tokens(tokens: TokenVectors, right: TokenVectors) -> TokenVectors:
 def wording(
     vectors: NDArray[np.float32], asks: NDArray[np.bool_], *, seed: int = 0
 ) -> tuple[Network, NDArray[np.float64]]:
-    """Whether a vector's request asks for a tool at all.
+    """Fits a model for whether a request asks for a tool at all.
 
     Args:
-        vectors: of requests, shape (n, dim).
+        vectors: vectors of requests, shape (n, dim).
         asks: whether each does, shape (n,).
-        seed: of the folds and the networks.
+        seed: random seed of the folds and the networks.
 
     Returns:
         What was fitted to all, and for each request the log-odds of a fit that had not seen it.
@@ -164,7 +164,7 @@ def bundle(
         source: tools and requests the encoder may have been trained on.
         deployments: how many catalogs are drawn.
         only: names of the tiers; all when absent.
-        seed: of everything drawn.
+        seed: random seed of everything drawn.
     """
     encoder = load_encoder()
     builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=())))

@@ -1,8 +1,8 @@
-"""`shortlist lab library`: the rows for tools of well-known servers that the package ships.
+"""`shortlist lab library`: writes the package's example queries for known servers.
 
-Rows come from two places: authors who read definitions only, and the requests of training sets.
-A tool that an evaluation set holds gets no row, so that those sets measure what is not known.
-The same files give the same library, byte for byte.
+Rows come from two places: authors who read definitions only, and the requests of training sets. A
+tool of an evaluation set gets no row, so that these sets measure unknown tools. The same input
+files give the same rows, byte for byte.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from ..tool_files import read_tool_files
 from ..xlam_rows import XlamRow, stream_rows
 from .record import RESULTS
 
-#: Product and servers, a line each, of the training sets.
+#: File with a product and its servers in each line, for the training sets.
 SERVERS = RESULTS.parent / "library_servers.txt"
-#: Requests of a training tool: at least, and at most.
+#: Least and most requests of a training tool.
 LEAST_REQUESTS, MOST_REQUESTS = 2, 4
 
 
@@ -49,7 +49,7 @@ class Written:
     """One row with the definition it was written for.
 
     Args:
-        row: names the tool as the library does.
+        row: the row, with the tool's id in the package.
         tool: its definition.
         parameters: names of its parameters; None where they are not known.
     """
@@ -122,7 +122,7 @@ class HeldOut:
 
     Args:
         tools: those that are known with their definitions.
-        names: of tools of which nothing else is compared.
+        names: names of further tools, of which only the name is compared.
     """
 
     def __init__(self, tools: Iterable[Tool], names: Iterable[str]) -> None:
@@ -177,11 +177,11 @@ def chosen(written: Iterable[Written], held_out: HeldOut) -> list[Written]:
 
 
 def build(rows: Sequence[Written], encoder: Encoder, out: Path) -> Library:
-    """Write the library of some rows.
+    """Write the folder of rows.
 
     Args:
         rows: see `chosen`.
-        encoder: of the requests.
+        encoder: encoder of the requests.
         out: folder of the library.
     """
     full = [
@@ -219,9 +219,9 @@ def _write(
     """Write a library.
 
     Args:
-        folder: of the library.
+        folder: folder of the library.
         rows: in the order of the file.
-        words: of the description of each, see `first_words`.
+        words: words of the description of each, see `first_words`.
         vectors: mean of the vectors of the requests of each, shape (n, dim).
         model: fingerprint of the encoder.
     """
@@ -249,7 +249,7 @@ def _alike(written: Written, tool: Tool) -> float:
 
 
 def main() -> None:
-    """Build the library and say what it holds."""
+    """Write the rows, and print how many there are."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, nargs="+", required=True, help="rows of authors")
     parser.add_argument(

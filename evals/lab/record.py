@@ -1,4 +1,4 @@
-"""Recorded results: figures with the commit, machine, versions and command they came from.
+"""Recorded results: figures with their commit, machine, versions and command.
 
 A record is one JSON file under `results/`; its `table` is what README shows for it, so that every
 kind of result (tiers, protocols, peers, times) reaches README in the same way.
@@ -33,7 +33,7 @@ class Record:
     """One recorded result.
 
     Args:
-        name: of its file, and of its place in README.
+        name: name of its file, used in table markers too.
         title: what the figures are of, in a few words.
         table: what README shows.
         result: every figure behind it, JSON-able.
@@ -48,7 +48,7 @@ class Record:
 
 
 def provenance(command: Sequence[str]) -> dict[str, Any]:
-    """Where figures measured now come from.
+    """Commit, time, command, machine and versions of figures that are measured now.
 
     Args:
         command: the words of the command that measured them, program first. Paths outside the

@@ -1,4 +1,4 @@
-"""The table of a recorded evaluation, made of what `shortlist eval --json` wrote."""
+"""The table of a recorded evaluation, from the output of `shortlist eval --json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..xlam import table as xlam_table
 
 
 def table_of(result: Mapping[str, Any]) -> Table:
-    """The table that README shows of a result: one row a tier.
+    """The table of a result for README, one row per tier.
 
     Args:
         result: the JSON form of an evaluation, on labelled queries or on xlam.

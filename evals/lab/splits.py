@@ -1,8 +1,8 @@
-"""Holding tools out, so that what a model has seen and what it has not never mix.
+"""Splits requests by held-out tools, so that seen and unseen tools never mix.
 
 A tool is held out together with its twins: tools of the same name and the same words, which serve
-the same requests. Which side a tool falls on depends on the seed and on itself alone, so a data set
-that grows keeps its split.
+the same requests. The side of a tool depends only on the seed and the tool. So a growing data set
+keeps its split.
 
 A request that needs tools of both sides belongs to neither: it is set apart and reported. (Keeping
 such requests by joining their tools would tie nearly all tools of a multi-tool set together.)
@@ -58,8 +58,9 @@ def hold_out(
         queries: labelled requests.
         by: what is held out together: a tool with its twins, or all tools of a server. By server, a
             twin of a held-out tool may remain on another server; its requests straddle.
-        share: of tools or servers to hold out, 0 to 1; met on average, as each is drawn by itself.
-        seed: of the draw.
+        share: share of tools or servers to hold out, 0 to 1; met on average, as each is drawn by
+            itself.
+        seed: random seed of the draw.
 
     Raises:
         RequestError: the share is outside 0..1.

@@ -10,7 +10,7 @@ from .provider import ProviderTools
 
 
 class OpenAITools(ProviderTools):
-    """Function tools; caching needs no mark. `openai_call_tool` keeps the list as it is."""
+    """Function tools; caching needs no mark. With `openai_call_tool` the list never changes."""
 
     name_length: ClassVar[int] = OPENAI_LENGTH
 

@@ -1,12 +1,12 @@
-"""What each ingredient of the recipe is worth: short runs from one start, with and without it.
+"""Ablation: short training runs from the same start, each with one part of the recipe changed.
 
 ::
 
     python -m shortlist.models.training.ablation --data DATA/train --evaluation DATA/eval \
         --start STOCK --out runs/ablation --seed 0 --seed 1
 
-Figures of the encoder alone as it is trained (bfloat16), no fusion. The record is
-`evals/lab/results/ablation.json`; a run that was interrupted goes on where it stopped.
+The figures are of the encoder alone, in bfloat16, without fusion. The record is
+`evals/lab/results/ablation.json`; an interrupted run continues.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .program import run_program
 from .recipe import Recipe
 from .text_encoder import TextEncoder
 
-#: Sets and the figures that are shown of each.
+#: Evaluation set to the figures shown in the table.
 SHOWN = {
     "mcp_dev judged": ("hit@1", "recall@10"),
     "mcp_dev": ("hit@1", "recall@10"),
@@ -63,10 +63,10 @@ class Variant:
     Args:
         mixture: settings of `Mixture` that differ.
         recipe: settings of `Recipe` that differ.
-        keep: which requests are trained on.
-        written: whether the requests written for this project are among them.
-        twins: whether near twins are kept from being negatives.
-        judged: whether what was judged to serve a request as well counts as serving it.
+        keep: which training requests are used.
+        written: whether the requests written for this project are used.
+        twins: whether near twins are excluded from the negatives.
+        judged: whether tools that were judged to serve a request too count as relevant.
     """
 
     mixture: dict[str, Any] = field(default_factory=dict)
@@ -77,7 +77,8 @@ class Variant:
     judged: bool = True
 
 
-#: The first is what the others are compared with; it does not mine, which costs more than the run.
+#: The others are compared with the first one. It does not mine, which would take longer than the
+#: run.
 VARIANTS: dict[str, Variant] = {
     "all but mining": Variant(),
     "and mined negatives": Variant(recipe={"mine_after": (0,)}),
@@ -135,7 +136,7 @@ def run_variant(
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Table:
-    """Means over seeds, and half the range of them where there are several."""
+    """Means over seeds, and half their range if there are several."""
     columns = ("variant", *(f"{name}: {' / '.join(shown)}" for name, shown in SHOWN.items()))
     cells: list[tuple[Cell, ...]] = []
     for variant in dict.fromkeys(row["variant"] for row in rows):

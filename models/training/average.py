@@ -1,11 +1,11 @@
-r"""The average of trained encoders, as a folder to start from or to bundle.
+r"""Averages the weights of trained encoders, to start from or to bundle.
 
 ::
 
     python -m shortlist.models.training.average RUN/best OTHER/best --share 0.5 --share 0.5 \
         --out runs/average
 
-Weights of runs from one start lie in one basin, where their mean often ranks better than each
+If runs have the same start, the mean of their weights often ranks better than each of them
 (Wortsman et al., "Model soups", ICML 2022).
 """
 
@@ -25,20 +25,22 @@ from .program import run_program
 
 
 def average(folders: Sequence[Path], shares: Sequence[float], out: Path) -> None:
-    """Write the weighted mean of encoders, Hugging Face layout, the first one's tokenizer.
+    """Write the weighted mean of encoders in Hugging Face layout, with the first one's tokenizer.
 
-    The head of late interaction is the mean of those that have one, if any.
+    The head for late interaction is the mean over the encoders that have one.
 
     Args:
-        folders: of the encoders.
-        shares: of each in the mean; they are divided by their sum.
+        folders: folders of the encoders.
+        shares: weight of each encoder; they are divided by their sum.
         out: folder to write.
 
     Raises:
-        ConfigError: not as many shares as folders, or none above 0.
+        ConfigError: the number of shares differs from that of folders, or a share is not above 0.
     """
     if len(folders) != len(shares) or min(shares, default=0) < 0 or sum(shares) <= 0:
-        raise ConfigError(f"{len(folders)} encoders take as many shares above 0, not {shares}")
+        raise ConfigError(
+            f"--share: {len(folders)} encoders need as many shares above 0, not {shares}"
+        )
     models = [AutoModel.from_pretrained(folder, dtype=torch.float32) for folder in folders]
     mean = _mean([model.state_dict() for model in models], shares)
     models[0].load_state_dict(mean)
@@ -71,7 +73,9 @@ def _mean(
 
 def main(
     folders: Annotated[list[Path], typer.Argument(help="Encoders, Hugging Face layout.")],
-    share: Annotated[list[float], typer.Option(help="Of each in turn.")],
+    share: Annotated[
+        list[float], typer.Option(help="Weight of each encoder, in order; repeatable.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder to write.")],
 ) -> None:
     """Average encoders."""

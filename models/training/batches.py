@@ -1,8 +1,8 @@
-"""Batches whose requests are each other's hard negatives.
+"""Training batches. The requests of a batch are hard negatives for each other.
 
-A batch is made of groups: requests for several tools of one server (siblings), and requests for
-tools that mining found near a request (same verb, other product). The rest comes in the order of
-an epoch, so that every request is seen. The negatives then cost nothing beyond the batch itself.
+A batch has two kinds of groups: requests for several tools of one server (siblings), and requests
+for tools that mining found near a request (same verb, other product). The rest is in the order of
+an epoch, so that every request is used. So negatives need no further texts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .views import joined, self_supervised, shown
 
 @dataclass(frozen=True, slots=True)
 class TrainingBatch:
-    """Texts of a training step and which pairs count.
+    """Texts of a training step, and their positive and ignored pairs.
 
     queries: n texts; documents: m texts; tools: the tools that the first of them show, the rest are
     English wordings of translated queries; positive: (n, m) bool, the document serves the query, or
@@ -38,18 +38,18 @@ class TrainingBatch:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """What a batch is made of.
+    """The composition of a batch.
 
     Args:
-        queries: requests in a batch.
-        per_tool: most requests for one tool that are drawn together; they share its encoding.
-        sibling_group: most tools of the same server that a drawn request brings along.
-        neighbour_group: most tools mined as its negatives that a drawn request brings along.
-        self_supervised: share of queries made from a tool's own text.
-        joined: share of queries that are two or three requests in one.
-        translated: share of translated requests that are set against their English wording
-            besides their tool, so that both come to lie in one spot.
-        extra_documents: tools put in as negatives only: siblings and mined ones.
+        queries: number of requests in a batch.
+        per_tool: most requests for one tool in a group. They share the tool's encoding.
+        sibling_group: most tools of the same server that are added for a drawn request.
+        neighbour_group: most mined negatives that are added for a drawn request.
+        self_supervised: share of queries made from a tool's text.
+        joined: share of queries that join two or three requests.
+        translated: share of translated requests whose English wording is a positive too, so that
+            both get similar vectors.
+        extra_documents: number of tools that are negatives only: siblings and mined ones.
     """
 
     queries: int = 96
@@ -68,9 +68,9 @@ class Batches:
     Args:
         data: tools and requests.
         twins: false-negative filter over the tools.
-        mixture: what a batch is made of.
-        seed: of the whole stream.
-        mined: hard negatives of each request, or None before any mining.
+        mixture: composition of a batch.
+        seed: seed of the stream.
+        mined: hard negatives of each request; None before the first mining.
     """
 
     def __init__(
@@ -165,12 +165,12 @@ class Batches:
         return self._labelled(queries, serving, documents, wordings)
 
     def _others(self, taken: Container[int], count: int, rng: random.Random) -> list[int]:
-        """At most `count` tools that are not taken."""
+        """At most `count` tools that are not in the batch yet."""
         free = [tool for tool in range(len(self._data.tools)) if tool not in taken]
         return rng.sample(free, min(count, len(free)))
 
     def _further_documents(self, chosen: list[int], rng: random.Random) -> list[int]:
-        """Negatives without a query of their own, one a request."""
+        """Negatives without a query in the batch, one for each request."""
         found: list[int] = []
         for place in rng.sample(chosen, min(len(chosen), self._mixture.extra_documents)):
             pool = list(self.mined[place]) or self._siblings(self._data.requests[place].relevant[0])
@@ -185,7 +185,7 @@ class Batches:
         documents: dict[int, str],
         wordings: dict[int, str],
     ) -> TrainingBatch:
-        """Which documents serve which queries, and what stays out: twins, and others' wordings."""
+        """The positive pairs; and the ignored ones: twins, and wordings of other requests."""
         column = {tool: index for index, tool in enumerate(documents)}
         positive = np.zeros((len(queries), len(documents) + len(wordings)), dtype=np.bool_)
         ignored = np.zeros_like(positive)

@@ -1,11 +1,11 @@
-r"""Make a bundled encoder of a trained one: export, quantise, measure.
+r"""Makes a bundled encoder from a trained one: exports, quantises, measures.
 
-The one that is bundled::
+The command for the bundled encoder::
 
     python -m shortlist.models.training.bundle RUN/best --name shortlist-embed --max-tokens 128 \
         --origin "trained from all-MiniLM-L6-v2 by shortlist.models.training.encoder" --task TASK
 
-TASK holds `queries.jsonl` and `judged_tools.jsonl`.
+TASK is a folder with `queries.jsonl` and `judged_tools.jsonl`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from .quantization import measure_loss
 from .single import SingleText
 from .smoothing import smooth
 
-#: Written requests that activations are measured on, about.
+#: Approximate number of written requests for the ranges of activations.
 _CALIBRATION = 500
 
 QUANTIZATION = "dynamic int8, signed per-channel weights, unsigned per-tensor activations, smoothed"
 
 
 def save_tokenizer(source: Path, target: Path) -> None:
-    """Write the tokenizer of a trained model, which neither pads nor cuts, into a new folder."""
+    """Write the tokenizer of a trained model, without padding and truncation, into a new folder."""
     target.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer.from_file(str(source / "tokenizer.json"))
     tokenizer.no_padding()
@@ -49,13 +49,13 @@ def save_tokenizer(source: Path, target: Path) -> None:
 
 
 def tokens_head(source: Path, transformer: Any) -> TokenHead | None:
-    """The head of late interaction in a trained encoder's folder, if there is one."""
+    """The head for late interaction in a trained encoder's folder; None if there is none."""
     head = TokenHead(transformer.config.hidden_size)
     return head if head.load(source) else None
 
 
 def calibration_texts() -> list[str]:
-    """Texts that activations are measured on: written requests and the demo's tools."""
+    """Texts for the ranges of activations: written requests and the demo's tools."""
     rows = [row for path in sorted(WRITTEN.glob("tools-*.jsonl")) for row in read_rows(path)]
     requests = [row["query"] for row in rows[:: max(len(rows) // _CALIBRATION, 1)]]
     return [*requests, *(embedding_text(tool) for tool in load_catalog())]
@@ -63,13 +63,13 @@ def calibration_texts() -> list[str]:
 
 def main(
     source: Annotated[Path, typer.Argument(help="Encoder, Hugging Face layout.")],
-    name: Annotated[str, typer.Option(help="Of the folder under models/weights.")],
-    origin: Annotated[str, typer.Option(help="Where the weights come from.")],
-    max_tokens: Annotated[int, typer.Option(help="Window; longer texts are cut.")] = 128,
-    licence: Annotated[str, typer.Option(help="Of the weights.")] = "Apache-2.0",
-    task: Annotated[Path | None, typer.Option(help="Measure the quantisation loss on it.")] = None,
+    name: Annotated[str, typer.Option(help="Name of the folder under models/weights.")],
+    origin: Annotated[str, typer.Option(help="Origin of the weights, for the model card.")],
+    max_tokens: Annotated[int, typer.Option(help="Most tokens of a text.")] = 128,
+    licence: Annotated[str, typer.Option(help="Licence of the weights.")] = "Apache-2.0",
+    task: Annotated[Path | None, typer.Option(help="Data to measure the loss on.")] = None,
 ) -> None:
-    """Export an encoder as int8 ONNX into models/weights, with what quantisation cost."""
+    """Export an encoder as int8 ONNX into models/weights, and measure the quantisation loss."""
     target = WEIGHTS / name
     save_tokenizer(source, target)
     transformer = AutoModel.from_pretrained(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-#: Scores of what is neither positive nor negative, low enough to vanish in a softmax.
+#: Score of ignored pairs, low enough to have no effect in a softmax.
 _OUT = -1e4
 
 
 def _one_way(scores: torch.Tensor, positive: torch.Tensor) -> torch.Tensor:
-    """Mean over positive pairs of their log-probability against the negatives of their row.
+    """Mean log-probability of the positive pairs against the negatives of their row.
 
-    Other positives of the row stay out of the denominator: they do not compete with each other.
+    Other positives of the row are not in the denominator, so that positives do not compete.
     """
     against = scores.masked_fill(positive, _OUT)
     negatives = torch.logsumexp(against, dim=1, keepdim=True)
@@ -23,13 +23,13 @@ def _one_way(scores: torch.Tensor, positive: torch.Tensor) -> torch.Tensor:
 def contrastive_loss(
     cosines: torch.Tensor, positive: torch.Tensor, ignored: torch.Tensor, temperature: float
 ) -> torch.Tensor:
-    """Symmetric InfoNCE (van den Oord et al. 2018) with several positives a query.
+    """Symmetric InfoNCE (van den Oord et al. 2018) with several positives for each query.
 
     Args:
-        cosines: (n, m) of n queries and m documents.
+        cosines: cosines of n queries and m documents, shape (n, m).
         positive: (n, m) bool, pairs that belong together.
-        ignored: (n, m) bool, pairs that count neither way.
-        temperature: divides the cosine; 0.05 as in the stock encoder's training.
+        ignored: (n, m) bool, pairs that are neither positive nor negative.
+        temperature: divisor of the cosine; 0.05 as in the stock encoder's training.
 
     Returns:
         A scalar, the mean of the query-to-document and document-to-query losses.

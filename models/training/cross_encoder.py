@@ -1,4 +1,4 @@
-"""The cross-encoder as it is trained: request and tool read together, mean pooling, one logit."""
+"""The trainable cross-encoder: reads request and tool together, mean pooling, one logit."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _HEAD = "head.safetensors"
 
 
 class CrossEncoder(torch.nn.Module):
-    """Pairs of texts to scores.
+    """A model that scores pairs of texts.
 
     Args:
         folder: a transformer in Hugging Face layout, such as the encoder's, or what `save` wrote.
-        device: where it runs; in bfloat16 under autocast, weights and pooling in float32.
-        layers: how many of its layers are kept, from the first; None for all.
-        frozen: how many of them, with the embeddings, are not trained.
+        device: device of the model. It runs in bfloat16 under autocast, with weights and pooling in
+            float32.
+        layers: number of first layers that are used; None for all.
+        frozen: number of first layers that, like the embeddings, are not trained.
     """
 
     def __init__(

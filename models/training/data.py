@@ -1,9 +1,9 @@
-"""Requests and tools to train on, read from folders in the common form.
+"""Reads requests and tools for training from folders in the common form.
 
 A folder holds one sub-folder per set, each with `tools.jsonl` (`id, name, server, description,
 input_schema`) and `queries.jsonl` (`query, relevant, style?`). The requests written for this
-project lie in `requests/` beside this file and name the set whose tools they are for, and so do
-judgements of what else serves a request.
+project are in `requests/` beside this file. Each row names the set of its tools. Judgements, about
+which other tools serve a request, are there too.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ WRITTEN = Path(__file__).parent / "requests"
 #: Name of the file of judgements among them, see `judged`.
 JUDGEMENTS = "judgements.jsonl"
 
-#: Most requests taken of a set, where it would drown the others (metatool has 17,513 for 159 tools)
-#: or teaches less (the easy words of sealtools).
+#: Most requests of sets that are too large (metatool has 17,513 for 159 tools) or too easy
+#: (sealtools).
 DEFAULT_CAPS: Mapping[str, int] = {"metatool": 1200, "sealtools": 4500}
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingTool:
-    """A tool as the recipes see it; `id` is unique over all sets, `server` within its set."""
+    """A tool for training. `id` is unique over all sets, `server` within its set."""
 
     id: str
     source: str
@@ -47,12 +47,12 @@ class TrainingTool:
 
     @property
     def home(self) -> tuple[str, str] | None:
-        """Its set and server, or None without a server."""
+        """The set and the server of the tool; None without a server."""
         return (self.source, self.server) if self.server else None
 
     @property
     def text(self) -> str:
-        """What the encoder reads of this tool when it is deployed."""
+        """The tool's text for the encoder, as in a search."""
         return tool_text(self.name, self.server, self.description, self.parameters)
 
 
@@ -60,8 +60,8 @@ class TrainingTool:
 class TrainingQuery:
     """A request and the positions of the tools that serve it in `TrainingData.tools`.
 
-    `english` is the request it was translated from, "" where it is no translation; `also` are
-    tools that were judged to serve it as well as `relevant`.
+    `english` is the original of a translation, otherwise "". `also` are tools that were judged to
+    serve the request besides `relevant`.
     """
 
     text: str
@@ -73,30 +73,30 @@ class TrainingQuery:
 
     @property
     def key(self) -> str:
-        """What judgements call it: a hash of its set and its (English) wording."""
+        """The request's key in judgements: a hash of its set and its English wording."""
         wording = " ".join((self.english or self.text).split())
         return hashlib.blake2b(f"{self.source}\0{wording}".encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingData:
-    """Tools and the requests for some of them."""
+    """Tools, and requests for some of them."""
 
     tools: tuple[TrainingTool, ...]
     requests: tuple[TrainingQuery, ...]
 
     @property
     def tools_fingerprint(self) -> str:
-        """Hash of all that is read of the tools, in order."""
+        """Hash of the tools, in order."""
         return _digest(self.tools)
 
     @property
     def fingerprint(self) -> str:
-        """Hash of tools and requests, in order."""
+        """Hash of the tools and the requests, in order."""
         return _digest((*self.tools, *self.requests))
 
     def counts(self) -> dict[str, dict[str, int]]:
-        """Tools, requests and tools with a request of each set."""
+        """For each set, the number of tools, of requests, and of tools with a request."""
         table: dict[str, dict[str, int]] = {}
         for tool in self.tools:
             row = table.setdefault(tool.source, {"tools": 0, "requests": 0, "tools_requested": 0})
@@ -121,10 +121,10 @@ def read_rows(path: Path, *, needs: Sequence[str] = ()) -> Iterator[dict[str, An
 
     Args:
         path: the file.
-        needs: keys that every object has.
+        needs: required keys of every object.
 
     Raises:
-        EvaluationError: a line that is no object, or lacks a key; it is named.
+        EvaluationError: a line is not an object, or lacks a key. The message has the line.
     """
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -140,7 +140,7 @@ def read_rows(path: Path, *, needs: Sequence[str] = ()) -> Iterator[dict[str, An
 
 
 def read_tool(row: Mapping[str, Any], source: str) -> TrainingTool:
-    """A tool row in the common form; its id gets the set's name in front."""
+    """A tool from a row in the common form, with the set's name before its id."""
     tool = Tool(
         row["name"],
         row.get("server"),
@@ -183,7 +183,7 @@ def _read_set(
 
 
 def _english(row: Mapping[str, Any], own: list[str], where: str) -> str:
-    """What a row is a translation of, told by itself or by its line in the set's own requests."""
+    """The English original of a row: in the row itself, or in a line of the set's requests."""
     line = row.get("english_row")
     if line is None:
         return row.get("english") or ""
@@ -193,7 +193,7 @@ def _english(row: Mapping[str, Any], own: list[str], where: str) -> str:
 
 
 def capped(requests: list[TrainingQuery], limit: int, seed: int) -> list[TrainingQuery]:
-    """At most `limit` requests, spread evenly over the tools they ask for."""
+    """At most `limit` requests, spread evenly over their tools."""
     if len(requests) <= limit:
         return requests
     rng = random.Random(seed)
@@ -219,18 +219,20 @@ def read_training_data(
 
     Args:
         directory: folder of sets in the common form.
-        written: folder of files with further requests for those sets' tools (`set, query,
-            relevant, style`, and of a translation `english` or `english_row`), and of judgements
-            (see `judged`), or None; what is for sets that are not there is left out.
-        caps: most requests taken of a set, by its name.
+        written: folder of files with further requests for those sets' tools (`set, query, relevant,
+            style`; translations also `english` or `english_row`) and with judgements (see
+            `judged`); or None. Rows for missing sets are left out.
+        caps: set's name to the most requests to use.
         seed: chooses the requests that a cap keeps.
 
     Raises:
-        EvaluationError: no set there, or a row that cannot be used; it is named.
+        EvaluationError: there is no set, or a row cannot be used. The message has the row.
     """
     folders = sorted(path.parent for path in directory.glob("*/queries.jsonl"))
     if not folders:
-        raise EvaluationError(f"{directory}: no set with a queries.jsonl below it")
+        raise EvaluationError(
+            f"{directory}: no subfolder with a queries.jsonl; name the folder of the sets"
+        )
     further = [] if written is None else sorted(written.glob("tools-*.jsonl"))
     tools: list[TrainingTool] = []
     requests: list[TrainingQuery] = []
@@ -248,11 +250,11 @@ def read_training_data(
 def judged(
     requests: Iterable[TrainingQuery], tools: Sequence[TrainingTool], judgements: Path
 ) -> list[TrainingQuery]:
-    """The requests with what else serves them, without those that do not tell their tool.
+    """The requests with the other tools that serve them, without requests that are too vague.
 
     Args:
-        requests: to look up.
-        tools: of all sets.
+        requests: the requests.
+        tools: tools of all sets.
         judgements: file of rows `request` (its `key`), `also` (ids with the set's name in front)
             and `unclear` (whether it was found too vague or wrong to train on).
     """
@@ -270,19 +272,19 @@ def judged(
 def hold_out(
     data: TrainingData, share: float, *, by: Literal["tool", "server"] = "server", seed: int = 0
 ) -> tuple[TrainingData, TrainingData]:
-    """Two parts with the same tools: no tool (or server) has requests in both.
+    """Split the data into two parts with the same tools. No tool (or server) has requests in both.
 
-    The split of `evals.lab.splits`; requests that straddle it are in neither part, and what is held
-    out serves no request of the first one.
+    The split is that of `evals.lab.splits`. Requests for tools on both sides are in neither part.
+    No held-out tool serves a request of the first part.
 
     Args:
-        data: what to split.
-        share: of the tools or servers to hold out, 0 to 1.
-        by: what must not be on both sides. Tools without a server count as a server each.
-        seed: chooses what is held out.
+        data: data to split.
+        share: share of the tools or servers to hold out, 0 to 1.
+        by: split by tool or by server. Each tool without a server counts as a server.
+        seed: seed of the choice.
 
     Raises:
-        RequestError: the share is outside 0..1.
+        RequestError: the share is not between 0 and 1.
     """
     ids = [tool.id for tool in data.tools]
     catalog = Catalog(

@@ -1,4 +1,4 @@
-"""Fine-tune a sentence encoder so that a request lands near the tools that serve it.
+"""Fine-tunes a sentence encoder, so that a request and its tools get similar vectors.
 
 `python -m shortlist.models.training.encoder --help` lists the options. A run writes into its
 folder: `best/` (Hugging Face layout), `record.json` (configuration, data counts, curve) and
@@ -31,22 +31,24 @@ def main(
     development: Annotated[
         Path,
         typer.Option(
-            help="Folder with judged_tools.jsonl and queries.jsonl; chooses the checkpoint."
+            help="Folder with judged_tools.jsonl and queries.jsonl, to choose the checkpoint."
         ),
     ],
     start: Annotated[Path, typer.Option(help="Encoder to start from, Hugging Face layout.")],
     out: Annotated[Path, typer.Option(help="Folder of the run; an interrupted one continues.")],
     stock: Annotated[
         Path | None,
-        typer.Option(help="Untrained encoder that near twins are found with; else the start."),
+        typer.Option(help="Untrained encoder to find near twins with; by default the start."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = _DEFAULT.seed,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = _DEFAULT.seed,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = _DEFAULT.steps,
     minutes: Annotated[float | None, typer.Option(help="Wall-clock limit.")] = None,
     queries: Annotated[int, typer.Option(help="Requests in a batch.")] = _DEFAULT.mixture.queries,
-    learning_rate: Annotated[float, typer.Option(help="Peak.")] = _DEFAULT.learning_rate,
+    learning_rate: Annotated[
+        float, typer.Option(help="Peak of the rate.")
+    ] = _DEFAULT.learning_rate,
     mine_after: Annotated[
-        list[int], typer.Option(help="Steps at which hard negatives are mined; repeatable.")
+        list[int], typer.Option(help="Step at which to mine hard negatives; repeatable.")
     ] = list(_DEFAULT.mine_after),  # noqa: B006 - never changed
     unseen: Annotated[
         float,
@@ -54,7 +56,7 @@ def main(
     ] = 0.0,
     threads: Annotated[int, typer.Option(help="CPU threads.")] = os.cpu_count() or 1,
 ) -> None:
-    """Train on CUDA where there is one, else on the CPU; the result is the same recipe."""
+    """Train on CUDA if there is one, otherwise on the CPU, with the same recipe."""
     torch.set_num_threads(threads)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     sets, held_out = hold_out(read_training_data(data, seed=seed), unseen, by="server", seed=seed)

@@ -1,4 +1,4 @@
-"""A training run of the encoder: steps, mining, evaluation, and where it continues."""
+"""A training run of the encoder: steps, mining, evaluation, and its saved state."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .negatives import TrainingTwins, mine
 from .recipe import Recipe, RunRecord
 from .text_encoder import TextEncoder
 
-#: Tools whose tokens the head of late interaction starts from.
+#: Number of tools whose tokens initialise the head for late interaction.
 _HEAD_TOOLS = 1024
-#: Tokens of a tool that near twins are told by.
+#: Most tokens of a tool for the comparison of near twins.
 _TWIN_LENGTH = 80
 
 
@@ -43,8 +43,8 @@ def near_twins(data: TrainingData, encoder: Path, out: Path, device: torch.devic
 
     Args:
         data: the tools.
-        encoder: folder of the encoder; the twins' thresholds hold for stock all-MiniLM-L6-v2.
-        out: folder that keeps the vectors of these tools for the next time.
+        encoder: folder of the encoder. The thresholds are for the stock all-MiniLM-L6-v2.
+        out: folder where the vectors are saved for the next run.
         device: where to encode.
     """
     cache = out / f"stock-vectors-{data.tools_fingerprint}.npy"
@@ -57,7 +57,7 @@ def near_twins(data: TrainingData, encoder: Path, out: Path, device: torch.devic
 
 
 class Training(TrainingRun):
-    """A run of a recipe, from a start or from where it was interrupted.
+    """A training run, new or continued.
 
     Args:
         recipe: the settings.
@@ -111,7 +111,7 @@ class Training(TrainingRun):
         self._batches = self._stream()
 
     def _prepare(self, progress: Progress, bar: TaskID) -> None:
-        """Mine where the recipe says so; the batches are drawn anew then."""
+        """Mine at the steps of the recipe, and draw the batches again."""
         if self._step in self._recipe.mine_after:
             progress.update(bar, description="mining")
             self._mine()
@@ -119,7 +119,7 @@ class Training(TrainingRun):
             self._batches = self._stream()
 
     def _stream(self) -> Iterator[TrainingBatch]:
-        """Batches from the step of the last mining on, which is also part of their seed."""
+        """Batches since the last mining, whose step is part of their seed."""
         batches = Batches(
             self._data,
             self._twins,
@@ -145,7 +145,7 @@ class Training(TrainingRun):
         return value
 
     def _evaluate(self, loss: float) -> None:
-        """Score the averaged weights on the development set; keep them if they are the best."""
+        """Evaluate the averaged weights on the development set. Save the best ones."""
         average = self._averaged
         figures = evaluate(average, self._development)
         figures["late"] = evaluate_late(average, self._development)
@@ -163,7 +163,7 @@ class Training(TrainingRun):
         return averaged
 
     def _mine(self) -> None:
-        """Mine hard negatives with the encoder as it is."""
+        """Mine hard negatives with the present encoder."""
         recipe, tools, requests = self._recipe, self._data.tools, self._data.requests
         texts = [request.text for request in requests]
         asked = _encode(self._encoder, texts, recipe.query_length, "mining: requests")

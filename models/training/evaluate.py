@@ -17,7 +17,7 @@ from .data import TrainingData, TrainingTool, read_rows, read_tool
 from .late import late_interaction
 from .text_encoder import TextEncoder
 
-#: Tokens read of a request and of a tool when evaluating.
+#: Most tokens of a request and of a tool in evaluations.
 QUERY_LENGTH = 96
 TOOL_LENGTH = 128
 
@@ -37,10 +37,10 @@ class LabelledSet:
 
     @classmethod
     def read(cls, tools: Path, queries: Path) -> LabelledSet:
-        """Read two files in the common form; requests that no tool serves are left out.
+        """Read two files in the common form. Requests without a tool are left out.
 
         Raises:
-            EvaluationError: a row that cannot be used; it is named.
+            EvaluationError: a row cannot be used. The message has the row.
         """
         rows = read_rows(tools, needs=("id", "name"))
         catalog = tuple(read_tool(row, tools.parent.name) for row in rows)
@@ -57,7 +57,7 @@ class LabelledSet:
 
     @classmethod
     def of(cls, data: TrainingData) -> LabelledSet:
-        """The requests of a part that was held out, among the tools of the servers they ask."""
+        """The held-out requests, with the tools of their servers."""
         asked = {index for request in data.requests for index in request.relevant}
         homes = {data.tools[index].home for index in asked} - {None}
         chosen = [
@@ -83,7 +83,7 @@ def ranking_figures(
     Args:
         scores: (n, m) of n requests against m tools; ties go to the earlier tool.
         relevant: n sets of positions of tools.
-        styles: n names of groups; "" is counted under `all` only.
+        styles: n names of groups; "" counts only under `all`.
     """
     order = np.argsort(-scores, axis=1, kind="stable")[:, :10]
     rows: defaultdict[str, list[tuple[float, float, float, float]]] = defaultdict(list)
@@ -116,7 +116,7 @@ def evaluate(encoder: _Encodes, labelled: LabelledSet) -> dict[str, dict[str, fl
 
 @torch.inference_mode()
 def evaluate_late(encoder: TextEncoder, labelled: LabelledSet) -> dict[str, float]:
-    """The figures over all requests when late interaction is added to the cosine."""
+    """The figures over all requests, with late interaction added to the cosine."""
     texts = [tool.text for tool in labelled.tools]
     tools, tool_tokens = encoder.with_tokens(texts, TOOL_LENGTH)
     queries, query_tokens = encoder.with_tokens(labelled.queries, QUERY_LENGTH)

@@ -1,9 +1,9 @@
 """Export encoders and cross-encoders to ONNX and quantise them.
 
-The traced graph is quantised as it is: ONNX Runtime fuses dynamic quantisation with each product
-when it opens the file. Fusing attention first, with onnxruntime.transformers, measured slower (its
-int8 attention kernel does without the prepacked per-channel product) and less accurate.
-Needs the extra ``train``.
+The traced graph is quantised without changes, because ONNX Runtime fuses dynamic quantisation with
+each product when it opens the file. Fusing attention first, with onnxruntime.transformers, was
+slower and less accurate: its int8 attention kernel has no prepacked per-channel product. Needs the
+extra ``train``.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PooledScorer(torch.nn.Module):
 
     Args:
         transformer: a Hugging Face encoder.
-        head: from its width to one logit.
+        head: layer from the transformer's width to one logit.
     """
 
     def __init__(self, transformer: Any, head: torch.nn.Linear) -> None:
@@ -130,11 +130,11 @@ def export_text(text: SingleText, path: Path, *, head: TokenHead | None = None) 
 
 
 def export_scorer(transformer: Any, head: torch.nn.Linear, path: Path) -> None:
-    """Write what `PooledScorer` is made of as fp32 ONNX with the output ``logits`` (batch, 1).
+    """Write a `PooledScorer` as fp32 ONNX with the output ``logits`` (batch, 1).
 
     Args:
         transformer: a Hugging Face encoder, loaded with ``attn_implementation="eager"``.
-        head: from its width to one logit.
+        head: layer from the transformer's width to one logit.
         path: the file to write.
     """
     _trace_batch(PooledScorer(transformer, head), transformer.config, path, "logits")
@@ -191,7 +191,7 @@ def _trace(
     inputs: Mapping[str, dict[int, str]],
     outputs: Mapping[str, dict[int, str]],
 ) -> None:
-    """Write the graph of a call; inputs and outputs with the axes of theirs that vary."""
+    """Write the graph of a call, for inputs and outputs with the given variable axes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings():
         # The tracer warns about every Python branch it flattens and about its own retirement; the

@@ -1,4 +1,4 @@
-"""Make a folder that `reranker` in a configuration takes of a trained cross-encoder, in int8.
+"""Exports a trained cross-encoder in int8 to a folder, for `reranker` in a configuration.
 
 ::
 
@@ -22,13 +22,13 @@ from .program import run_program
 
 
 def main(
-    source: Annotated[Path, typer.Argument(help="Cross-encoder that a run kept.")],
-    folder: Annotated[Path, typer.Argument(help="Where the files are written.")],
-    origin: Annotated[str, typer.Option(help="Where the weights come from.")],
+    source: Annotated[Path, typer.Argument(help="Cross-encoder that a training run saved.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to write.")],
+    origin: Annotated[str, typer.Option(help="Origin of the weights, for the model card.")],
     max_tokens: Annotated[
-        int, typer.Option(help="Window; of a longer pair the longer text is cut.")
+        int, typer.Option(help="Most tokens of a pair; the longer text of a longer pair is cut.")
     ] = 96,
-    licence: Annotated[str, typer.Option(help="Of the weights.")] = "Apache-2.0",
+    licence: Annotated[str, typer.Option(help="Licence of the weights.")] = "Apache-2.0",
 ) -> None:
     """Export a cross-encoder as int8 ONNX."""
     save_tokenizer(source, folder)

@@ -1,4 +1,4 @@
-"""Late interaction: texts compared token by token, as it is trained beside the encoder."""
+"""Late interaction, which compares texts token by token, for training with the encoder."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-#: Length of a token's vector, where the states are longer.
+#: Most dimensions of a token's vector.
 TOKEN_DIM = 64
-#: How much faster than the transformer the head learns, which starts from nothing.
+#: Learning rate of the head, which is not pretrained, relative to that of the transformer.
 HEAD_RATE = 10.0
 
 _FILE = "tokens.safetensors"
@@ -30,10 +30,10 @@ class PaddedTokens:
 
 
 class TokenHead(torch.nn.Module):
-    """The last layer's states to short unit vectors, and how much each token of a text counts.
+    """Converts the last layer's states to short unit vectors and a weight for each token.
 
     Args:
-        width: of the states.
+        width: dimensions of the states.
     """
 
     def __init__(self, width: int) -> None:
@@ -49,19 +49,19 @@ class TokenHead(torch.nn.Module):
         return PaddedTokens(vectors, torch.softmax(shares, dim=-1))
 
     def side_by_side(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """As `forward`, in one tensor (n, longest, dim + 1): the weights are in the last place."""
+        """Like `forward`, in one tensor (n, longest, dim + 1) with the weights last."""
         tokens = self(states, mask)
         return torch.cat([tokens.vectors, tokens.weights.unsqueeze(-1)], dim=-1)
 
     @torch.no_grad()
     def start(self, states: torch.Tensor) -> None:
-        """Begin with the principal directions of some states (n, width), about the origin."""
+        """Initialise with the principal directions of some states (n, width), without centring."""
         unit = torch.nn.functional.normalize(states, dim=-1)
         directions = torch.linalg.eigh(unit.T @ unit).eigenvectors
         self.projection.weight.copy_(directions[:, -self.projection.out_features :].T)
 
     def load(self, folder: Path) -> bool:
-        """Take up what `save` wrote there; whether it had written anything."""
+        """Load what `save` wrote. Returns whether there was a file."""
         if not (folder / _FILE).exists():
             return False
         self.load_state_dict(load_file(folder / _FILE))
@@ -73,14 +73,14 @@ class TokenHead(torch.nn.Module):
 
 
 def late_interaction(queries: PaddedTokens, documents: PaddedTokens) -> torch.Tensor:
-    """How well documents hold what queries ask for, token by token, (n, m), from -1 to 1.
+    """Late-interaction scores of queries and documents, shape (n, m), from -1 to 1.
 
-    Each token of a query finds its best in the document, and they add up by their weights, as in
-    `retrieval/late.py`.
+    The score is the weighted sum, over the query's tokens, of the best cosine to a token of the
+    document, as in `retrieval/features.py`.
 
     Args:
-        queries: of n texts.
-        documents: of m texts; their weights only tell where they are padded.
+        queries: tokens of n texts.
+        documents: tokens of m texts. Of their weights only the padding is used.
     """
     count, longest, dim = documents.vectors.shape
     flat = documents.vectors.reshape(count * longest, dim).T

@@ -1,4 +1,4 @@
-"""What every training run does: steps, a learning rate, evaluations, and where it continues."""
+"""Base class of training runs: steps, learning rate, evaluations, and continuing a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .recipe import RunRecord, learning_rate_share
 
 
 class Schedule(Protocol):
-    """What of a recipe decides the length of a run, its learning rate and its evaluations."""
+    """Settings of a run's length, learning rate and evaluations."""
 
     @property
     def steps(self) -> int:
@@ -46,18 +46,19 @@ class Schedule(Protocol):
 
 
 class TrainingRun(ABC):
-    """A run of a recipe, from a start or from where it was interrupted.
+    """A training run, new or continued.
 
     Args:
         schedule: length, learning rate, evaluations.
-        record: of the run, written after each evaluation.
+        record: record of the run, written after each evaluation.
         out: folder of the run.
-        optimizer: whose learning rate is set before each step, times the group's `rate`.
-        trained: the parameters whose gradients are clipped to norm 1.
-        data: fingerprint of what is trained on.
+        optimizer: the optimiser. Its learning rate is set before each step, times the group's
+            `rate`.
+        trained: the trained parameters. Their gradients are clipped to norm 1.
+        data: fingerprint of the training data.
 
     Raises:
-        EvaluationError: `run` finds the state of a run of other data or another recipe.
+        EvaluationError: the saved state in `out` is of other data or another recipe.
     """
 
     def __init__(
@@ -81,29 +82,29 @@ class TrainingRun(ABC):
 
     @abstractmethod
     def _update(self) -> float:
-        """Take a step, by `_descend`; returns the loss."""
+        """Take a step with `_descend`. Returns the loss."""
 
     @abstractmethod
     def _evaluate(self, loss: float) -> None:
-        """Score the weights as they are and hand what was found to `_keep`."""
+        """Evaluate the present weights and give the figures to `_keep`."""
 
     @abstractmethod
     def _save_best(self) -> None:
-        """Write the weights that were scored into the folder `best`."""
+        """Write the evaluated weights to the folder `best`."""
 
     @abstractmethod
     def _state(self) -> dict[str, Any]:
-        """What continues the run, besides step, record and optimiser."""
+        """The state to save, besides step, record and optimiser."""
 
     @abstractmethod
     def _restore(self, state: dict[str, Any]) -> None:
-        """Take up what `_state` gave; step and record are those of the interruption already."""
+        """Restore the result of `_state`. Step and record are restored already."""
 
     def _prepare(self, progress: Progress, bar: TaskID) -> None:  # noqa: B027 - nothing by default
-        """What comes before a step; not counted in its time."""
+        """Work before a step, which does not count in its time."""
 
     def run(self) -> RunRecord:
-        """Train until the recipe's last step or minute; returns the record, also written."""
+        """Train until the last step or minute. Returns the record, which is also saved."""
         if (self._out / "state.pt").exists():
             self._resume()
         with Progress() as progress:
@@ -119,14 +120,14 @@ class TrainingRun(ABC):
         return self._record
 
     def _progress(self) -> float:
-        """How much of the run is done, 0 to 1."""
+        """Finished share of the run, 0 to 1."""
         share = self._step / self._schedule.steps
         if self._schedule.minutes:
             share = max(share, self._seconds / (60 * self._schedule.minutes))
         return share
 
     def _descend(self, loss: torch.Tensor) -> float:
-        """One step of the optimiser down a loss, whose value is returned."""
+        """One optimiser step for a loss. Returns its value."""
         share = learning_rate_share(self._progress(), self._schedule.warmup)
         for group in self._optimizer.param_groups:
             group["lr"] = self._schedule.learning_rate * share * group.get("rate", 1.0)
@@ -138,7 +139,7 @@ class TrainingRun(ABC):
         return loss.item()
 
     def _keep(self, loss: float, figures: dict[str, Any], score: float) -> None:
-        """Record an evaluation, and keep the weights if they are the best yet."""
+        """Record an evaluation, and save the weights if they are the best so far."""
         record = self._record
         record.curve.append(
             {"step": self._step, "seconds": round(self._seconds), "loss": loss, **figures}

@@ -1,7 +1,7 @@
-"""Hard negatives: tools that look right for a request and are not.
+"""Mines hard negatives: tools that are similar to a request but do not serve it.
 
-Mining takes the top of BM25 and of an encoder. What makes it safe is the filter for false
-negatives: the same tool offered by several servers ("near twins") answers the request as well.
+Mining takes the first hits of BM25 and of an encoder. A filter removes false negatives: the same
+tool on several servers ("near twins") serves the request too.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from numpy.typing import NDArray
 from ...text import spaced, words
 from .data import TrainingQuery, TrainingTool
 
-#: Cosine from which two texts are twins whatever their names, and that for tools of equal name.
+#: Least cosine of twins: with any names, and with equal names.
 TWIN_COSINE = 0.86
 NAMESAKE_COSINE = 0.78
 
-#: A mined tool of another server is suspected to be an unlabelled answer, and left out, if it
-#: scores above this share of the relevant tool's score (positive-aware mining, as in NV-Retriever)
-#: and is nearer to a relevant tool than this cosine.
+#: A mined tool of another server may be an unlabelled answer. It is left out if its score is above
+#: this share of the relevant tool's score (positive-aware mining, as in NV-Retriever) and its
+#: cosine to a relevant tool is above this value.
 POSITIVE_SHARE = 0.97
 SUSPECT_COSINE = 0.75
 
 
 class TrainingTwins:
-    """Which tools are near copies of each other on different servers.
+    """Finds tools that are near copies of each other on different servers.
 
     Args:
         tools: n tools.
-        vectors: (n, dim), L2-normalised, of an encoder that nothing here has trained.
+        vectors: (n, dim), L2-normalised, from an encoder that was not trained on these tools.
     """
 
     def __init__(self, tools: Sequence[TrainingTool], vectors: NDArray[np.float32]) -> None:
@@ -55,7 +55,7 @@ class TrainingTwins:
         return self._twins[tool]
 
     def answers(self, relevant: Sequence[int]) -> frozenset[int]:
-        """All tools that answer a request for `relevant`: these and their twins."""
+        """All tools that serve a request for `relevant`: these tools and their twins."""
         return frozenset(relevant).union(*(self._twins[tool] for tool in relevant))
 
 
@@ -98,7 +98,7 @@ def mine(
     *,
     each: int = 8,
 ) -> list[tuple[int, ...]]:
-    """Hard negatives of each request, from the encoder's and BM25's top in turn.
+    """Hard negatives of each request, alternately from the encoder's and BM25's first hits.
 
     Args:
         requests: n requests.
@@ -106,11 +106,11 @@ def mine(
         twins: the false-negative filter over `tools`.
         request_vectors: (n, dim), L2-normalised.
         tool_vectors: (m, dim), L2-normalised.
-        each: how many to find for a request, at most.
+        each: most negatives of a request.
 
     Returns:
-        For each request, positions of tools, hardest first, that neither serve it nor are twins of
-        a tool that does nor suspiciously near to the request.
+        For each request, positions of tools, hardest first. Tools that serve it, their twins, and
+        possible unlabelled answers are left out.
     """
     lexical = Bm25([tool.text for tool in tools])
     depth = min(4 * each, len(tools))
@@ -130,7 +130,7 @@ def mine(
             chosen = [
                 candidate
                 for candidate, like in zip(candidates, likeness, strict=True)
-                # A sibling on the same server is another tool by definition, however near it is.
+                # A tool on the same server is never a twin, even if it is very similar.
                 if candidate not in answers
                 and (
                     tools[candidate].home in homes

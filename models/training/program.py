@@ -1,4 +1,4 @@
-"""Runs a training program with a command line of its own."""
+"""Runs a training program with its own command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 
 def run_program(main: Callable[..., None]) -> None:
-    """Run a function with the options of its annotations, as `typer.run` does, with plain help.
+    """Run a function with options from its annotations, like `typer.run`, but with plain help.
 
     Args:
         main: the program.

@@ -1,4 +1,4 @@
-"""What quantisation costs: cosine to the original vectors, and retrieval with both."""
+"""Measures the quantisation loss: cosine to the original vectors, and retrieval with both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def measure_loss(original: Encoder, quantized: Encoder, task: LabelledSet) -> di
     Args:
         original: the encoder before quantisation.
         quantized: the same encoder after it.
-        task: what is searched, and what for.
+        task: tools and requests.
 
     Returns:
         Mean and least cosine between the encoders' vectors, and the retrieval figures of each in

@@ -1,4 +1,4 @@
-"""What decides a training run, and the record of how it went."""
+"""Settings of a training run, and its record."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from .batches import Mixture
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that decides a run, besides the data and the start.
+    """All settings of a run, except for data and start.
 
     Args:
-        seed: of batches and of what is sampled.
+        seed: random seed.
         steps: optimiser steps; the learning rate falls to zero at the last.
-        minutes: wall-clock limit; where it ends the run before `steps`, the learning rate falls
-            to zero at the limit instead. None for no limit.
+        minutes: wall-clock limit; None for no limit. If it ends the run before `steps`, the
+            learning rate falls to zero at the limit.
         learning_rate: peak, after a warm-up over the first `warmup` share.
         warmup: share of the run.
-        weight_decay: AdamW's.
-        temperature: of the loss.
-        late: weight of the loss of late interaction beside that of the vectors.
-        averaging: decay a step of the running average of the weights that is evaluated and kept.
-        query_length: tokens of a request that are read while training.
-        tool_length: tokens of a tool that are read while training.
-        mine_after: steps after which hard negatives are mined with the encoder as it is then.
+        weight_decay: weight decay of AdamW.
+        temperature: temperature of the loss.
+        late: weight of the late-interaction loss; the loss of the vectors has weight 1.
+        averaging: decay per step of the running average of the weights, which is evaluated and
+            saved.
+        query_length: most tokens of a request in training.
+        tool_length: most tokens of a tool in training.
+        mine_after: steps after which hard negatives are mined with the present encoder.
         evaluate_every: steps between evaluations.
-        mixture: what a batch is made of.
+        mixture: composition of a batch.
     """
 
     seed: int = 0
@@ -51,9 +52,9 @@ class Recipe:
 
 @dataclass(slots=True)
 class RunRecord:
-    """What a run was and how it went; written after each evaluation.
+    """Settings and figures of a run; written after each evaluation.
 
-    `unseen`: figures of the kept checkpoint on requests to servers that were held out.
+    `unseen`: figures of the saved checkpoint on requests for held-out servers.
     """
 
     recipe: dict[str, Any]
@@ -66,7 +67,7 @@ class RunRecord:
     unseen: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        """Write as JSON, in one piece."""
+        """Write as JSON, atomically."""
         part = path.with_suffix(".part")
         part.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
         part.replace(path)

@@ -1,4 +1,4 @@
-"""Train a cross-encoder to tell a request's tool from those that an encoder takes for it.
+"""Trains a cross-encoder that finds a request's tool among the first hits of an encoder.
 
 `python -m shortlist.models.training.reranker --help` lists the options. A run writes into its
 folder: `best/` (Hugging Face layout and the head), `record.json` and `state.pt`, from which the
@@ -31,30 +31,30 @@ from .recipe import RunRecord
 from .text_encoder import TextEncoder
 from .views import shown
 
-#: Weights that the cross-encoder's logit is tried with, added to the cosine.
+#: Weights of the logit that are tried in the sum with the cosine.
 WEIGHTS = (0.01, 0.02, 0.04, 0.08)
 
 
 @dataclass(frozen=True, slots=True)
 class RerankRecipe:
-    """Everything that decides a run, besides the data and the start.
+    """All settings of a run, except for data and start.
 
     Args:
-        seed: of all that is drawn.
+        seed: random seed.
         steps: optimiser steps; the learning rate falls to zero at the last.
-        minutes: wall-clock limit that ends the run before `steps`, or None.
+        minutes: wall-clock limit; None for no limit.
         learning_rate: peak, after a warm-up over the first `warmup` share.
         warmup: share of the run.
-        weight_decay: AdamW's.
-        requests: lists in a step.
-        negatives: tools of a list beside the one that serves the request.
-        pool: hardest tools of each request that the negatives are drawn from.
-        layers: of the transformer that are kept, None for all.
-        frozen: of those, how many stay as they are.
-        max_length: tokens of a pair that are read.
-        easy: share of requests from the sets with easy words, against one for the `hard` sets.
-        hard: sets drawn from in full.
-        finalists: tools of each development request that are scored.
+        weight_decay: weight decay of AdamW.
+        requests: number of requests in a step.
+        negatives: number of negatives for each request.
+        pool: number of hardest tools of each request to draw the negatives from.
+        layers: number of first layers that are used; None for all.
+        frozen: number of first layers that are not trained.
+        max_length: most tokens of a pair.
+        easy: share of the requests of easy sets that is used; the `hard` sets are used in full.
+        hard: names of the sets that are used in full.
+        finalists: number of tools to score for each development request.
         evaluate_every: steps between evaluations.
     """
 
@@ -78,7 +78,7 @@ class RerankRecipe:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """`size` tools a request, the first of which serves it; texts of all pairs in one row."""
+    """`size` tools for each request, the relevant one first, as one row of pairs."""
 
     queries: tuple[str, ...]
     documents: tuple[str, ...]
@@ -91,13 +91,13 @@ def draw(
     recipe: RerankRecipe,
     step: int,
 ) -> Lists:
-    """The lists of a step, which depend on nothing but the seed and the step.
+    """The lists of a step. They depend only on the seed and the step.
 
     Args:
         data: tools and requests.
         mined: hard negatives of each request.
-        recipe: how many of what.
-        step: from 0.
+        recipe: the settings.
+        step: number of the step, from 0.
     """
     rng = random.Random(recipe.seed * 1_000_003 + step)
     queries: list[str] = []
@@ -142,11 +142,11 @@ class Finals:
         return cls(labelled, candidates, np.take_along_axis(cosines, candidates, axis=1))
 
     def figures(self, model: CrossEncoder, max_length: int) -> dict[str, dict[str, float]]:
-        """hit@1 and the rest by the weight of the logit, "0" for the encoder alone.
+        """Ranking figures for each weight of the logit; "0" is the encoder alone.
 
         Args:
             model: scores the candidates.
-            max_length: tokens of a pair that it reads.
+            max_length: most tokens of a pair.
         """
         tools = self.labelled.tools
         queries = [text for text in self.labelled.queries for _ in self.candidates[0]]
@@ -165,7 +165,7 @@ class Finals:
 
 
 class RerankTraining(TrainingRun):
-    """A run of a recipe, from a start or from where it was interrupted.
+    """A training run, new or continued.
 
     Args:
         recipe: the settings.
@@ -208,7 +208,7 @@ class RerankTraining(TrainingRun):
         return self._descend(torch.nn.functional.cross_entropy(rows, answers))
 
     def _evaluate(self, loss: float) -> None:
-        """Score the finals; keep the weights if their best sum with the cosine is the best yet."""
+        """Evaluate on the development set. Save the weights with the best sum."""
         figures = self._finals.figures(self._model, self._recipe.max_length)
         sums = (figures[f"{weight:g}"] for weight in WEIGHTS)
         score = max(one["hit@1"] + one["recall@10"] for one in sums)
@@ -228,7 +228,7 @@ class RerankTraining(TrainingRun):
 def mined_negatives(
     data: TrainingData, encoder: TextEncoder, stock: Path, out: Path, pool: int
 ) -> list[tuple[int, ...]]:
-    """Hard negatives of each request, found with the encoder that will choose the candidates."""
+    """Hard negatives of each request, from the encoder that will choose the candidates."""
     cache = out / f"mined-{data.fingerprint}.npy"
     if not cache.exists():
         twins = near_twins(data, stock, out, encoder.device)
@@ -250,24 +250,27 @@ def main(
     development: Annotated[
         Path,
         typer.Option(
-            help="Folder with judged_tools.jsonl and queries.jsonl; chooses the checkpoint."
+            help="Folder with judged_tools.jsonl and queries.jsonl, to choose the checkpoint."
         ),
     ],
     encoder: Annotated[Path, typer.Option(help="Encoder that finds the candidates.")],
-    stock: Annotated[Path, typer.Option(help="Untrained encoder that near twins are found with.")],
+    stock: Annotated[Path, typer.Option(help="Untrained encoder to find near twins with.")],
     out: Annotated[Path, typer.Option(help="Folder of the run; an interrupted one continues.")],
     start: Annotated[
-        Path | None, typer.Option(help="Cross-encoder or encoder to start from; else the encoder.")
+        Path | None,
+        typer.Option(help="Encoder or cross-encoder to start from."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = _DEFAULT.seed,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = _DEFAULT.seed,
     steps: Annotated[int, typer.Option(help="Optimiser steps.")] = _DEFAULT.steps,
     minutes: Annotated[float | None, typer.Option(help="Wall-clock limit.")] = None,
-    learning_rate: Annotated[float, typer.Option(help="Peak.")] = _DEFAULT.learning_rate,
-    layers: Annotated[int | None, typer.Option(help="Layers that are kept.")] = None,
-    frozen: Annotated[int, typer.Option(help="Layers that stay.")] = _DEFAULT.frozen,
+    learning_rate: Annotated[
+        float, typer.Option(help="Peak of the rate.")
+    ] = _DEFAULT.learning_rate,
+    layers: Annotated[int | None, typer.Option(help="First layers to use.")] = None,
+    frozen: Annotated[int, typer.Option(help="First layers not to train.")] = _DEFAULT.frozen,
     threads: Annotated[int, typer.Option(help="CPU threads.")] = os.cpu_count() or 1,
 ) -> None:
-    """Train on CUDA where there is one, else on the CPU."""
+    """Train on CUDA if there is one, otherwise on the CPU."""
     torch.set_num_threads(threads)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     recipe = RerankRecipe(

@@ -1,9 +1,8 @@
-"""A BERT-like encoder written out for one text at a time: the same numbers in fewer steps.
+"""A BERT-like encoder for one text at a time: the same vectors with fewer operations.
 
-`OnnxEncoder` runs one text a call, without padding. Then there is nothing to mask, all shapes but
-the length are known, the segment is always the first, and query, key and value come out of one
-product. On a CPU, where a short text spends much of its time between the products, that is a
-sixth of it.
+`OnnxEncoder` runs one text per call, without padding. So no mask is needed, all shapes but the
+length are known, the segment is always the first, and one product gives query, key and value. For a
+short text on a CPU this saves a sixth of the time.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from .late import TokenHead
 
 
 class SingleLayer(torch.nn.Module):
-    """A layer of `SingleText`: self-attention and feed-forward, each added to its input and normed.
+    """A layer of `SingleText`: self-attention and feed-forward, each with residual and norm.
 
     `joined` makes query, key and value side by side (queries already divided by the root of a
     head's width), `mixed` follows the attention, `up` and `down` are the feed-forward part.
 
     Args:
-        layer: of a Hugging Face BERT.
-        heads: of its attention.
+        layer: a layer of a Hugging Face BERT.
+        heads: number of its attention heads.
     """
 
     def __init__(self, layer: Any, heads: int) -> None:
@@ -57,7 +56,7 @@ class SingleLayer(torch.nn.Module):
 
 
 class SingleText(torch.nn.Module):
-    """A Hugging Face BERT for inference on one text a call; the given one is left as it is.
+    """A Hugging Face BERT for inference on one text per call. The given model does not change.
 
     Args:
         transformer: with absolute positions and GELU.

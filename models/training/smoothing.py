@@ -1,8 +1,8 @@
-"""Weights that dynamic int8 loses less of: large activations are moved into the weights.
+"""Reduces the int8 loss: moves large activations into the weights.
 
-Xiao et al., "SmoothQuant", ICML 2023: x W = (x / s) (s W) for any scale s of the inputs. One scale
-a tensor then serves activations whose channels reach equally far. The same computation but for
-rounding, and an elementwise product more before most layers.
+Xiao et al., "SmoothQuant", ICML 2023: x W = (x / s) (s W) for any scale s of the inputs. Then all
+channels of the activations have similar ranges and can share one scale. The result is the same
+except for rounding, and most layers need one more elementwise product.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEAST = 1e-5
 
 
 class _Scaled(torch.nn.Module):
-    """A linear layer whose inputs are divided and whose weights are multiplied by a scale."""
+    """A linear layer with inputs divided, and weights multiplied, by a scale."""
 
     def __init__(self, linear: torch.nn.Linear, scale: torch.Tensor) -> None:
         super().__init__()
@@ -41,14 +41,14 @@ def smooth(
 ) -> None:
     """Rescale the linear layers of an encoder in place.
 
-    What follows the attention is linear in the values, whose rows take up the inverse scale; the
-    other layers get a product before them.
+    The layer after the attention is linear in the values, so the inverse scale goes into the rows
+    of the values. The other layers get a product before them.
 
     Args:
         text: the encoder.
-        tokenizer: its own.
-        texts: that the ranges of the activations are taken from.
-        max_length: tokens of a text that are read.
+        tokenizer: tokenizer of the encoder.
+        texts: texts to measure the ranges of the activations on.
+        max_length: most tokens of a text.
     """
     reaches = _reaches(text, [tokenizer.encode(one).ids[:max_length] for one in texts])
     for layer in text.layers:

@@ -1,4 +1,4 @@
-"""The tables of static vectors while they are trained, and how they are stored."""
+"""Tables of static vectors during training, and their file format."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-#: Buckets of character 4-grams of queries.
+#: Number of hash buckets for character 4-grams of queries.
 GRAM_BUCKETS = 16_384
 
 
 class Bags:
-    """Places in a table for each of n texts, in one piece.
+    """Row numbers of a table for each of n texts, in one array.
 
     Args:
-        texts: an array of places for each text.
+        texts: an array of row numbers for each text.
     """
 
     def __init__(self, texts: Sequence[NDArray[np.int64]]) -> None:
@@ -29,14 +29,14 @@ class Bags:
         self._places = np.concatenate([*texts, np.empty(0, np.int64)])
 
     def take(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Places of some texts, and where each text begins among them."""
+        """Row numbers of some texts, and the start of each text among them."""
         starts, stops = self._starts[rows], self._starts[rows + 1]
         parts = [self._places[a:b] for a, b in zip(starts, stops, strict=True)]
         offsets = np.concatenate([[0], np.cumsum(stops - starts)[:-1]])
         return torch.from_numpy(np.concatenate(parts)), torch.from_numpy(offsets)
 
     def counts(self, size: int) -> NDArray[np.int64]:
-        """How often each of `size` places occurs."""
+        """How often each of `size` rows occurs."""
         return np.bincount(self._places, minlength=size)
 
 
@@ -44,7 +44,7 @@ class TokenSum(nn.Module):
     """Sum of a table's rows.
 
     Args:
-        rows: what they start as, shape (n, dim).
+        rows: initial rows, shape (n, dim).
     """
 
     def __init__(self, rows: Tensor) -> None:
@@ -57,7 +57,7 @@ class TokenSum(nn.Module):
         return sums
 
     def table(self) -> NDArray[np.float32]:
-        """The rows as they are."""
+        """The present rows."""
         rows: NDArray[np.float32] = self.rows.detach().numpy()
         return rows
 
@@ -75,13 +75,13 @@ def write_tables(
     """Write what `StaticEncoder` reads: int8 rows with one scale each.
 
     Args:
-        folder: of the tables.
+        folder: folder of the tables.
         query: tokens of queries.
         grams: character 4-grams of queries.
         tool: tokens of definitions.
-        in_tools: which tokens definitions have; the others are read as in a query.
-        projection: from the teacher's space, shape (its dim, dim).
-        settings: written as static.json.
+        in_tools: which tokens occur in definitions. The others use the table of queries.
+        projection: projection from the teacher's vector space, shape (its dim, dim).
+        settings: settings for static.json.
     """
     folder.mkdir(parents=True, exist_ok=True)
     places = np.full(len(in_tools), -1, np.int16)

@@ -1,4 +1,4 @@
-"""Losses and epochs of static vectors: distil an encoder, then learn pairs of request and tool."""
+"""Losses and epochs for static vectors: distils an encoder, then trains on pairs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .static_tables import Bags, TokenSum
 #: Of all similarities, as in the encoder's own training.
 TEMPERATURE = 0.05
 BATCH = 512
-#: Peak learning rate of distilling, and of the pairs after it.
+#: Peak learning rates: for distilling, and for pairs.
 RATE = 3e-3
 PAIR_RATE = 8e-4
-#: Weight of the similarities within a batch beside the distance to the teacher's vector.
+#: Weight of the similarities within a batch, relative to the distance to the teacher's vector.
 _RELATIONS = 0.5
-#: Share of the labels in what a request is to find; the teacher's own answer has the rest.
+#: Share of the labels in a request's target. The rest is the teacher's answer.
 _LABELS = 0.45
-#: Requests of one neighbourhood in a batch, and tools that such a neighbourhood consists of.
+#: Number of requests from one neighbourhood in a batch, and of tools in a neighbourhood.
 _NEIGHBOURHOOD = 32
 _NEIGHBOURS = 24
 
@@ -56,22 +56,22 @@ def run_epochs(
     out: Path,
     rate: float = RATE,
 ) -> None:
-    """Train for some epochs with Adam, whose rate falls linearly to zero.
+    """Train for some epochs with Adam and a learning rate that falls linearly to zero.
 
     After each epoch the state is saved as `NAME.pt` in `out`, where the same call continues.
 
     Args:
-        name: of the stage.
-        modules: what is trained.
+        name: name of the stage.
+        modules: the trained modules.
         batches: batches of one epoch, drawn by a generator.
         step: loss of a batch.
-        epochs: in all.
-        steps: of one epoch.
-        seed: of the batches.
+        epochs: number of epochs.
+        steps: number of steps in an epoch.
+        seed: random seed of the batches.
         out: folder of the run.
         rate: peak learning rate.
     """
-    # Dense gradients: measured, a quarter of the time of sparse ones, which have to be sorted.
+    # Dense gradients take a quarter of the time of sparse ones, which must be sorted.
     parameters = [parameter for one in modules for parameter in one.parameters()]
     optimizer = torch.optim.Adam(parameters, lr=rate, fused=True)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 1e-3, epochs * steps)
@@ -103,7 +103,7 @@ def run_epochs(
 
 
 def shuffled(count: int) -> Callable[[np.random.Generator], Iterator[NDArray[np.int64]]]:
-    """Batches of all rows in random order; the last incomplete one is left out."""
+    """Batches of all rows in random order, without the last incomplete one."""
 
     def batches(rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
         order = rng.permutation(count)
@@ -114,7 +114,7 @@ def shuffled(count: int) -> Callable[[np.random.Generator], Iterator[NDArray[np.
 
 
 class Neighbourhoods:
-    """Batches of requests, half of them for tools that are near each other.
+    """Batches of requests. Half of the requests are for similar tools.
 
     Args:
         data: requests and their tools.
@@ -134,7 +134,7 @@ class Neighbourhoods:
             ]
 
     def batches(self, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-        """Batches of one epoch: every request once at random, as many again from neighbourhoods."""
+        """Batches of one epoch: every request once at random, and as many from neighbourhoods."""
         order, half = rng.permutation(len(self._first)), BATCH // 2
         for start in range(0, len(order) - half + 1, half):
             near = [self._neighbourhood(rng) for _ in range(half // _NEIGHBOURHOOD)]
@@ -152,12 +152,12 @@ class Neighbourhoods:
 
 
 class Pairs:
-    """Loss of requests and the tools that serve them.
+    """Loss for pairs of requests and tools.
 
     Args:
         data: requests and their tools.
         requests: the teacher's vectors of the requests, shape (requests, dim).
-        tools: those of the tools, shape (tools, dim).
+        tools: the teacher's vectors of the tools, shape (tools, dim).
     """
 
     def __init__(self, data: TrainingData, requests: Tensor, tools: Tensor) -> None:
@@ -171,7 +171,7 @@ class Pairs:
         return np.unique(self._first[rows])
 
     def targets(self, rows: NDArray[np.int64], documents: NDArray[np.int64]) -> Tensor:
-        """What each request of a batch is to find, as shares of its tools."""
+        """Target of each request of a batch, as a distribution over tools."""
         labels = np.zeros((len(rows), len(documents)), np.float32)
         place = {tool: column for column, tool in enumerate(documents.tolist())}
         for row, request in enumerate(rows.tolist()):
@@ -184,7 +184,7 @@ class Pairs:
 
 
 def found(queries: Tensor, tools: Tensor, targets: Tensor) -> Tensor:
-    """Cross-entropy of what requests find among the tools of their batch."""
+    """Cross-entropy between targets and scores of the batch."""
     return nn.functional.cross_entropy(queries @ tools.T / TEMPERATURE, targets)
 
 

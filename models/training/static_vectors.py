@@ -1,7 +1,8 @@
-"""Distil the bundled encoder into tables of token vectors, see `StaticEncoder`.
+"""Distils the bundled encoder into tables of token vectors, see `StaticEncoder`.
 
 `python -m shortlist.models.training.static_vectors --help` lists the options. The folder of a run
-keeps the encoder's vectors and the state after each epoch, from which the same command continues.
+has the encoder's vectors and the state after each epoch. The same command continues an interrupted
+run.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from .static_training import (
 from .teacher import teacher_vectors
 
 _TOKENIZER = WEIGHTS / DEFAULT_ENCODER
-#: Share of all tokens from which a token's first weight falls (Arora et al., ICLR 2017).
+#: A token's initial weight is lower if its share of all tokens is above this (Arora et al., ICLR
+#: 2017).
 _COMMON = 1e-3
 
 
@@ -61,10 +63,10 @@ def main(
     query_epochs: Annotated[int, typer.Option(help="Epochs of queries.")] = 8,
     tool_epochs: Annotated[int, typer.Option(help="Epochs of definitions.")] = 15,
     pair_epochs: Annotated[int, typer.Option(help="Epochs of pairs.")] = 6,
-    seed: Annotated[int, typer.Option(help="Seed of all that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     threads: Annotated[int, typer.Option(help="CPU threads.")] = os.cpu_count() or 1,
 ) -> None:
-    """Train on the CPU: some three minutes of encoding, then some four of training."""
+    """Train on the CPU: about three minutes of encoding and four of training."""
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
     teacher, sets = load_encoder(), _distinct(read_training_data(data, seed=seed), seed)
@@ -146,19 +148,19 @@ def main(
 
 
 def principal_directions(vectors: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
-    """Directions that keep most of the vectors' inner products, shape (their dim, dim)."""
+    """Principal directions of the vectors, without centring, shape (their dim, dim)."""
     values, directions = np.linalg.eigh(vectors.T.astype(np.float64) @ vectors)
     best = directions[:, np.argsort(-values)[:dim]]
-    # The sign of an eigenvector is arbitrary: the largest coordinate is positive.
+    # The sign of an eigenvector is arbitrary, so the largest coordinate is made positive.
     best *= np.sign(best[np.abs(best).argmax(0), np.arange(dim)])
-    # As it is stored.
+    # With the precision of the file.
     return best.astype(np.float16).astype(np.float32)
 
 
 def figures(
     teacher: Encoder, student: StaticEncoder, labelled: LabelledSet
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Ranking figures of the vectors alone, against the teacher's tools and against static ones."""
+    """Ranking figures of static queries, with the teacher's tool vectors and static ones."""
     texts = [tool.text for tool in labelled.tools]
     queries = student.encode(labelled.queries, query=True)
     sides = {
@@ -172,7 +174,7 @@ def figures(
 
 
 def _distinct(data: TrainingData, seed: int) -> TrainingData:
-    """Each wording once, in random order."""
+    """The texts without duplicates, in random order."""
     distinct = {request.text: request for request in data.requests}
     texts = sorted(distinct)
     random.Random(seed).shuffle(texts)
@@ -195,7 +197,7 @@ def _start(
     projection: NDArray[np.float32],
     cache: Path,
 ) -> TokenSum:
-    """The teacher's vector of each token alone; rare tokens weigh more."""
+    """Initial rows: the teacher's vector of each token. Rare tokens have larger weights."""
     size = tokenizer.get_vocab_size()
     names = [(tokenizer.id_to_token(place) or "").removeprefix("##") for place in range(size)]
     vectors = _projected(teacher_vectors(teacher, names, cache, query=True), projection)

@@ -37,7 +37,7 @@ _SETTINGS = {
 
 
 def export_stock() -> Path:
-    """Folder with the stock encoder; exported now where it is absent.
+    """Folder with the stock encoder, which is exported if it does not exist.
 
     Raises:
         MissingExtraError: the weights or the exporter are not installed.

@@ -1,4 +1,4 @@
-"""Vectors of the bundled encoder for training texts, kept so that each is computed once."""
+"""Vectors of the bundled encoder for training texts, saved so that each is computed once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import track
 
 from ..encoder import Encoder
 
-#: Texts encoded between two saves.
+#: Number of texts in a saved file.
 _PART = 2048
 
 
@@ -24,7 +24,8 @@ def teacher_vectors(
     Args:
         encoder: the teacher.
         texts: what to encode.
-        folder: keeps the vectors, 2,048 texts a file; an interrupted run continues from there.
+        folder: folder of the saved vectors, 2,048 texts per file. An interrupted run continues
+            there.
         query: whether the texts are queries.
     """
     parts = []

@@ -1,6 +1,6 @@
-"""The encoder as it is trained: a Hugging Face transformer, mean pooling, unit vectors.
+"""The trainable encoder: a Hugging Face transformer, mean pooling, unit vectors.
 
-Beside the vector of a text it gives vectors of its tokens, for late interaction.
+It also returns vectors of the tokens, for late interaction.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from transformers import AutoModel, AutoTokenizer
 
 from .late import PaddedTokens, TokenHead
 
-#: Texts of about equal length run through the transformer together, this many at a time: few on a
-#: CPU, where padding costs more than a call, more on a GPU.
+#: Number of texts of similar length in one call: few on a CPU, where padding costs more than a
+#: call, more on a GPU.
 BUCKETS = {"cpu": 32, "cuda": 256}
 
 
 class TextEncoder(torch.nn.Module):
-    """Texts to unit vectors.
+    """Converts texts to unit vectors.
 
     Args:
         folder: a model in Hugging Face layout, safetensors and tokenizer.
-        device: where it runs. On a CPU and on CUDA alike the transformer runs in bfloat16 under
-            autocast, evaluated or trained; weights and pooling stay in float32.
+        device: device of the model. The transformer runs in bfloat16 under autocast, on CPU and
+            CUDA. Weights and pooling are in float32.
     """
 
     def __init__(self, folder: Path, device: torch.device) -> None:
@@ -44,7 +44,7 @@ class TextEncoder(torch.nn.Module):
         ).to(device)
         self.head = TokenHead(self.transformer.config.hidden_size).to(device)
         self.device = device
-        #: Whether the folder had the tokens' head; otherwise it is to be started.
+        #: Whether the folder had the head for tokens. Otherwise call `start_head`.
         self.head_loaded = self.head.load(folder)
 
     def forward(self, texts: Sequence[str], max_length: int) -> torch.Tensor:
@@ -55,7 +55,7 @@ class TextEncoder(torch.nn.Module):
     def with_tokens(
         self, texts: Sequence[str], max_length: int
     ) -> tuple[torch.Tensor, PaddedTokens]:
-        """The vectors of `forward`, and those of the texts' tokens."""
+        """The vectors of `forward`, and those of the tokens."""
         order, buckets = self._states(texts, max_length)
         longest = max(mask.shape[1] for _, mask in buckets)
         vectors, weights = [], []
@@ -69,14 +69,14 @@ class TextEncoder(torch.nn.Module):
 
     @torch.inference_mode()
     def start_head(self, texts: Sequence[str], max_length: int) -> None:
-        """Begin the tokens' head with what tells the tokens of some texts apart most."""
+        """Initialise the head for tokens with the principal directions of some texts' tokens."""
         _, buckets = self._states(texts, max_length)
         self.head.start(torch.cat([hidden[mask] for hidden, mask in buckets]))
 
     def _states(
         self, texts: Sequence[str], max_length: int
     ) -> tuple[torch.Tensor, list[tuple[torch.Tensor, torch.Tensor]]]:
-        """Last layer and mask of buckets of texts of like length, and each text's place in them."""
+        """Last layer and mask for groups of texts of similar length, and their order."""
         rows = self.tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
         buckets: list[tuple[torch.Tensor, torch.Tensor]] = []

@@ -1,4 +1,4 @@
-"""Views of a tool: the texts it is shown as, and pairs made from a tool that has no request."""
+"""Training texts of a tool: variants of its text, and pairs for a tool without requests."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .data import TrainingTool
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
-#: Joins requests into one that needs several tools.
+#: Words between requests that are joined into one.
 _CONNECTORS = (" and ", ", then ", ". Also, ", ", and after that ", "; ", ". Then ", " plus ", "\n")
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences and lines of a description that hold at least two words."""
+    """The sentences and lines of a description with at least two words."""
     return [part.strip() for part in _SENTENCE.split(text) if len(part.split()) > 1]
 
 
 def shown(tool: TrainingTool, rng: random.Random) -> str:
-    """A tool's text, most often whole, else with a part missing as in poorer catalogs."""
+    """A tool's text, mostly whole, sometimes with a part missing, as in poorer catalogs."""
     server = tool.server if rng.random() < 0.65 else None
     draw = rng.random()
     if draw < 0.12:
@@ -34,7 +34,7 @@ def shown(tool: TrainingTool, rng: random.Random) -> str:
 
 
 def self_supervised(tool: TrainingTool, rng: random.Random) -> tuple[str, str]:
-    """A pair of (request-like text, tool text) that share the tool and not the words shown.
+    """A pair (request-like text, tool text) from one tool without common words.
 
     Either a sentence of the description against the rest of the tool, or the name against the
     tool without its name.

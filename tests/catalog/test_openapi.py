@@ -277,6 +277,7 @@ _REPEATED = {"post": {"requestBody": {"content": {"application/json": {"schema":
     ],
     ids=["references that branch", "one large schema", "one path for all"],
 )
+@pytest.mark.no_cover
 def test_a_small_document_never_takes_long(document: dict[str, Any]) -> None:
     """Goal: a second, on an idle machine; the rest is for a busy one with coverage measured."""
     start = process_time()
@@ -286,6 +287,7 @@ def test_a_small_document_never_takes_long(document: dict[str, Any]) -> None:
     assert len(read.tools) + len(read.rejected) == len(document["paths"])
 
 
+@pytest.mark.no_cover
 def test_every_operation_gets_a_share_of_what_is_spelled_out() -> None:
     read = read_tools(_posting(1_000, {"$ref": "#/components/schemas/S0"}, {"schemas": _TREE}))
     assert all(len(tool.input_schema["properties"]) == 12 for tool in read.tools)

@@ -45,6 +45,7 @@ def test_the_dumps_of_twelve_servers(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ROWS)
+@pytest.mark.no_cover
 def test_rows_of_data_sets_are_read_whole_and_round_trip(shared_data: Path, folder: str) -> None:
     path = shared_data / folder / "tools.jsonl"
     catalog = Catalog.read(path, keep_ids=True)

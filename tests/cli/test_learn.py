@@ -32,17 +32,29 @@ def shop(made, tmp_path) -> Path:
     return Path(shutil.copytree(made, tmp_path / "shop"))
 
 
-@pytest.fixture
-def jargon(tmp_path) -> Path:
+@pytest.fixture(scope="module")
+def jargon(tmp_path_factory) -> Path:
     rows = [
         {"query": f"{word} the {place} {turn}", "tool": f"process_{place}_{step}"}
         for place in PLACES
         for step, word in enumerate(WORDS)
         for turn in ("now", "please", "again", "for me")
     ]
-    path = tmp_path / "events.jsonl"
+    path = tmp_path_factory.mktemp("jargon") / "events.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def taught(run, made, jargon, tmp_path_factory) -> tuple[Path, str]:
+    """An index that has learned the jargon, and what the command printed."""
+    folder = Path(shutil.copytree(made, tmp_path_factory.mktemp("taught") / "shop"))
+    return folder, run("learn", jargon, "--index", folder).stdout
+
+
+@pytest.fixture
+def learned(taught, tmp_path) -> Path:
+    return Path(shutil.copytree(taught[0], tmp_path / "learned"))
 
 
 def test_learning_and_forgetting(run, run_json, shop, jargon):
@@ -73,20 +85,20 @@ def test_learning_and_forgetting(run, run_json, shop, jargon):
     assert "nothing was learned" in run("learn", "--forget", "--index", shop).stdout
 
 
-def test_the_table_names_both_kinds(run, shop, jargon):
-    result = run("learn", jargon, "--index", shop)
-    assert "tools with events" in result.stdout
-    assert "tools without" in result.stdout
-    assert "learned from 128 events of 32 tools" in result.stdout
-    assert "is removed" in run("learn", "--forget", "--index", shop).stdout
+def test_the_table_names_both_kinds(run, taught, learned):
+    printed = taught[1]
+    assert "tools with events" in printed
+    assert "tools without" in printed
+    assert "learned from 128 events of 32 tools" in printed
+    assert "is removed" in run("learn", "--forget", "--index", learned).stdout
 
 
-def test_indexing_again_keeps_what_was_learned(run, shop, jargon, tools_file):
-    run("learn", jargon, "--index", shop)
-    held = Engine.open(shop).learned
-    more = [tool.to_dict() for tool in Engine.open(shop).catalog] + [{"name": "extra"}]
-    run("index", tools_file(*more), "--out", shop)
-    assert Engine.open(shop).learned == held
+def test_indexing_again_keeps_what_was_learned(run, learned, tools_file):
+    held = Engine.open(learned).learned
+    assert held is not None
+    more = [tool.to_dict() for tool in Engine.open(learned).catalog] + [{"name": "extra"}]
+    run("index", tools_file(*more), "--out", learned)
+    assert Engine.open(learned).learned == held
 
 
 def test_a_refusal_writes_nothing(run, run_json, shop, tmp_path):

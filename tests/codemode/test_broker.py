@@ -45,6 +45,9 @@ def test_a_destructive_tool_asks_and_shows_the_call_and_the_script(consents, cal
         (Grant("issues/*"), False),
         (Grant("issues/delete", "deny"), False),
         (Grant("issues/delete", "ask"), False),
+        (Grant("Issues/Delete"), False),
+        (Grant("Issues/Del*", "deny"), False),
+        (Grant("Issues/Delete", "ask"), False),
     ],
 )
 def test_only_a_grant_by_name_spares_a_destructive_tool_the_question(grant, passes):
@@ -69,6 +72,36 @@ def test_a_count_of_a_glob_holds_for_each_tool():
     assert "issues.create: needs a person's approval" in result.error.message
 
 
+@pytest.mark.parametrize("decision", ["deny", "ask"])
+def test_what_denies_or_asks_ignores_letter_case(decision):
+    servers = Servers()
+    code = "await issues.create(title='t')"
+    assert not ran(code, servers, grants=[Grant("Issues/C*", decision), Grant("issues/*")]).ok
+    assert not servers.calls
+
+
+def test_what_allows_counts_letter_case():
+    grants = [Grant("Issues/*", "allow", 1)]
+    servers = Servers()
+    assert ran("for i in range(3):\n    await issues.create(title='t')", servers, grants=grants).ok
+    assert len(servers.calls) == 3
+
+
+def test_a_flow_ignores_letter_case():
+    flows = [Flow("LOGS", "We*")]
+    servers = Servers()
+    result = ran("x = await logs.count_lines()\nawait web.post(text=x)", servers, flows=flows)
+    assert "may not be sent to 'web'" in result.error.message
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Grant(" "), lambda: Flow("logs", ""), lambda: Flow(3, "a")]
+)
+def test_what_is_no_glob_is_refused(make):
+    with pytest.raises(RequestError, match="is no pattern"):
+        make()
+
+
 @pytest.mark.parametrize("wrong", [{"decision": "yes"}, {"count": 0}])
 def test_a_wrong_grant_is_refused(wrong):
     with pytest.raises(RequestError, match="issues"):
@@ -79,7 +112,7 @@ def test_what_was_read_from_one_server_is_not_sent_to_another():
     flows = [Flow("logs", "web")]
     servers = Servers()
     result = ran("x = await logs.count_lines()\nawait web.post(text=x)", servers, flows=flows)
-    assert "what was read from 'logs' may not be sent to 'web'" in result.error.message
+    assert "data from 'logs' may not be sent to 'web'" in result.error.message
     assert [name for name, _ in servers.calls] == ["logs/count-lines"]
     assert ran("await web.post(text='a')\nawait logs.count_lines()", flows=flows).ok
     assert ran("await issues.list_()\nawait web.post(text='a')", flows=flows).ok
@@ -237,5 +270,5 @@ def test_eight_scripts_wait_at_the_same_time():
 def test_limits_are_above_zero():
     with pytest.raises(RequestError, match=r"limits\.seconds"):
         Limits(seconds=0)
-    with pytest.raises(RequestError, match="code: a text"):
+    with pytest.raises(RequestError, match="code: must be a text"):
         ran(b"1")

@@ -68,11 +68,13 @@ def test_a_value_of_a_kind(kind, answer, value):
 def test_a_wrong_answer_is_asked_for_again_and_not_for_ever():
     model = Model("soon", '{"n": "x"}', '{"n": 3}')
     assert ran("await extract('t', {'n': int})", model).value == {"n": 3}
-    assert "it is not JSON" in model.prompts[1]
+    assert "the answer is not JSON" in model.prompts[1]
     assert "'x' is not of type 'integer'" in model.prompts[2]
     model = Model("true")
     result = ran("await extract('t', int)", model)
-    assert "no answer of 3 fits the kind: True is not of type 'integer'" in result.error.message
+    assert (
+        "none of 3 answers matches the kind: True is not of type 'integer'" in result.error.message
+    )
     assert len(model.prompts) == 3
 
 
@@ -142,7 +144,7 @@ def test_what_a_flow_keeps_from_the_model():
     code = "x = await logs.count_lines()\nawait extract(x, int)"
     for target in ("extract", "*"):
         result = ran(code, model, flows=[Flow("logs", target)])
-        assert "what was read from 'logs' may not be given to it" in result.error.message
+        assert "data from 'logs' may not be given to it" in result.error.message
     assert ran(code, model, flows=[Flow("logs", "web")]).ok
     assert len(model.prompts) == 1
 
@@ -150,7 +152,7 @@ def test_what_a_flow_keeps_from_the_model():
 def test_without_a_model_there_is_no_extract():
     result = asyncio.run(run_code(new_session(), "await extract('t', int)", Servers().call))
     assert (result.error.kind, "extract" in result.error.message) == ("type", True)
-    with pytest.raises(RequestError, match="extract: a command"):
+    with pytest.raises(RequestError, match="extract: must be a command"):
         ran("1", 7)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from shortlist.codemode.broker import Broker
 from shortlist.codemode.names import ToolNames
 
@@ -11,6 +13,7 @@ from .overhead import SCRIPTS, WAIT, of_gateway, of_scripts
 from .servers import ENGINE, Servers, new_session
 
 
+@pytest.mark.no_cover
 def test_an_empty_script_and_a_call_cost_little_and_scripts_wait_at_the_same_time():
     # The quickest of three: other programs on the machine only add to the time.
     found = [asyncio.run(of_scripts()) for _ in range(3)]
@@ -20,6 +23,7 @@ def test_an_empty_script_and_a_call_cost_little_and_scripts_wait_at_the_same_tim
     assert min(one["eight scripts that wait"] for one in found) < WAIT * 1e3 * SCRIPTS / 2
 
 
+@pytest.mark.no_cover
 def test_eight_scripts_that_compute_do_not_block_the_gateway(tmp_path):
     found = asyncio.run(of_gateway(tmp_path))
     assert found["search while eight scripts compute"] < 500
@@ -40,5 +44,5 @@ def test_the_broker_counts_what_it_refuses():
             return str(error)
         return ""
 
-    assert "more than 3 calls" in asyncio.run(main())
+    assert "more than 3 tool calls" in asyncio.run(main())
     assert len(servers.calls) == 3

@@ -36,7 +36,7 @@ def test_the_example_of_the_rules():
     days, [asked, flow] = held["ran"].value
     assert days == ["2026-03-01"]
     assert asked == "tickets.close: the call was not approved"
-    assert "what was read from 'tickets' may not be sent to 'web'" in flow
+    assert "data from 'tickets' may not be sent to 'web'" in flow
     assert held["seen"].schema(held["tools"][0])["items"]["required"] == ["id", "said"]
 
 

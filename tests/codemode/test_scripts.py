@@ -199,12 +199,12 @@ WRONG = {
     "a call flood": (
         "for _ in range(100):\n    await issues.list_()",
         "runtime",
-        "more than 50 calls",
+        "more than 50 tool calls",
     ),
     "a call flood at once": (
         LOOP + "await asyncio.gather(*[issues.wait(seconds=1) for _ in range(60)])",
         "runtime",
-        "more than 50 calls",
+        "more than 50 tool calls",
     ),
     "a call flood that catches": (
         "while True:\n    try:\n        await issues.list_()\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import shortlist
 from shortlist.decision import Decider
+from shortlist.decision.decider import MIN_TOOLS
 from shortlist.decision.measurements import DEPTH
-from shortlist.decision.policy import MIN_TOOLS
 
 PAGE = (Path(shortlist.__file__).parent / "docs" / "deciding.md").read_text(encoding="utf-8")
 

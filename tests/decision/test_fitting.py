@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from shortlist.decision.conformal import keeping_cut, missed
 from shortlist.decision.examples import right_scores
-from shortlist.decision.logistic import Logistic, sigmoid
+from shortlist.decision.logistic import Logistic, form_of, sigmoid
 from shortlist.decision.network import Network
 from shortlist.decision.report import cross_validate, measure_fitted
 from shortlist.decision.tier import TierModel
@@ -56,7 +56,7 @@ def model(examples) -> TierModel:
 
 
 def test_what_is_written_is_what_decides(model, examples):
-    read = TierModel.from_dict(model.to_dict())
+    read = TierModel.from_dict(form_of(model))
     for one in examples[300:320]:
         assert read.fitting(one.measured, one.wording) == pytest.approx(
             model.fitting(one.measured, one.wording), abs=1e-3

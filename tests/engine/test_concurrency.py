@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from threading import Event, Thread
 
+import pytest
+
 from shortlist import Catalog, Engine, Selection, Tool
 
 from .conftest import TIERS
@@ -24,6 +26,7 @@ def catalog(version: int) -> Catalog:
     )
 
 
+@pytest.mark.no_cover
 def test_every_answer_belongs_to_one_version(make_engine: Callable[..., Engine]) -> None:
     versions = [catalog(number) for number in range(VERSIONS + 1)]
     ids = {version.fingerprint: {tool.id for tool in version} for version in versions}
@@ -70,6 +73,7 @@ def test_every_answer_belongs_to_one_version(make_engine: Callable[..., Engine])
     assert engine.search("create issue", k=30).catalog == versions[-1].fingerprint
 
 
+@pytest.mark.no_cover
 def test_answers_are_of_one_version_while_one_server_is_replaced(
     make_engine: Callable[..., Engine],
 ) -> None:

@@ -315,6 +315,7 @@ def opens_or_refuses(folder: Path) -> None:
         pass
 
 
+@pytest.mark.no_cover
 def test_the_bundled_encoder_reopens_with_50_changes(tmp_path: Path) -> None:
     tools = make_tools(120)
     Engine.from_tools(tools).save(tmp_path)

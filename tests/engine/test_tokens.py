@@ -19,7 +19,7 @@ from shortlist.catalog.document import embedding_text
 from shortlist.errors import StoreError
 from shortlist.models import TokenTable, TokenVectors
 from shortlist.retrieval import features
-from shortlist.retrieval.late import late_interaction
+from shortlist.retrieval.features import late_interaction
 from shortlist.retrieval.vectors import Vectors, encode_tools
 
 from .conftest import Models

@@ -6,6 +6,8 @@ import json
 from itertools import count
 from pathlib import Path
 
+import pytest
+
 from shortlist import Engine, Tool
 from shortlist.builder import Builder
 from shortlist.catalog import Catalog
@@ -57,6 +59,7 @@ def places(engine: Engine, tier: str) -> int:
     )
 
 
+@pytest.mark.no_cover
 def test_after_the_round_trip_they_are_found_no_more_often_than_without() -> None:
     catalog = Catalog([*load_catalog(), *HOSTILE])
     rows = rows_of_an_obedient_model()

@@ -29,6 +29,7 @@ def test_every_row_of_the_sets_is_usable(
     assert len(read.queries) == count
 
 
+@pytest.mark.no_cover
 def test_xlam_has_the_functions_it_is_described_by(shared_data: Path) -> None:
     rows = stream_rows(shared_data / "eval" / "xlam" / "xlam_first_1000.jsonl")
     data = xlam.prepare(rows)

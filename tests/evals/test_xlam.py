@@ -261,6 +261,7 @@ def test_functions_that_are_no_tools_are_reported(tmp_path: Path) -> None:
         xlam.prepare(stream(held[:1], tmp_path))
 
 
+@pytest.mark.no_cover
 def test_rows_stream_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "data.json"
     held = rows(8)

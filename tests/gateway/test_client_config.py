@@ -86,6 +86,8 @@ def test_gemini():
     assert python.description == "Reads files safely"
     assert python.tools.permits("safe_read")
     assert not python.tools.permits("safe_delete")
+    assert not python.tools.permits("safe_Delete")
+    assert not python.tools.permits("Safe_read")
     assert not python.tools.permits("other")
     assert found["streaming"].transport == "http"
     assert found["events"].transport == "sse"

@@ -64,6 +64,8 @@ def test_everything():
         ({"catalog": ["jira"]}, "catalog: each row needs the keys `name` and `description`"),
         ({"catalog": {"jira": 5}}, "catalog.jira: input should be a valid string, not 5"),
         ({"profiles": {"a": {"token": ""}}}, "profiles.a.token: must be a text that is not empty"),
+        ({"profiles": {"a": {"tools": [""]}}}, "profiles.a.tools.0: '' is no pattern"),
+        ({"code": {"flows": [["a", " "]]}}, "code.flows.0.1: ' ' is no pattern"),
     ],
 )
 def test_errors_say_what_exists(values, message):

@@ -126,10 +126,12 @@ async def test_which_servers_a_client_may_know_of(tmp_path):
     assert await known(servers=["files"]) == ["files"]
     assert await known(tools=["files/read_*"]) == ["files"]
     assert await known(tools=["mail/*"]) == []
+    assert await known(servers=["Files"]) == await known(tools=["Files/*"]) == []
     scope = {"needs": {"scope": "x"}}
     assert await known(servers=["files", "empty"], rules=[{"server": "empty", **scope}]) == [
         "files"
     ]
+    assert await known(rules=[{"server": "Empty", **scope}]) == ["files", "none"]
     assert await known(servers=["files", "empty"], rules=[{"server": "files", **scope}]) == [
         "empty"
     ]

@@ -325,6 +325,7 @@ class TestAdmission:
         assert not engine.view().admission.admits("clock")
 
 
+@pytest.mark.no_cover
 def test_an_id_near_to_one_of_many_tools() -> None:
     tools = [Tool(f"list_things_{n}", "big") for n in range(2_500)] + [Tool("create_issue", "big")]
     admission = Engine.from_tools(tools, tiers=["lexical"]).view().admission

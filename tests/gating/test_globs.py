@@ -25,8 +25,8 @@ from shortlist.gating import (
 )
 from shortlist.gating.compiled import CompiledGate
 from shortlist.gating.gatekeeper import Gatekeeper
-from shortlist.gating.pattern import Pattern, fold
 from shortlist.gating.quarantine import Quarantine
+from shortlist.pattern import Pattern, fold
 from shortlist.retrieval.index import Index, rows_of
 from shortlist.retrieval.names import Names
 
@@ -54,7 +54,7 @@ def index_of(tools: list[Tool], *, backwards: bool = False) -> Index:
     names = Names.of(tools)
     if backwards:
         names = replace(names, order=np.arange(len(tools))[::-1])
-    return Index(catalog, tools, None, None, {}, names=names)
+    return Index(catalog, tools, names)
 
 
 INDEX = index_of(TOOLS)

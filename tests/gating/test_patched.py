@@ -26,9 +26,9 @@ from shortlist.gating import matcher as matcher_module
 from shortlist.gating.allowed import Allowed
 from shortlist.gating.compiled import CompiledGate
 from shortlist.gating.gatekeeper import Gatekeeper
-from shortlist.gating.pattern import Pattern
 from shortlist.gating.problem import catalog_problems
 from shortlist.gating.quarantine import Quarantine
+from shortlist.pattern import Pattern
 from shortlist.retrieval.change import Change
 from shortlist.retrieval.index import Index, rows_of
 from shortlist.retrieval.names import Names
@@ -113,7 +113,7 @@ def decided(index: Index, compiled: CompiledGate, state: State, allowed: Any) ->
     """What a request is answered."""
     limits = Allowed.of(allowed, compiled)
     keeper = Gatekeeper(compiled.gate)
-    keeper._compiled[index] = compiled
+    keeper._compiled[index] = compiled, ()
     admission = keeper.admission(index, Quarantine(), state, allowed)
     truths = [
         tuple(one if isinstance(one, bool) else one.tolist() for one in truth)
@@ -155,7 +155,7 @@ def test_any_series_of_changes(
             continue
         fresh = CompiledGate(OWN, tools, names)
         assert said(compiled) == said(fresh)
-        index = Index(catalog, tools, None, None, {}, names=names)
+        index = Index(catalog, tools, names)
         for given_state in (state, HOLDING):
             for limit in (None, allowed):
                 one, other = (

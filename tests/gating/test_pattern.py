@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from fnmatch import fnmatchcase
+from pathlib import Path
 from time import process_time
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shortlist.errors import ConfigError
-from shortlist.gating.pattern import LIMIT, Pattern
+from shortlist.pattern import LIMIT, Pattern, denied, granted
 
 TEXTS = st.text(alphabet="ab/_*?[]!-é\n", max_size=8)
 
@@ -54,3 +55,34 @@ def test_no_pattern_takes_long(glob: str) -> None:
 )
 def test_an_id_of_a_tool_that_is_gone(glob: str, tool_id: str, means: bool) -> None:
     assert Pattern(glob).matches_id(tool_id) is means
+
+
+@pytest.mark.parametrize(
+    ("glob", "text", "grants", "denies"),
+    [
+        ("github/*", "github/get", True, True),
+        ("GitHub/*", "github/get", False, True),
+        ("github/delete_*", "github/Delete_repo", False, True),
+        ("ｔasks", "tasks", False, True),
+        ("[!a]*", "Ab", True, True),
+        ("mail", "github", False, False),
+        ("cafe\u0301", "caf\u00e9", True, True),
+    ],
+)
+def test_what_denies_ignores_letter_case_and_what_grants_does_not(
+    glob: str, text: str, grants: bool, denies: bool
+) -> None:
+    assert granted(text, ["other", glob]) is grants
+    assert denied(text, ["other", glob]) is denies
+
+
+def test_the_package_has_one_kind_of_glob() -> None:
+    """Everything that matches ids, names or servers goes through `Pattern`."""
+    root = Path(__file__).parents[2]
+    found = [
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if "fnmatch" in path.read_text(encoding="utf-8")
+        and not {".venv", "tests", "build"}.intersection(path.relative_to(root).parts)
+    ]
+    assert found == ["pattern.py"]

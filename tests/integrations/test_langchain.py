@@ -13,8 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 from langchain_core.tools import StructuredTool, tool
 
 from shortlist import Engine, Tool
-from shortlist.decision import Decision
-from shortlist.decision.policy import DecisionPolicy
+from shortlist.decision import Decider, Decision
 from shortlist.errors import MissingExtraError, RequestError
 from shortlist.integrations.langchain import ShortlistMiddleware, catalog_of
 from shortlist.session import Event, Recorder
@@ -80,12 +79,12 @@ def test_the_pool_ends_the_system_message_and_does_not_change(tools, engine):
 
 
 def test_nothing_is_offered_where_nothing_fits(tools, engine):
-    class Doubtful(DecisionPolicy):
+    class Doubtful(Decider):
         def decide(self, selection, *, k=None, **_):
             return Decision((), (), 0.01, True, "no tool fits", "nothing is offered")
 
     doubting = Engine.from_tools(engine.catalog, tiers=["lexical"])
-    doubting._policy = Doubtful(None)
+    doubting._decider = Doubtful()
     middleware = ShortlistMiddleware(tools, engine=doubting)
     agent, model = agent_of([say("Why did the chicken cross?"), say("No.")], middleware)
     assert ask(agent, "tell me a joke")[-1].text.startswith("Why")

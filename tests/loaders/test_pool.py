@@ -130,6 +130,7 @@ def test_no_tools_and_no_room(demo):
         PoolWriter(budget=-1)
 
 
+@pytest.mark.no_cover
 def test_ten_thousand_tools_on_five_hundred_servers(crowd, counter):
     counter.count("")
     crowd.fingerprint  # noqa: B018 - not part of what is timed

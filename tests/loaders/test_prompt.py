@@ -365,6 +365,7 @@ def test_numbers_out_of_range_are_refused(settings, demo):
         Prompt(demo, **settings)
 
 
+@pytest.mark.no_cover
 def test_ten_schemas_are_loaded_and_rendered_in_a_millisecond(demo):
     ids = [tool.id for tool in demo]
     choose = random.Random(3)

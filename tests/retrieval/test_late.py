@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from shortlist.models import TokenVectors
-from shortlist.retrieval.late import late_interaction
+from shortlist.retrieval.features import late_interaction
 
 from .vectors import ANY, COARSE, normalised
 

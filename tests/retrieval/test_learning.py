@@ -141,6 +141,7 @@ class TestAccepted:
         engine.learn(events())
         assert encoder.encoded == []
 
+    @pytest.mark.no_cover
     def test_the_same_events_teach_the_same(self, encoder: DialectEncoder) -> None:
         engine = make_engine()
         engine.learn(events())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from time import perf_counter, sleep
 
 import numpy as np
 import pytest
@@ -36,17 +35,38 @@ class FixedRetriever:
         return Ranking(self.rows, scores).head(depth)
 
 
-class RowScorer:
-    """Scores a row by a function of it, in so many milliseconds each."""
+class Clock:
+    """Time that passes only while a scorer works."""
 
-    def __init__(self, score: Callable[[Rows], Rows], ms_each: float = 0.0) -> None:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of reranks and budgets. Budgets are long: threads wait for them in real time."""
+    clock = Clock()
+    for module in ("guard", "rerank", "run"):
+        monkeypatch.setattr(f"shortlist.retrieval.{module}.perf_counter", clock)
+    return clock
+
+
+class RowScorer:
+    """Scores a row by a function of it, in so many seconds of the clock each."""
+
+    def __init__(
+        self, score: Callable[[Rows], Rows], clock: Clock | None = None, each: float = 0.0
+    ) -> None:
         self._score = score
-        self._ms_each = ms_each
+        self._clock = clock or Clock()
+        self.each = each
         self.seen: list[list[int]] = []
 
     def score(self, run: Run, rows: Rows) -> Scores:
         self.seen.append(rows.tolist())
-        sleep(self._ms_each * len(rows) / 1e3)
+        self._clock.now += self.each * len(rows)
         return self._score(rows).astype(np.float32)
 
 
@@ -58,8 +78,7 @@ def ranking(count: int) -> Ranking:
     return Ranking(np.arange(count), np.linspace(1, 0, count, dtype=np.float32))
 
 
-def run_with(scorer: RowScorer, budget_ms: float | None = None) -> Run:
-    deadline = None if budget_ms is None else perf_counter() + budget_ms / 1e3
+def run_with(scorer: RowScorer, deadline: float | None = None) -> Run:
     return Run(Query("q"), 5, {}, {"model": ModelRerank(lambda: scorer)}, deadline)
 
 
@@ -124,62 +143,63 @@ def test_an_unknown_retriever_lists_what_there_is() -> None:
         run.retrieve("dense", 10)
 
 
-def test_a_budget_bounds_the_candidates() -> None:
-    scorer = RowScorer(descending, ms_each=5)
+def test_a_budget_bounds_the_candidates(clock: Clock) -> None:
+    scorer = RowScorer(descending, clock, each=5)
     stage = ModelRerank(lambda: scorer)
     stage.rank(Run(Query("q"), 5, {}, {}), np.arange(10))  # learns the cost of one
-    run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.1)
+    run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 100)
     found = run.rerank("model", ranking(100), 100)
     scored = len(scorer.seen[-1])
     assert 2 <= scored <= 20
     assert found.rows.tolist() == [*range(scored - 1, -1, -1), *range(scored, 100)]
 
 
-def test_a_budget_set_before_anything_was_measured_is_probed() -> None:
-    scorer = RowScorer(descending, ms_each=5)
-    run_with(scorer, budget_ms=120).rerank("model", ranking(100), 100)
+def test_a_budget_set_before_anything_was_measured_is_probed(clock: Clock) -> None:
+    scorer = RowScorer(descending, clock, each=5)
+    run_with(scorer, deadline=120).rerank("model", ranking(100), 100)
     assert len(scorer.seen) == 2
     assert len(scorer.seen[0]) <= 4
     assert 2 <= len(scorer.seen[1]) <= 20
 
 
-def test_a_budget_too_short_for_two_candidates_is_exceeded() -> None:
+def test_a_budget_too_short_for_two_candidates_is_exceeded(clock: Clock) -> None:
+    scorer = RowScorer(descending, clock, each=20)
     with pytest.raises(BudgetExceeded, match="'model'"):
-        run_with(RowScorer(descending, ms_each=20), budget_ms=1).rerank("model", ranking(50), 50)
+        run_with(scorer, deadline=1).rerank("model", ranking(50), 50)
 
 
-def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good() -> None:
-    scorer = RowScorer(descending, ms_each=20)
+def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good(clock: Clock) -> None:
+    scorer = RowScorer(descending, clock, each=20)
     stage = ModelRerank(lambda: scorer)
     stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
-    scorer._ms_each = 0.0
+    scorer.each = 0.0
     refused = 0
     while refused < 200:
-        run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.01)
+        run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 10)
         try:
             run.rerank("model", ranking(50), 40)
             break
         except BudgetExceeded:
             refused += 1
     assert 5 < refused < 60
-    run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.2)
+    run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 200)
     run.rerank("model", ranking(50), 40)
 
 
-def test_what_is_too_slow_is_seldom_tried() -> None:
-    scorer = RowScorer(descending, ms_each=20)
+def test_what_is_too_slow_is_seldom_tried(clock: Clock) -> None:
+    scorer = RowScorer(descending, clock, each=20)
     stage = ModelRerank(lambda: scorer)
     stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
     for _ in range(200):
-        run = Run(Query("q"), 5, {}, {"model": stage}, perf_counter() + 0.002)
+        run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 2)
         with contextlib.suppress(BudgetExceeded):
             run.rerank("model", ranking(50), 40)
     assert len(scorer.seen) < 8
 
 
-def test_a_generous_budget_takes_every_candidate() -> None:
-    scorer = RowScorer(descending)
-    run_with(scorer, budget_ms=60_000).rerank("model", ranking(50), 40)
+def test_a_generous_budget_takes_every_candidate(clock: Clock) -> None:
+    scorer = RowScorer(descending, clock)
+    run_with(scorer, deadline=60).rerank("model", ranking(50), 40)
     assert len(scorer.seen[-1]) == 40
 
 

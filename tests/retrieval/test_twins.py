@@ -90,6 +90,7 @@ def test_a_change_finds_what_a_fresh_search_does(
     assert patched.pairs == fresh.pairs
 
 
+@pytest.mark.no_cover
 def test_thousands_of_tools_of_one_name_take_seconds() -> None:
     words = [f"word{number}" for number in range(400)]
     tools = [

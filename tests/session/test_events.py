@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Tool
-from shortlist.decision import Decision
-from shortlist.decision.policy import DecisionPolicy
+from shortlist.decision import Decider, Decision
 from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after, requires_scope
 from shortlist.loaders import Prompt
@@ -97,13 +96,13 @@ def test_a_turn_that_asks_for_nothing_is_an_event(engine):
 
 
 def test_a_turn_tells_how_sure_its_decider_was(engine):
-    class Doubtful(DecisionPolicy):
+    class Doubtful(Decider):
         def decide(self, selection, *, k=None, **_):
             return Decision((), (), 0.01, True, "no tool fits", "nothing is offered")
 
     events, recorder = recorded()
     doubting = make_engine()
-    doubting._policy = Doubtful(None)
+    doubting._decider = Doubtful()
     doubting.session(events=recorder).turn("list my messages")
     (event,) = events
     assert isinstance(event, TurnEvent)

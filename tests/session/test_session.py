@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from shortlist import Engine, Tool
-from shortlist.decision.policy import DecisionPolicy
 from shortlist.errors import RequestError, ShortlistError, UnknownToolError
 from shortlist.gating import Rule, State, milestone, requires_scope
 
@@ -37,6 +36,7 @@ def test_turns_append_and_earlier_tools_stay(engine: Engine) -> None:
     assert len(set(third.active)) == len(third.active)
 
 
+@pytest.mark.no_cover
 def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
     fresh_engine: Callable[..., Engine],
 ) -> None:
@@ -63,7 +63,7 @@ def test_one_thousand_random_turns_only_append_between_evictions_and_never_leak(
             active = session.active
             turn = session.turn(rng.choice(_REQUESTS))
         session.answered("Here it is.")
-        gone = set(turn.evicted)
+        gone = {one.tool_id for one in turn.left}
         kept = tuple(tool_id for tool_id in active if tool_id not in gone)
         assert turn.active[: len(kept)] == kept
         assert turn.active == kept + turn.added
@@ -297,19 +297,18 @@ class _Decision:
         self.reason = "nothing fits" if abstained else None
 
 
-class _Decider(DecisionPolicy):
+class _Decider:
     def __init__(self, keep: int, abstain: bool = False) -> None:
-        super().__init__(None)
         self.keep, self.abstain = keep, abstain
 
     def decide(self, selection: Any, *, k: int | None = None, **_: Any) -> Any:
         return _Decision(() if self.abstain else selection.hits[: self.keep][:k], self.abstain)
 
 
-def _deciding(engine: Engine, policy: DecisionPolicy) -> Engine:
+def _deciding(engine: Engine, decider: _Decider) -> Engine:
     """An engine over the same index with another decision."""
     made = Engine(engine._builder, engine._index)
-    made._policy = policy
+    made._decider = decider
     return made
 
 

@@ -33,7 +33,7 @@ from shortlist.models.training.late import (  # noqa: E402
 )
 from shortlist.models.training.single import SingleText  # noqa: E402
 from shortlist.models.training.text_encoder import TextEncoder  # noqa: E402
-from shortlist.retrieval.late import late_interaction as indexed_late_interaction  # noqa: E402
+from shortlist.retrieval.features import late_interaction as indexed_late_interaction  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

@@ -87,6 +87,7 @@ def test_training_learns_and_keeps_the_best(toy_sets: Path, start: Path, tmp_pat
     assert written["recipe"]["mixture"]["queries"] == 24
 
 
+@pytest.mark.no_cover
 def test_an_interrupted_run_ends_like_an_uninterrupted_one(
     toy_sets: Path, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,5 @@
-"""The Tool Attention benchmark: what each way of showing tools costs, and whether it offers them.
+"""The Tool Attention benchmark: compares methods of showing tools by tokens and by coverage.
 
-Tasks were written for this project, one by one, over the demo's 120 tools, and nothing of
-shortlist was chosen on them.
+The tasks were written for this project, for the demo's 120 tools. No setting of shortlist was
+chosen on them.
 """

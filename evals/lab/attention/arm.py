@@ -1,4 +1,4 @@
-"""What an arm of the benchmark is: a way of showing tools to a model."""
+"""Protocol of an arm of the benchmark: a method of showing tools to a model."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from .tasks import TaskScript, TaskTurn
 
 @dataclass(frozen=True, slots=True)
 class ShownTools:
-    """What stands in the prompt about tools in one turn, and what it lets a model do.
+    """The prompt's texts about tools in one turn, and the tools that the model can call.
 
     Args:
         head: texts before the conversation.
-        batches: texts within it, oldest first, each where it was when it was first shown.
-        tail: texts right before what the user says; the next turn has others.
-        offered: ids of the tools that can be called: the names of their arguments are there, with
-            the types of those required.
-        typed: those of them whose arguments are all there with their types.
-        visible: ids that are there at least by name.
-        extra_calls: further calls of the model that the turn takes before its tools are there.
+        batches: texts within the conversation, oldest first, each at the position where it was
+            added.
+        tail: texts right before the user's message. The next turn has others.
+        offered: ids of the tools that can be called. The prompt has their arguments' names, and the
+            types of required ones.
+        typed: ids of the offered tools with the types of all arguments.
+        visible: ids of the tools with at least their name in the prompt.
+        extra_calls: number of further model calls before the turn's tools are in the prompt.
     """
 
     head: tuple[str, ...]
@@ -37,27 +38,27 @@ class Running(Protocol):
     """An arm in one conversation."""
 
     def show(self, turn: TaskTurn) -> ShownTools:
-        """The prompt's tools for a turn. Nothing but the words may be read, except by an oracle."""
+        """The tools in a turn's prompt. Only an oracle may read more than the message."""
         ...
 
     def done(self, turn: TaskTurn) -> None:
-        """The agent called the tools that it needed and could call or name, and answered."""
+        """Called when the agent has called its tools and has answered."""
         ...
 
 
 class Arm(Protocol):
-    """A way of showing tools."""
+    """A method of showing tools."""
 
     def begin(self, script: TaskScript) -> Running:
-        """Start a conversation. Of the script only the scopes may be read."""
+        """Start a conversation. Only the script's scopes may be read."""
         ...
 
 
 class Stateless:
-    """A conversation of an arm that keeps nothing from turn to turn."""
+    """A conversation of an arm without state."""
 
     def done(self, turn: TaskTurn) -> None:
-        """Nothing is kept."""
+        """Do nothing."""
 
 
 def text_of(parts: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ class CoverageGoal(NamedTuple):
     """One goal.
 
     Attributes:
-        what: what is measured, with its unit.
+        what: the measured quantity with its unit.
         limit: the goal, with its comparison: `>= 97`.
         measured: the figure.
         passed: whether the goal is met.
@@ -28,7 +28,7 @@ class CoverageGoal(NamedTuple):
 
 
 def bars(found: Mapping[str, Any]) -> list[CoverageGoal]:
-    """Every goal, met or not.
+    """All goals.
 
     Args:
         found: figures that `measure` returned.

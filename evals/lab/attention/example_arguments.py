@@ -1,4 +1,4 @@
-"""Arguments that fit a schema, for calls whose arguments no task spells out."""
+"""Valid arguments for a schema, for calls whose task has no arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: One of these fits each pattern in the testbed's schemas.
+#: Each pattern in the testbed's schemas matches one of these.
 _TEXTS = (
     "x",
     "1",
@@ -20,10 +20,10 @@ _TEXTS = (
 
 
 def example_arguments(schema: Mapping[str, Any]) -> Any:
-    """A small value of a schema: required properties, the first of every choice.
+    """A small valid value: required properties, and the first of every choice.
 
-    Reads what the testbed's schemas hold: types, choices, patterns, lengths, bounds and references
-    to `$defs`.
+    Supports what the testbed's schemas use: types, choices, patterns, lengths, bounds and
+    references to `$defs`.
 
     Args:
         schema: JSON Schema of the arguments.

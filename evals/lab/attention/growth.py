@@ -35,12 +35,12 @@ ten of the testbed take."""
 
 @dataclass(frozen=True, slots=True)
 class SizePlan:
-    """What to measure besides the testbed: catalogs of growing size around it.
+    """The larger catalogs to measure.
 
     Args:
-        others: tools added to make larger catalogs. When empty, tools are generated.
+        others: tools to add to the testbed. When empty, tools are generated.
         others_from: names of the files with these tools.
-        sizes: of the catalogs, ascending.
+        sizes: sizes of the catalogs, ascending.
     """
 
     others: tuple[Tool, ...] = ()
@@ -48,22 +48,22 @@ class SizePlan:
     sizes: tuple[int, ...] = SIZES
 
     def fillers(self) -> list[tuple[Tool, ...]]:
-        """Tools added to the testbed: first without those for the same kind of work, then all."""
+        """The tools to add, in two versions: without those for the same kind of work, and all."""
         given = shuffled(Catalog(self.others))
         return [tuple(tool for tool in given if not does_the_same_work(tool)), given]
 
     def texts(self) -> list[str]:
-        """Texts to encode, of the tools of all catalogs."""
+        """Texts of the tools of all catalogs, to encode."""
         catalog, most = demo.load_catalog(), self.sizes[-1]
         tools = (tool for others in self.fillers() for tool in padded(catalog, most, others))
         return list(dict.fromkeys(map(embedding_text, tools)))
 
     def measure(self, scripts: Sequence[TaskScript], shared: Shared, step: Step) -> dict[str, Any]:
-        """Every size, and several settings at the largest.
+        """Measure every size, and several settings at the largest one.
 
         Args:
             scripts: the tasks.
-            shared: with the other workbenches of a run.
+            shared: data that the workbenches of a run share.
             step: called with the name of each measurement when it starts.
         """
         apart, given = self.fillers()

@@ -1,4 +1,4 @@
-"""How much of a request is said in the words of the tools it takes."""
+"""Word overlap between requests and their tools."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def word_overlap(
 ) -> dict[str, dict[str, float]]:
     """Shares of words that a request and its tools have in common, by kind of task.
 
-    Words are stemmed and folded as the lexical index has them. A request that takes several tools
-    is held against all of them together.
+    Words are stemmed and folded like in the lexical index. A request for several tools is compared
+    with all their words together.
 
     Args:
-        scripts: the tasks; turns that take no tool are passed over.
-        catalog: holds the tools.
+        scripts: the tasks. Turns without a tool are skipped.
+        catalog: catalog with the tools.
         summaries: the lines of the pool.
 
     Returns:

@@ -15,7 +15,7 @@ RETRIEVED_TOOLS = 10
 
 
 def definition(tool: Tool) -> str:
-    """A tool as every arm writes it in full: compact JSON of id, description and input schema."""
+    """A full definition: compact JSON of id, description and input schema."""
     return definition_text(tool.id, tool.description, tool.input_schema)
 
 
@@ -34,11 +34,11 @@ class Standing(Stateless):
         )
 
     def begin(self, script: TaskScript) -> Running:  # noqa: ARG002 - nothing depends on it
-        """It is the same in every conversation."""
+        """Start a conversation. All are the same."""
         return self
 
     def show(self, turn: TaskTurn) -> ShownTools:  # noqa: ARG002 - nothing depends on it
-        """The same."""
+        """The full schemas."""
         return self._shown
 
 
@@ -47,7 +47,7 @@ def curated(
 ) -> list[Tool]:
     """The tools that every second task needs most often, ties in catalog order.
 
-    It is then measured on all tasks, so it has seen half of what it is asked for.
+    The arm is measured on all tasks, so half of them were used for the choice.
     """
     uses = Counter(
         tool_id for script in scripts[::2] for turn in script.turns for tool_id in turn.needed
@@ -56,13 +56,14 @@ def curated(
 
 
 class Retrieval(Stateless):
-    """The best full schemas for what the user says last, after a pool that stays, or without one.
+    """The full schemas of the best hits for the last message, after a constant pool or without one.
 
-    The schemas stand right before the user's words, where a change moves least.
+    The schemas are right before the user's message, where a change affects the fewest cached
+    tokens.
 
     Args:
-        catalog: searched.
-        search: ids for a request, best first.
+        catalog: the tools.
+        search: function from request to ids, best first.
         pool: text of phase 1.
     """
 
@@ -75,11 +76,11 @@ class Retrieval(Stateless):
         self._visible = frozenset(tool.id for tool in catalog) if pool else frozenset()
 
     def begin(self, script: TaskScript) -> Running:  # noqa: ARG002 - nothing depends on it
-        """It keeps nothing of a conversation."""
+        """Start a conversation without state."""
         return self
 
     def show(self, turn: TaskTurn) -> ShownTools:
-        """The schemas found for the user's words."""
+        """The schemas found for the user's message."""
         tools = [self._catalog.get(tool_id) for tool_id in self._search(turn.user)]
         ids = frozenset(tool.id for tool in tools)
         tail = (text_of([definition(tool) for tool in tools]),) if tools else ()
@@ -97,12 +98,12 @@ _COMMAND = definition_text(
 class Discovery:
     """Tools as commands that a model lists and asks about when it needs them.
 
-    An oracle: the model is assumed to list exactly the servers that it needs and to ask about
-    exactly the tools that it needs, once each. What it was told stays in the conversation. So its
-    cost is a floor and what it finds an assumption, not a measurement.
+    An oracle: it assumes that the model lists exactly the servers, and asks about exactly the
+    tools, that it needs, once each. The answers stay in the conversation. So its cost is a lower
+    bound, and its coverage is an assumption and no measurement.
 
     Args:
-        catalog: what there is.
+        catalog: all tools.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -113,21 +114,21 @@ class Discovery:
         self.head = text_of([_COMMAND, f"Servers: {counts}"])
 
     def begin(self, script: TaskScript) -> Running:  # noqa: ARG002 - nothing depends on it
-        """Start with nothing asked."""
+        """Start a conversation without any answers."""
         return _Discovering(self)
 
     def listing(self, server: str) -> str:
-        """What `--list` answers."""
+        """The answer to `--list`."""
         names = ", ".join(tool.name for tool in self._servers[server])
         return text_of([f"{server} --list", names])
 
     def help(self, server: str, tool_id: str) -> str:
-        """What `--help` answers."""
+        """The answer to `--help`."""
         tool = next(tool for tool in self._servers[server] if tool.id == tool_id)
         return text_of([f"{server} {tool.name} --help", definition(tool)])
 
     def server_of(self, tool_id: str) -> str:
-        """Where a tool is."""
+        """The server of a tool."""
         return next(
             name
             for name, tools in self._servers.items()
@@ -147,7 +148,7 @@ class _Discovering(Stateless):
         self._batches: list[str] = []
 
     def show(self, turn: TaskTurn) -> ShownTools:
-        """What has been asked by now, what this turn needs included."""
+        """All answers so far, with those for this turn."""
         servers = {tool_id: self._arm.server_of(tool_id) for tool_id in turn.needed}
         listed = [name for name in dict.fromkeys(servers.values()) if name not in self._listed]
         asked = [tool_id for tool_id in turn.needed if tool_id not in self._told]

@@ -1,4 +1,4 @@
-"""Poisoned definitions among the tools: whether a model gets to read them."""
+"""Measures how often a model reads poisoned definitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .transcript import Prices, TextTokens
 
 
 def poisoned_tools() -> tuple[Tool, ...]:
-    """Twelve definitions that hide orders to the model, written for this benchmark."""
+    """Twelve definitions with hidden instructions, written for this benchmark."""
     text = files(__package__).joinpath("poisoned.json").read_text(encoding="utf-8")
     return tuple(
         Tool(row["name"], row["server"], row["description"], {"type": "object", "properties": {}})
@@ -30,13 +30,13 @@ def exposure(
     count: TextTokens,
     prices: Prices,
 ) -> dict[str, Any]:
-    """How often the poisoned definitions stand in a prompt.
+    """How often the prompt contains poisoned definitions.
 
     Args:
-        arm: over a catalog that holds them.
+        arm: an arm over a catalog with them.
         scripts: the tasks.
         poisoned: the definitions.
-        count: counts tokens.
+        count: token counter.
         prices: the price rule.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Rules over the testbed: what an account may do, and what has to come first."""
+"""Permission rules for the testbed: scopes of accounts, and calls that need earlier calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRST = {
 
 
 def testbed_gate() -> Gate:
-    """Read and write scopes per server, by the tools' own hints, and eight orders of calls."""
+    """Rules for read and write scopes of each server, and eight rules about earlier calls."""
     scopes = [
         Rule(
             requires_scope(f"{server}:{'read' if reads else 'write'}"),

@@ -1,4 +1,4 @@
-"""What was published, beside which ours is shown.
+"""The published figures, for comparison.
 
 Sadani and Kumar, "Tool Attention Is All You Need", arXiv:2604.21816, tables `main` and `ablation`:
 a simulated testbed of 120 tools with generated schemas. Tokens and use of the context are counted
@@ -16,7 +16,7 @@ class Published(NamedTuple):
     """A row of the paper's tables.
 
     Attributes:
-        tokens: of tools per turn, counted.
+        tokens: counted tokens of tools per turn.
         utilisation: at turn 30, counted; None in the table of ablations.
         success: per cent, a projection.
     """

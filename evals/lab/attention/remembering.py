@@ -1,7 +1,7 @@
-"""What the variants of the benchmark share: vectors, and answers found before.
+"""Caches of vectors and answers, which the benchmark's variants share.
 
-Both depend on nothing but what they are looked up by, so that the figures are those of engines that
-encode and search anew. Times are not.
+Cached values depend only on their key. So the figures, but not the times, are those of engines
+without caches.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ....builder import Builder
 from ....catalog import Catalog, Tool
 from ....config import Config
-from ....decision.policy import DecisionPolicy
+from ....decision import Decider
 from ....engine import Engine
 from ....gating import Admission, State
 from ....models import Encoder, TokenVectors, encoded, gives_tokens, load_encoder
@@ -29,7 +29,7 @@ class RememberingEncoder:
     """An encoder that encodes every text once.
 
     Args:
-        encoder: encodes what was not encoded before.
+        encoder: encoder for new texts.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -80,7 +80,7 @@ class RememberingEncoder:
 
 
 class Encoders:
-    """Encoders by name, each loaded once, when it is first asked for."""
+    """Encoders by name. Each is loaded at its first use."""
 
     def __init__(self) -> None:
         self._loaded: dict[tuple[str, int | None, str], RememberingEncoder] = {}
@@ -88,7 +88,7 @@ class Encoders:
     def load(
         self, spec: str = "bundled", threads: int | None = None, **settings: Any
     ) -> RememberingEncoder:
-        """The encoder of a name, see `load_encoder`.
+        """An encoder, see `load_encoder`.
 
         Args:
             spec: its name.
@@ -106,21 +106,21 @@ class Encoders:
 
 
 class _SharedModels(StageModels):
-    """Models of which other engines use the encoder as well."""
+    """Models with an encoder that several engines share."""
 
     def __init__(self, config: Config, encoders: Encoders) -> None:
         self._encoders = encoders
         super().__init__(config)
 
     def encoder(self) -> Encoder:
-        spec, arguments = self._config.encoder_arguments()
+        spec, arguments = self._config.model_arguments(self._config.encoder)
         return self._encoders.load(spec, **arguments)
 
 
 class RememberingEngine(Engine):
-    """The same answers, each found once: variants of the benchmark share their searches.
+    """An engine with a cache of answers, so that the benchmark's variants share searches.
 
-    An answer depends on the catalog version, the queries, the tier, `k` and what is admitted.
+    The key is the catalog version, the queries, the tier, `k` and the permitted tools.
     """
 
     @classmethod
@@ -130,7 +130,7 @@ class RememberingEngine(Engine):
         Args:
             tools: a catalog.
             encoders: shared with other engines.
-            settings: of a Config.
+            settings: settings of a Config.
 
         Raises:
             ConfigError: a setting is wrong.
@@ -141,23 +141,23 @@ class RememberingEngine(Engine):
         return cls(builder, builder.build(Catalog(tools)))
 
     def view(self, state: State | None = None, **options: Any) -> View:
-        """As of an engine; its answers are remembered."""
+        """A view like that of an engine, with a cache of answers."""
         made = super().view(state, **options)
         memory = self.__dict__.setdefault("_memory", {})
-        return _RememberingView(made.admission, self._searcher, made.policy, memory)
+        return _RememberingView(made.admission, self._searcher, made.decider, memory)
 
 
 class _RememberingView(View):
-    """A view that finds each answer once."""
+    """A view with a cache of answers."""
 
     def __init__(
         self,
         admission: Admission,
         searcher: Searcher,
-        policy: DecisionPolicy,
+        decider: Decider | None,
         memory: dict[Any, Selection],
     ) -> None:
-        super().__init__(admission, searcher, policy)
+        super().__init__(admission, searcher, decider)
         self._memory = memory
 
     def search_many(
@@ -167,7 +167,7 @@ class _RememberingView(View):
         tier: str | Strategy | None = None,
         k: int | None = None,
     ) -> list[Selection]:
-        """As of a view."""
+        """Search like a view, with the cache."""
         mask = None if self.admission.mask is None else self.admission.mask.tobytes()
         asked_for = self.catalog.fingerprint, tier, k, mask
         fresh = [one for one in dict.fromkeys(queries) if (one, asked_for) not in self._memory]

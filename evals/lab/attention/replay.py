@@ -1,4 +1,4 @@
-"""The tasks replayed under an arm, and what came of them."""
+"""Replays the tasks with an arm, and computes the figures."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ TASK_TOKENS = 14_900
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """One turn under an arm.
+    """Figures of one turn.
 
     Args:
-        script: of the task.
-        kind: of the task.
+        script: script of the task.
+        kind: kind of the task.
         number: of the turn, from 1.
-        asked: how many tools it takes.
+        asked: number of tools that the turn needs.
         offered: how many of them could be called.
-        typed: how many of them were there with all types.
-        visible: how many of them were there at least by name.
-        tools: how many tools could be called in all.
+        typed: how many of them had all types in the prompt.
+        visible: how many of them had at least their name in the prompt.
+        tools: number of all tools that could be called.
         extra_calls: see `Shown`.
-        paid: for tools.
+        paid: tokens of the tools.
     """
 
     script: str
@@ -55,14 +55,14 @@ def replay(
     *,
     watch: Callable[[ShownTools], None] | None = None,
 ) -> list[TurnOutcome]:
-    """Every turn of every task under an arm.
+    """Replay every turn of every task with an arm.
 
     Args:
         arm: shows the tools.
         scripts: the tasks.
         count: counts tokens.
         prices: the price rule.
-        watch: is given what every turn shows.
+        watch: called with the shown tools of every turn.
     """
     outcomes = []
     for script in scripts:
@@ -100,7 +100,7 @@ def utilisation(tools: float, task: float) -> float:
 
 
 def figures(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
-    """What the turns came to.
+    """The figures of the turns.
 
     Returns:
         `coverage`, the share of requests with every tool they take offered, in all and by kind of
@@ -139,7 +139,7 @@ def figures(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
 
 
 def brief(found: dict[str, Any]) -> dict[str, Any]:
-    """Figures without those turn by turn."""
+    """The figures without those of single turns."""
     return {name: value for name, value in found.items() if name != "long"}
 
 

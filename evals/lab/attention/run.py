@@ -38,7 +38,8 @@ def measure(plan: SizePlan, *, step: Step = lambda _: None) -> dict[str, Any]:
     """
     start, worked, shared = perf_counter(), process_time(), Shared()
     with ThreadPoolExecutor(1, "encoding") as aside:
-        # The methods use one core. The other encodes the tools of the larger catalogs meanwhile.
+        # The methods use one core. In parallel, the other one encodes the tools of the larger
+        # catalogs.
         encoded = aside.submit(shared.encoders.load().encode, plan.texts())
         found = _measured(plan, shared, encoded, step)
     took = {"seconds": perf_counter() - start, "cpu_seconds": process_time() - worked}
@@ -70,7 +71,7 @@ def _measured(plan: SizePlan, shared: Shared, encoded: Future[Any], step: Step) 
 
 
 def some(scripts: Sequence[TaskScript]) -> list[TaskScript]:
-    """Every third single and multi task, and all sessions, for what is measured many times."""
+    """Every third single and multi task, and all sessions, for the ablations."""
     alone = [script for script in scripts if script.kind != "session"]
     return alone[::3] + [script for script in scripts if script.kind == "session"]
 

@@ -25,7 +25,7 @@ its name may serve a request as well, and is not labelled."""
 
 
 def does_the_same_work(tool: Tool) -> bool:
-    """Whether a tool's or its server's name speaks of work that the testbed's tools do."""
+    """Whether the name of a tool or its server is about work of the testbed's tools."""
     return bool(_SAME_WORK.search(f"{tool.server or ''} {tool.name}"))
 
 
@@ -35,7 +35,7 @@ def padded(catalog: Catalog, size: int, others: Sequence[Tool]) -> Catalog:
     Args:
         catalog: the testbed.
         size: tools wanted.
-        others: what it is padded with, in order; where they run out, tools generated from them.
+        others: tools to add, in order. If there are too few, further ones are generated from them.
     """
     tools = tuple(catalog)
     if size <= len(tools):
@@ -46,13 +46,13 @@ def padded(catalog: Catalog, size: int, others: Sequence[Tool]) -> Catalog:
 
 
 def shuffled(tools: Iterable[Tool], *, seed: int = 0) -> tuple[Tool, ...]:
-    """Tools in an order drawn by the seed, so that every size has some of every file."""
+    """Tools in random order, so that every size has some of every file."""
     given = tuple(tools)
     return tuple(given[i] for i in np.random.default_rng(seed).permutation(len(given)))
 
 
 def answerable(scripts: Iterable[TaskScript], catalog: Catalog) -> list[TaskScript]:
-    """The tasks that take no tool the catalog lacks."""
+    """The tasks whose tools are all in the catalog."""
     return [
         script
         for script in scripts

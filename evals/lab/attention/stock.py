@@ -25,7 +25,7 @@ Requests = Mapping[str, NDArray[np.float32]]
 
 
 def stock_absence() -> str | None:
-    """Why the stock encoder cannot be run here, or None where it can."""
+    """Why the stock encoder cannot run here; None if it can."""
     absent = [module for module in _NEEDS if find_spec(module) is None]
     return f"not installed: {', '.join(absent)}; the extra 'peers' has them" if absent else None
 
@@ -34,13 +34,13 @@ def stock_spec() -> str:
     """The stock all-MiniLM-L6-v2, as `load_encoder` takes it.
 
     Raises:
-        MissingExtraError: the package that carries the weights is not installed.
+        MissingExtraError: the package with the weights is not installed.
     """
     return f"sentence-transformers:{stock_minilm('tool-attention')}"
 
 
 def published_summary(tool: Tool, counter: TokenCounter) -> str:
-    """A tool's line in the published pool: its id and what 60 tokens hold of its description."""
+    """A tool's line in the published pool: its id and the first 60 tokens of its description."""
     words = tool.description.split()
     while words and counter.count(f"{tool.id}: {' '.join(words)}") > SUMMARY_TOKENS:
         words.pop()
@@ -48,12 +48,12 @@ def published_summary(tool: Tool, counter: TokenCounter) -> str:
 
 
 class StockRouter:
-    """Cosine between what the user said last and one text per tool.
+    """Cosine between the user's last message and one text per tool.
 
     Args:
         catalog: the tools.
         vectors: one per tool, in catalog order, (n, dim).
-        requests: vector of everything that will be searched for.
+        requests: vector of each text that will be searched for.
     """
 
     def __init__(self, catalog: Catalog, vectors: NDArray[np.float32], requests: Requests) -> None:

@@ -1,4 +1,4 @@
-"""The tasks: requests with the tools each of them takes, alone or as turns of a session."""
+"""The tasks: requests with the tools that they need, alone or as turns of a session."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ KINDS = ("single", "multi", "session")
 
 @dataclass(frozen=True, slots=True)
 class TaskTurn:
-    """What a user says and what it takes.
+    """A user's message and the tools that it needs.
 
     Args:
-        user: the words.
-        needed: ids of the tools the request takes, each once; none for small talk. Look-ups of
-            ids that the request does not ask for are not among them.
-        assistant: what is answered; "" where the task ends with the request.
+        user: text of the message.
+        needed: ids of the needed tools, without duplicates; none for small talk. Tools that only
+            look up ids for other calls are not included.
+        assistant: the answer; "" if the task ends with the request.
     """
 
     user: str
@@ -33,13 +33,13 @@ class TaskTurn:
 
 @dataclass(frozen=True, slots=True)
 class TaskScript:
-    """A conversation: of one turn for a task that stands alone.
+    """A conversation of one or more turns.
 
     Args:
-        id: unique.
+        id: unique id.
         kind: one of `KINDS`.
         turns: in order, at least one.
-        scopes: what the account of a session's user may do, `server:read` and `server:write`.
+        scopes: scopes of the user's account, `server:read` and `server:write`.
     """
 
     id: str
@@ -52,10 +52,10 @@ def load_scripts(catalog: Catalog) -> tuple[TaskScript, ...]:
     """All tasks, in the order of `KINDS`.
 
     Args:
-        catalog: holds every tool that is needed.
+        catalog: catalog with all needed tools.
 
     Raises:
-        EvaluationError: a row is no task, or needs what the catalog lacks; names the line.
+        EvaluationError: a row is no task, or needs a missing tool. The message has the line.
     """
     single = _read("single.jsonl", catalog, lambda row: _alone(row, "single"))
     multi = _read("multi.jsonl", catalog, lambda row: _alone(row, "multi"))
@@ -63,7 +63,7 @@ def load_scripts(catalog: Catalog) -> tuple[TaskScript, ...]:
 
 
 def asked(scripts: Iterable[TaskScript]) -> int:
-    """How many requests take a tool."""
+    """Number of requests that need a tool."""
     return sum(bool(turn.needed) for script in scripts for turn in script.turns)
 
 

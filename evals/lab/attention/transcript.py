@@ -1,4 +1,4 @@
-"""Prompts of a conversation piece by piece: what is paid for tools, and what a change costs."""
+"""Computes the cost of the tools in a conversation's prompts, with a prompt cache."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _TEXTS = 1_024
 class Prices:
     """The price rule, per token and as a share of a plain input token.
 
-    Defaults are those of Anthropic's prompt cache of five minutes. Texts that stand in the next
-    turn's prompt as well are written to the cache when they come and read from it as long as
-    nothing before them changes; texts that the next turn drops are never cached. Minimum lengths
-    and expiry are left out of account.
+    Defaults are those of Anthropic's prompt cache of five minutes. A text that is also in the next
+    turn's prompt is written to the cache when it is new. It is read from the cache until something
+    before it changes. A text that the next turn drops is never cached. Minimum lengths and expiry
+    are ignored.
 
     Args:
-        read: of a cached token.
-        write: of a token written to the cache.
-        plain: of a token that is not cached.
+        read: price of a cached token.
+        write: price of a token that is written to the cache.
+        plain: price of a token that is not cached.
     """
 
     read: float = 0.1
@@ -41,14 +41,14 @@ class Prices:
 
 
 class Paid(NamedTuple):
-    """What one turn's prompt costs.
+    """Cost of one turn's prompt.
 
     Attributes:
-        tokens: of everything about tools in it.
-        cached: the same at the price rule, in plain input tokens.
-        uncached: the same without a cache, over all calls the turn takes.
-        changed_bytes: of the last turn's prompt, tools and conversation, that have to be read anew
-            because something at or before them changed.
+        tokens: tokens of all texts about tools.
+        cached: their price with the cache, in plain input tokens.
+        uncached: their price without a cache, over all model calls of the turn.
+        changed_bytes: bytes of the last turn's prompt, with the conversation, that must be read
+            again because of a change at or before them.
         words: tokens of the conversation.
     """
 
@@ -69,7 +69,7 @@ class Transcript:
     """The prompts of one conversation under one arm.
 
     Args:
-        counter: counts tokens; shared, so that a text is counted once.
+        counter: token counter; shared, so that a text is counted once.
         prices: the price rule.
     """
 
@@ -81,7 +81,7 @@ class Transcript:
         self._before: list[_Piece] = []
 
     def turn(self, shown: ShownTools, turn: TaskTurn) -> Paid:
-        """The cost of a turn; what it says joins the conversation."""
+        """The cost of a turn. Its messages are added to the conversation."""
         self._place(shown.batches)
         said = _Piece(turn.user, tools=False, stays=True)
         prompt = [
@@ -125,11 +125,10 @@ class Transcript:
 class TextTokens:
     """Tokens of texts, each line counted once.
 
-    No token reaches from one line into the next where that begins with more than a line's end, so
-    that the sum over lines is exact.
+    No token crosses a line end if the next line is not empty. So the sum over lines is exact.
 
     Args:
-        counter: counts them.
+        counter: token counter.
     """
 
     def __init__(self, counter: TokenCounter) -> None:

@@ -1,4 +1,4 @@
-"""The arm that is measured: a session, driven as an agent's loop drives it."""
+"""The arm of shortlist: a session, used like in an agent loop."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FORMAT = "anthropic_call_tool"
 
 
 class TwoPhase:
-    """Phase 1 in the prefix, phase 2 behind it, one stable tool that calls any other.
+    """Phase 1 in the prefix, phase 2 after it, and one constant tool that calls any other.
 
     Args:
-        engine: searched; what it has in quarantine is never shown.
-        settings: of the sessions.
+        engine: engine with the tools. Quarantined tools are never shown.
+        settings: settings of the sessions.
     """
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
@@ -38,7 +38,7 @@ class TwoPhase:
 
     @property
     def pool_tokens(self) -> int:
-        """Tokens of the prefix."""
+        """Number of tokens of the prefix."""
         return self._prefix[1]
 
     @cached_property
@@ -58,14 +58,14 @@ class TwoPhase:
         return self.engine.session(format=FORMAT, state=state, **self.settings.session)
 
     def begin(self, script: TaskScript) -> Running:
-        """A session of its own."""
+        """Start a session."""
         gated = self.settings.preconditions
         state = State(scopes=frozenset(script.scopes)) if gated else None
         return _Running(self, self.session(state))
 
     @cached_property
     def _prefix(self) -> tuple[Mapping[str, str | None], int]:
-        """What a session shows of each tool before it found any, and the tokens of that."""
+        """What a new session shows of each tool, and the tokens of these texts."""
         session = self.session()
         session.answered("Hello.")
         turn = session.turn("thanks")  # asks for nothing, so that nothing is searched
@@ -81,7 +81,7 @@ class _Running:
         self._callable: frozenset[str] = frozenset()
 
     def show(self, turn: TaskTurn) -> ShownTools:
-        """What a caller would send of tools in this turn."""
+        """The texts about tools that a caller would send in this turn."""
         answer = self._session.turn(turn.user)
         self._add(answer)
         self._callable = answer.callable
@@ -96,7 +96,7 @@ class _Running:
         )
 
     def done(self, turn: TaskTurn) -> None:
-        """What can be called is called; what is only visible is named, promoted, and called."""
+        """Call the offered tools. A tool that is only visible is first promoted by a call."""
         for tool_id in turn.needed:
             named = self._arm.settings.promote and tool_id in self._arm.visible
             if tool_id in self._callable or named:
@@ -104,7 +104,7 @@ class _Running:
         self._session.answered(turn.assistant)
 
     def _call(self, tool_id: str) -> None:
-        """A call that succeeds; what it answers is not replayed."""
+        """Make a successful call. Its answer is not replayed."""
         arguments = example_arguments(self._arm.engine.catalog.get(tool_id).input_schema)
         verdict = self._session.check(tool_id, arguments)
         if verdict.status == "promoted":
@@ -123,7 +123,7 @@ class _Running:
 
 
 def _definition(tool: Mapping[str, Any]) -> str:
-    """The one tool as a provider's model reads it, without the mark of the cache."""
+    """The one tool's definition without its cache mark."""
     shown = {name: value for name, value in tool.items() if name != "cache_control"}
     return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 

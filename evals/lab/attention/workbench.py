@@ -1,4 +1,4 @@
-"""One catalog with the tasks, the engine and the methods that are compared on it."""
+"""One catalog with the tasks, the engine and the compared methods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TRUSTING = {"scan": False}
 
 
 class Shared:
-    """Encoders and token counts of a run. Its workbenches share them: no text is encoded twice."""
+    """Encoders and token counts of a run, which its workbenches share."""
 
     def __init__(self) -> None:
         self.encoders = Encoders()
@@ -37,7 +37,7 @@ class Shared:
 
         Args:
             catalog: the tools.
-            settings: of a Config.
+            settings: settings of a Config.
         """
         return RememberingEngine.over(catalog, self.encoders, trust=TRUSTING, **settings)
 
@@ -49,7 +49,7 @@ class Workbench:
         catalog: the tools.
         scripts: the tasks.
         shared: encoders and token counts of this run.
-        engine: over the catalog; made when absent.
+        engine: engine with the catalog; created when absent.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class Workbench:
         self.engine = engine or shared.engine(catalog)
 
     def outcomes(self, arm: Arm, scripts: Sequence[TaskScript] | None = None) -> list[TurnOutcome]:
-        """Every turn of the tasks under an arm."""
+        """Outcomes of all turns with an arm."""
         return replay(
             arm, self.scripts if scripts is None else scripts, self.shared.count, self.prices
         )
 
     def figures(self, arm: Arm, scripts: Sequence[TaskScript] | None = None) -> dict[str, Any]:
-        """Figures of all tasks under an arm; see `replay.figures`."""
+        """Figures of all tasks with an arm; see `replay.figures`."""
         return figures(self.outcomes(arm, scripts))
 
     def full(self) -> Arm:
@@ -98,7 +98,7 @@ class Workbench:
         return Retrieval(self.catalog, search)
 
     def stock_retrieval(self, *, k: int = RETRIEVED_TOOLS) -> Arm:
-        """The same by the stock encoder over full definitions."""
+        """The same, with the stock encoder and full definitions."""
         return Retrieval(self.catalog, lambda request: self._over_definitions.search(request, k))
 
     def as_published(self, *, k: int = RETRIEVED_TOOLS, threshold: float = THRESHOLD) -> Arm:
@@ -114,12 +114,12 @@ class Workbench:
         return TwoPhase(self.engine, settings)
 
     def trusted(self, settings: Settings) -> TwoPhase:
-        """The same, after quarantining what the scan of definitions finds."""
+        """The same, without the tools that the scan quarantines."""
         self.engine.quarantine(Trust().quarantined(self.catalog))
         return self.two_phase(settings)
 
     def gated(self, gate: Gate) -> Workbench:
-        """The same under rules, over the same vectors."""
+        """The same with permission rules and the same vectors."""
         engine = self.shared.engine(self.catalog, gate=gate)
         return Workbench(self.catalog, self.scripts, self.shared, engine=engine)
 

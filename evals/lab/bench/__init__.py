@@ -1,5 +1,5 @@
-"""Speed and size: milliseconds per tier and stage, index build, cold start, memory, and the bars.
+"""Measures speed and size: times per tier and stage, index build, start, memory; and the limits.
 
-What is compared is measured in the same run, call by call in turn, so that whatever else the
-machine does falls on both sides. Figures that need a process of their own (memory, start) get one.
+Compared calls alternate in the same run, so that other load of the machine affects both. Memory and
+start are measured in new processes.
 """

@@ -1,4 +1,4 @@
-"""The encoder without anything around it: ONNX Runtime sessions fed by hand."""
+"""The encoder alone: ONNX Runtime sessions without the code of shortlist."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ class BareEncoder:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         providers = ["CPUExecutionProvider"]
         self._session = ort.InferenceSession(str(files.onnx), options, providers=providers)
-        # A graph for one text a call has a first axis of one.
+        # A graph for one text per call has a first axis of one.
         self._batches = self._session.get_inputs()[0].shape[0] != 1
         self._types = {node.name: _INTEGERS[node.type] for node in self._session.get_inputs()}
         self._outputs = [self._session.get_outputs()[0].name]
         self._tokenizer = load_tokenizer(files.folder, read_settings(files.folder).max_tokens)
 
     def feed(self, text: str) -> Feed:
-        """A text made into the session's inputs, so that only the session is left to time."""
+        """The ONNX session's inputs for a text, so that only the session is timed."""
         return self._feed([self._tokenizer.encode(text).ids])
 
     def run(self, feed: Feed) -> Any:
-        """The session call."""
+        """Call the ONNX session."""
         return self._session.run(self._outputs, feed)[0]
 
     def encode_seconds(self, texts: Sequence[str]) -> float:
-        """Seconds to tokenise texts and run them, in batches of like length if the graph can."""
+        """Seconds to tokenise and encode texts, in batches if the graph permits it."""
         start = perf_counter()
         rows = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
         rows.sort(key=len, reverse=True)

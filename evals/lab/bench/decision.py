@@ -1,4 +1,4 @@
-"""What gate, session and decision add to a request, over the same tools in the same run."""
+"""Measures the time that gate, session and decision add to a request."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _TIER = "hybrid"
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What a turn takes beyond a search for the same request, the two in turn.
+    """Time of a turn beyond a search for the same request; both alternate.
 
     Args:
-        tools: in the catalog.
-        admitted: of them in the state that is asked in.
+        tools: number of tools in the catalog.
+        admitted: number of permitted tools.
         threads: CPU threads of the encoder.
         search_ms: median of searches without rules, state, session or decision.
         wall_ms: median of the differences, request by request.
@@ -81,7 +81,7 @@ def added(folder: Path, queries: Sequence[str], *, threads: int, rounds: int) ->
     either way.
 
     Args:
-        folder: of the index.
+        folder: folder of the index.
         queries: texts to search for, see `undivided`.
         threads: CPU threads of the encoder.
         rounds: how often each is asked, by each clock.

@@ -29,7 +29,7 @@ def grow(tools: Sequence[Tool], count: int, *, seed: int = 0) -> tuple[Tool, ...
     Args:
         tools: real tools, at least two where growth is needed.
         count: how many tools are wanted.
-        seed: of the draw of pairs.
+        seed: random seed of the draw of pairs.
 
     Raises:
         EvaluationError: there are fewer than two tools to recombine.

@@ -1,4 +1,4 @@
-"""`shortlist lab bench-instant`: what answering at once takes (ADR 22).
+"""`shortlist lab bench-instant`: measures answers before all tools are encoded (ADR 22).
 
 The tier `fast` beside `embed` and peers, in turn; a process that opens a saved index; new tools
 from the file to the first answer; searches while the encoder catches up. Wall and CPU time of each.
@@ -129,9 +129,9 @@ def measure(
     Args:
         material: tools and queries.
         folder: for files of this run.
-        index: of the compared tools; made where there is none.
+        index: index of the compared tools; created if there is none.
         peers: names.
-        threads: of the encoder, for one query.
+        threads: CPU threads of the encoder, for one query.
         many: tools of the largest catalog; 0 leaves it out.
     """
     queries = material.queries
@@ -170,11 +170,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tools", type=Path, action="append", required=True)
     parser.add_argument("--queries", type=Path, action="append", required=True)
-    parser.add_argument("--n", type=int, default=200, help="queries at most")
-    parser.add_argument("--threads", type=int, default=1, help="of the encoder, one query")
+    parser.add_argument("--n", type=int, default=200, help="most queries")
+    parser.add_argument("--threads", type=int, default=1, help="encoder threads, one query")
     parser.add_argument("--many", type=int, default=MANY, help="tools of the largest catalog")
-    parser.add_argument("--index", type=Path, help="of the compared tools; made if absent")
-    parser.add_argument("--peer", action="append", help="peers; Ratel's BM25 and bm25s when absent")
+    parser.add_argument("--index", type=Path, help="index of the compared tools; created if absent")
+    parser.add_argument(
+        "--peer",
+        action="append",
+        help="peers; by default Ratel's BM25, bm25s",
+    )
     asked = parser.parse_args()
     material = read_material(asked.tools, asked.queries, sample=asked.n)
     with TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """Jobs that run in a process of their own: `python -m shortlist.evals.lab.bench.jobs NAME ARGS`.
 
-Arguments are a JSON object; the result is one on stdout. Imports are inside the jobs, because when
-they happen is part of what is measured.
+Arguments are a JSON object, the result is one on stdout. Imports are inside the jobs, because their
+time is part of the measurement.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def index(
         tools: JSON lines.
         folder: where to save.
         queries: searched for in every tier.
-        encoder: of the configuration.
-        threads: of the configuration.
+        encoder: encoder of the configuration.
+        threads: CPU threads of the configuration.
         perturb: a saved index; what it does not hold gets its vectors, perturbed, unencoded.
-        seed: of the perturbation.
+        seed: random seed of the perturbation.
     """
     resident = {"start": resident_mb()}
     from ....catalog import Catalog

@@ -27,7 +27,7 @@ class TierLatency:
         callers: requests under way at once.
         tier: as asked.
         ran: tiers that really ran, with how often.
-        total: of whole requests.
+        total: times of whole requests.
         stages: stage name to its share; empty with several callers, who disturb each other.
         per_second: requests answered by all callers together; None when tiers took turns.
     """
@@ -56,7 +56,7 @@ class TierLatency:
 
 
 class _Searches:
-    """Searches in a tier, and what the answers say of themselves; for any number of threads."""
+    """Searches in a tier, and the tiers and times in their answers. Thread-safe."""
 
     def __init__(self, engine: Engine, tier: str, queries: Sequence[str]) -> None:
         self._engine, self._tier, self._queries = engine, tier, queries
@@ -70,7 +70,7 @@ class _Searches:
         return dict(Counter(answer.tier for answer in self._answers))
 
     def stages(self) -> dict[str, Latency]:
-        """What each stage took, and what none of them did."""
+        """Time of each stage, and the rest."""
         times: dict[str, list[float]] = {}
         for answer in self._answers:
             outside = answer.total_ms - sum(answer.timings.values())

@@ -1,4 +1,4 @@
-"""What a bench runs on: tools and queries, from files or from the demo."""
+"""Tools and queries of a bench, from files or from the demo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Material:
         tools_from: names of the files the tools came from; none stands for the demo catalog.
         queries_from: names of the files the queries came from; none stands for the demo requests.
         rejected: definitions in the files that could not be read.
-        seed: of every draw.
+        seed: random seed of every draw.
     """
 
     given: tuple[Tool, ...]
@@ -63,7 +63,7 @@ def read_material(
             are bad are left out and counted.
         queries: JSON lines with a `query`; the demo requests when empty.
         sample: queries used at most.
-        seed: of the draws.
+        seed: random seed of the draws.
 
     Raises:
         CatalogError: a file of tools cannot be read.

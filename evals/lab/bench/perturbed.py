@@ -1,4 +1,4 @@
-"""Vectors for synthetic tools without encoding them, for a bench that is in a hurry."""
+"""Vectors for synthetic tools without an encoder, for a faster bench."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _AT_ONCE = 1024
 
 
 class PerturbedEncoder:
-    """Stands in for an encoder: every text gets a real vector with noise, L2-normalised.
+    """A substitute for an encoder: every text gets a real vector with noise, L2-normalised.
 
     Args:
-        vectors: of real tools, shape (n, dim).
-        fingerprint: of the encoder they came from.
-        tokens: of the same tools, which every text gets as they are; or None.
-        seed: of the draw and of the noise.
+        vectors: vectors of real tools, shape (n, dim).
+        fingerprint: fingerprint of the encoder they came from.
+        tokens: token vectors of the same tools, which every text gets; or None.
+        seed: random seed of the draw and of the noise.
     """
 
     name = "perturbed"
@@ -48,7 +48,7 @@ class PerturbedEncoder:
         query: bool = False,  # noqa: ARG002 - the protocol's
         progress: Callable[[int], None] | None = None,
     ) -> NDArray[np.float32]:
-        """A vector for each text; what the text says does not matter."""
+        """A vector for each text, independent of the text."""
         vectors = np.empty((len(texts), self.dim), np.float32)
         # Some at a time, so that nothing stands beside the result that a real encoder would not
         # have there either.

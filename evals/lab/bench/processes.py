@@ -1,4 +1,4 @@
-"""Running what needs a process of its own."""
+"""Runs jobs in new processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run_job(name: str, **arguments: Any) -> dict[str, Any]:
     """Run a job of `jobs` in a new interpreter.
 
     Raises:
-        EvaluationError: it failed; with the end of what it said.
+        EvaluationError: it failed. The message has the end of its stderr.
     """
     command = (sys.executable, "-m", "shortlist.evals.lab.bench.jobs", name, json.dumps(arguments))
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603

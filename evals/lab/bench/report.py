@@ -1,4 +1,4 @@
-"""A bench as JSON, as tables, and held to the bars."""
+"""Converts a bench to JSON and tables, and compares it with the limits."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def to_json(bench: Bench) -> dict[str, Any]:
 
 
 def notes(bench: Bench) -> list[str]:
-    """What a reader of the figures has to know."""
+    """Notes for readers of the figures."""
     material, plan = bench.material, bench.plan
     found = []
     if any(map(material.synthetic, plan.sizes)):
@@ -97,7 +97,7 @@ def _cores_busy(load: list[float]) -> str | None:
 
 
 def bars(bench: Bench) -> list[Bar]:
-    """The bars, with what this run says of each."""
+    """The limits with the figures of this run."""
     found: list[Bar] = []
     for one in bench.bare:
         at = f"{one.tools:,} tools, {_counted(one.threads)}"
@@ -258,7 +258,7 @@ def stage_table(bench: Bench) -> Table:
 
 
 def comparison_table(bench: Bench) -> Table:
-    """Calls that took turns: p50, p95 and the ratio to the first."""
+    """Compared calls: p50, p95 and the ratio to the first."""
     rows: list[tuple[Cell, ...]] = []
     for one, base in [
         *((found, BARE) for found in bench.bare),
@@ -275,7 +275,7 @@ def _compared(one: CallComparison, name: str, base: str) -> tuple[Cell, ...]:
 
 
 def decided_table(bench: Bench) -> Table:
-    """What gate, session and decision add to a plain search, by the wall and in CPU time."""
+    """Time that gate, session and decision add to a search, by the clock and in CPU time."""
     rows: list[tuple[Cell, ...]] = []
     for one in bench.decided:
         times = (_significant(ms) for ms in (one.search_ms, one.wall_ms, one.cpu_ms))

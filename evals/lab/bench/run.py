@@ -1,4 +1,4 @@
-"""One bench: every figure measured, in an order that measures the compared ones together."""
+"""One bench: measures all figures. Compared figures are measured together."""
 
 from __future__ import annotations
 
@@ -76,22 +76,22 @@ class BenchPlan:
 
 @dataclass(slots=True)
 class Bench:
-    """All that one run found.
+    """All figures of one run.
 
     Args:
         plan: what was measured.
-        material: on what.
-        builds: how each catalog's index was built or taken over.
+        material: tools and queries.
+        builds: build of each catalog's index.
         latencies: per size, threads, callers and tier.
         bare: requests against the bare session call, per number of threads.
         torch: requests against sentence-transformers, per number of threads.
-        torch_absent: why there are none of those, or None.
-        decided: what gate, session and decision add, per size and number of threads.
+        torch_absent: why there are no such figures; None if there are.
+        decided: time that gate, session and decision add, per size and number of threads.
         start: import, opening and first answer.
-        memory: of the process that indexed and searched the largest catalog.
+        memory: memory of the process that indexed and searched the largest catalog.
         reopened: opening a saved index with some tools changed.
-        budgets: answers under a time budget, whatever the reranker does.
-        stuffed: what tools stuffed with requests reach, per tier.
+        budgets: answers with a time budget, for each behaviour of the reranker.
+        stuffed: places of tools stuffed with requests, per tier.
         updated: one server replaced among many tools.
         install: size of the core install.
         load: the system's load averages over a minute, before and after.
@@ -192,8 +192,8 @@ def _build_beside_bare(
 ) -> dict[str, Any]:
     """An index built between two halves of the same texts through the bare encoder.
 
-    Every second text goes before and the others after, so that a machine that grows slower or
-    faster meanwhile does so for both sides.
+    Every second text is encoded before and the others after, so that changes of the machine's speed
+    affect both.
     """
     texts = list(dict.fromkeys(embedding_text(tool) for tool in catalog))
     bare = BareEncoder(_ENCODER, default_threads())
@@ -232,7 +232,7 @@ def _build(
 
 
 def _take_over(source: Path, saved: Path, catalog: Catalog) -> dict[str, Any]:
-    """A smaller index made of a larger one's vectors."""
+    """A smaller index with vectors of a larger one."""
     start = perf_counter()
     engine = Engine.open(source, catalog)
     seconds = perf_counter() - start

@@ -1,4 +1,4 @@
-"""How often tools stuffed with requests reach the answers of requests that have nothing to do."""
+"""Measures how often tools stuffed with requests are hits of unrelated requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FEWEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Stuffing:
-    """What stuffed tools reach in one tier.
+    """Places of stuffed tools in one tier.
 
     Args:
         tier: that searched.
@@ -62,9 +62,9 @@ def stuffing(folder: Path, queries: Sequence[str], *, seed: int = 0) -> list[Stu
     quarantined.
 
     Args:
-        folder: of the index; one without vectors measures nothing.
+        folder: folder of the index; one without vectors measures nothing.
         queries: texts; fewer than ten measure nothing.
-        seed: of the split and the draws.
+        seed: random seed of the split and the draws.
     """
     if len(queries) < _FEWEST:
         return []
@@ -103,7 +103,7 @@ def stuffed_tools(requests: Sequence[str], *, seed: int = 0) -> list[Tool]:
 
     Args:
         requests: drawn from, each tool's without repetition.
-        seed: of the draws.
+        seed: random seed of the draws.
     """
     return [
         Tool(f"assistant_{number}", SERVER, " ".join(_sentence(requests[i]) for i in places))

@@ -1,4 +1,4 @@
-"""Taking times: warm, without garbage collection, and of compared things in turn."""
+"""Measures times: warm, without garbage collection, compared calls in turn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WARM_UP = 20
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """What a call takes.
+    """Times of a call.
 
     Args:
         p50_ms: median.
@@ -63,7 +63,7 @@ def uncollected() -> Iterator[None]:
 
 
 def warm_up(call: Call, queries: int) -> None:
-    """Call without timing, so that what is loaded or cached on first use is."""
+    """Call without timing, so that everything is loaded and cached."""
     for position in range(min(WARM_UP, queries)):
         call(position)
 
@@ -77,7 +77,7 @@ def in_turn(
 ) -> dict[str, Times]:
     """Time several warm calls for each query one after the other, in an order that rotates.
 
-    Whatever slows the machine meanwhile falls on all of them alike, so that their ratios hold.
+    Other load of the machine affects all of them alike, so that their ratios are valid.
 
     Args:
         calls: name to call.

@@ -1,4 +1,4 @@
-"""What replacing one server's tools costs, and what searches notice of it meanwhile."""
+"""Measures the replacement of one server's tools, and searches during it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def updates(folder: Path, queries: Sequence[str], *, threads: int) -> Updates:
     """Replace a server of `REPLACED` tools in a saved index, alone and beside searches.
 
     Args:
-        folder: of the index.
+        folder: folder of the index.
         queries: texts to search for.
         threads: CPU threads of the encoder.
     """

@@ -1,4 +1,4 @@
-"""Peers and tiers side by side: the same process, the same queries, quality and milliseconds."""
+"""Compares peers and tiers in the same process, with the same queries: quality and milliseconds."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def table(rows: Sequence[Row]) -> Table:
     """Rows of one set as a table: quality in per cent, then time; a reason where one did not run.
 
     Args:
-        rows: of one set, in the order they are shown.
+        rows: rows of one set, in the order they are shown.
     """
     metrics = ("hit@1", "hit@3", "recall@5", "recall@10")
     shown: list[tuple[Cell, ...]] = []

@@ -18,9 +18,9 @@ _REFUSED = re.compile(r"[^A-Za-z0-9_-]+")
 class PeerNames:
     """A reversible map between ids such as ``@acme/list_issues`` and plain tool names.
 
-    The server stays in the name, as it does where a peer mounts several servers, so a peer sees
-    the same words as shortlist does. What a name may not hold becomes a hyphen, a name that is
-    too long keeps its end (the tool's own name), and names that then coincide are numbered.
+    The server stays in the name, as it does where a peer mounts several servers, so a peer sees the
+    same words as shortlist does. A forbidden character becomes a hyphen. A name that is too long
+    keeps its end (the tool's own name). Names that are then equal get numbers.
 
     Args:
         tools: the tools to name; ids are unique.

@@ -1,4 +1,4 @@
-"""What a peer must do to stand in the comparison."""
+"""Protocol of the compared tool retrievers (peers)."""
 
 from __future__ import annotations
 

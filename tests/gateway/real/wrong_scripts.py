@@ -327,7 +327,7 @@ WRONG = (
         'rows = await sqlite.read_query(query="select * from cities")\n'
         "await time_.get_current_time(timezone=rows)",
         "runtime",
-        ("what was read from 'sqlite' may not be sent to 'time'",),
+        ("data from 'sqlite' may not be sent to 'time'",),
         2,
     ),
     # The host.

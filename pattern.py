@@ -1,16 +1,16 @@
-"""Pattern: a glob over ids and names of tools."""
+"""Pattern: a glob over ids and names of tools, or over names of servers."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 from typing import Any
 
-from ..errors import ConfigError
+from .errors import ConfigError
 
 #: Characters of a pattern: an id, and room for the wildcards.
 LIMIT = 600
@@ -74,8 +74,30 @@ class Pattern:
         glob = self._glob(folded)
         return text == glob or _compiled(glob).match(text) is not None
 
+    def denies(self, text: str) -> bool:
+        """Whether the glob matches a text exactly or folded."""
+        return self.fits(text) or self.fits(fold(text), folded=True)
+
     def _glob(self, folded: bool) -> str:
         return fold(self.text) if folded else self.text
+
+
+def granted(text: str, globs: Iterable[str]) -> bool:
+    """Whether one of the globs, which grant something, matches a text exactly.
+
+    Raises:
+        ConfigError: one is no pattern.
+    """
+    return any(_pattern(glob).fits(text) for glob in globs)
+
+
+def denied(text: str, globs: Iterable[str]) -> bool:
+    """Whether one of the globs, which deny something, matches a text exactly or folded.
+
+    Raises:
+        ConfigError: one is no pattern.
+    """
+    return any(_pattern(glob).denies(text) for glob in globs)
 
 
 def fold(text: str) -> str:
@@ -89,6 +111,11 @@ def fold(text: str) -> str:
 def is_wild(text: str) -> bool:
     """Whether a text has a character that is a wildcard in a glob."""
     return _WILD.search(text) is not None
+
+
+@lru_cache(maxsize=4_096)
+def _pattern(glob: str) -> Pattern:
+    return Pattern(glob)
 
 
 @lru_cache(maxsize=4_096)
