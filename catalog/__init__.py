@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..lazy import public
-from .catalog import Catalog
+from .catalog import Catalog, CatalogDiff
 from .collision import Collision, Tools
-from .diff import CatalogDiff
 from .parameter import Parameter
 from .tool import Tool
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, overload
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from ..errors import CatalogError, PositionError, UnknownToolError
 from .collision import Collision, Tools, checked_tools, resolve_collisions
-from .diff import CatalogDiff
 from .fingerprint import digest
 from .listing import ListsTools, list_definitions
 from .nearest import nearest_ids
@@ -21,6 +21,25 @@ from .tool import Tool
 
 if TYPE_CHECKING:
     from .source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogDiff:
+    """Ids that differ between an old and a new catalog.
+
+    Attributes:
+        added: ids that only the new version has, in its order.
+        removed: ids that only the old version has, in its order.
+        changed: ids in both versions with different content, in the order of the new one.
+    """
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        """Whether anything differs. Order does not count."""
+        return bool(self.added or self.removed or self.changed)
 
 
 class Catalog:

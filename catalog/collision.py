@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,14 +33,6 @@ class Collision:
     identical: bool
 
 
-@dataclass(slots=True)
-class _Namesakes:
-    """The definitions with one id. Adding many of them takes linear time."""
-
-    by_fingerprint: dict[str, str]
-    last: int = field(default=1)
-
-
 def resolve_collisions(tools: Tools) -> tuple[dict[str, Tool], tuple[Collision, ...]]:
     """Tools by unique id, in order, and what had to be done for that.
 
@@ -51,20 +44,14 @@ def resolve_collisions(tools: Tools) -> tuple[dict[str, Tool], tuple[Collision, 
         CatalogError: an item is not a Tool.
     """
     given = checked_tools(tools)
-    if not any(tool.server is None and "/" in tool.id for tool in given):
-        found = _Claims()
-        for tool in given:
-            found.add(tool)
-        return found.unique, tuple(found.collisions)
     owned = {tool.id for tool in given if tool.server is not None}
-    found, order = _Claims(), []
-    waiting = [tool.server is None and tool.id in owned for tool in given]
-    for late in (False, True):
-        for place, tool in enumerate(given):
-            if waiting[place] is late and (kept := found.add(tool)) is not None:
-                order.append((place, kept))
-    ids = [kept for _, kept in sorted(order)]
-    return {kept: found.unique[kept] for kept in ids}, tuple(found.collisions)
+    late = [tool.server is None and tool.id in owned for tool in given]
+    found, kept = _Claims(), {}
+    for place in sorted(range(len(given)), key=late.__getitem__):
+        if (tool_id := found.add(given[place])) is not None:
+            kept[place] = tool_id
+    unique = {kept[place]: found.unique[kept[place]] for place in sorted(kept)}
+    return unique, tuple(found.collisions)
 
 
 def checked_tools(tools: Tools, server: str | None = None) -> list[Tool]:
@@ -118,7 +105,9 @@ class _Claims:
     def __init__(self) -> None:
         self.unique: dict[str, Tool] = {}
         self.collisions: list[Collision] = []
-        self._namesakes: dict[str, _Namesakes] = {}
+        # Of each id that was claimed again: fingerprint to the id it got, and the next suffix.
+        # Many definitions with one id take linear time.
+        self._claims: dict[str, tuple[dict[str, str], Iterator[int]]] = {}
 
     def add(self, tool: Tool) -> str | None:
         """The id given to the tool; None if it is equal to an earlier one."""
@@ -126,17 +115,16 @@ class _Claims:
         if first is None:
             self.unique[tool.id] = tool
             return tool.id
-        claim = self._namesakes.setdefault(tool.id, _Namesakes({first.fingerprint: first.id}))
-        while tool.fingerprint not in claim.by_fingerprint:
-            claim.last += 1
-            candidate = f"{tool.id}~{claim.last}"
+        ids, suffixes = self._claims.setdefault(tool.id, ({first.fingerprint: first.id}, count(2)))
+        while tool.fingerprint not in ids:
+            candidate = f"{tool.id}~{next(suffixes)}"
             if (taken := self.unique.get(candidate)) is not None:
-                claim.by_fingerprint.setdefault(taken.fingerprint, candidate)
+                ids.setdefault(taken.fingerprint, candidate)
                 continue
             self.unique[candidate] = tool.with_id(candidate)
-            claim.by_fingerprint[tool.fingerprint] = candidate
+            ids[tool.fingerprint] = candidate
             self.collisions.append(Collision(tool.id, candidate, identical=False))
             return candidate
-        kept = claim.by_fingerprint[tool.fingerprint]
+        kept = ids[tool.fingerprint]
         self.collisions.append(Collision(tool.id, kept, identical=True))
         return None

@@ -70,19 +70,21 @@ def flatten(schema: dict[str, Any]) -> tuple[Parameter, ...]:
             continue
         if not _SAME_VALUE.isdisjoint(frame.schema):
             queue.extend(_alternatives(frame, references))
-        for name, child, required in _properties(frame.schema):
+        for name, child, required in properties_of(frame.schema):
             path = f"{frame.path}.{name}" if frame.path else name
             if path in found:
                 found[path] = found[path]._replace(required=found[path].required or required)
             elif len(found) < PARAMETER_LIMIT:
                 found[path] = Parameter(name, path, "", (), required)
-            queue.append(_Frame(child, path, frame.depth + 1, frame.followed))
+            inner = child if isinstance(child, dict) else {}
+            queue.append(_Frame(inner, path, frame.depth + 1, frame.followed))
         if not _CONTENTS.isdisjoint(frame.schema):
             queue.extend(_contents(frame))
     return tuple(found.values())
 
 
-def _properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], bool]]:
+def properties_of(schema: dict[str, Any]) -> Iterator[tuple[str, Any, bool]]:
+    """Name, schema and whether it is required, of each property; required ones first."""
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return
@@ -90,8 +92,7 @@ def _properties(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], b
     required = [n for n in listed if isinstance(n, str)] if isinstance(listed, list) else []
     for name in dict.fromkeys((*required, *properties)):
         if name in properties:
-            child = properties[name]
-            yield name, child if isinstance(child, dict) else {}, name in required
+            yield name, properties[name], name in required
 
 
 def _contents(frame: _Frame) -> Iterator[_Frame]:

@@ -27,6 +27,10 @@ class Rejected:
     reason: str
     name: str | None = None
 
+    def __str__(self) -> str:
+        name = f"{self.name!r} " if self.name else ""
+        return f"{self.where}: {name}{self.field}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class ReadResult:

@@ -136,20 +136,13 @@ def parse_json(text: str) -> Any:
         ValueError: not JSON, or nested too deep; says where.
     """
     try:
-        return _loads(text)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(
             f"line {error.lineno}, column {error.colno}: is not JSON: {error.msg}"
         ) from None
     except RecursionError:
         raise ValueError("is nested too deep to be read as JSON") from None
-
-
-def _loads(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        raise
     except ValueError:
         # An integer too long for Python: only the definition that holds it is bad.
         return json.loads(text, parse_int=integer)
@@ -163,13 +156,9 @@ def _parse_lines(text: str) -> tuple[list[Any], tuple[int, ...], tuple[tuple[int
         if not line.strip():
             continue
         try:
-            values.append(_loads(line))
-        except json.JSONDecodeError as error:
-            bad.append((number, f"is not JSON: {error.msg} at column {error.colno}"))
-        except RecursionError:
-            bad.append((number, "is nested too deep to be read as JSON"))
+            values.append(parse_json(line))
         except ValueError as error:
-            bad.append((number, f"cannot be read: {error}"))
+            bad.append((number, str(error).removeprefix("line 1, ")))
         else:
             lines.append(number)
     return values, tuple(lines), tuple(bad)

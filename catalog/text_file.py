@@ -12,13 +12,7 @@ from ..errors import CatalogError, ShortlistError
 
 FILE_BYTES = 1 << 28
 """Maximum bytes of a file, 256 MiB. A catalog of 50,000 tools takes about 50 MB."""
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
 def open_file(
@@ -107,9 +101,9 @@ def replace_text_file(path: Path, lines: Iterable[str]) -> None:
 def _check(
     path: str | Path, found: os.stat_result, limit: int | None, error: type[ShortlistError]
 ) -> None:
-    for is_kind, kind in _KINDS:
-        if is_kind(found.st_mode):
-            raise error(f"{_shown(path)}: cannot be read: it is {kind}; give a regular file")
+    if not stat.S_ISREG(found.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a device")
+        raise error(f"{_shown(path)}: cannot be read: it is {kind}; give a regular file")
     if limit is not None and found.st_size > limit:
         raise error(_too_large(path, found.st_size, limit))
 

@@ -58,10 +58,7 @@ def _definitions(catalog: Catalog, read: Sequence[ReadResult]) -> Check:
     if not rejected:
         status: Status = ("note" if notes else "ok") if len(catalog) else "warn"
         return Check("definitions", status, line, notes)
-    details = notes + tuple(
-        f"{one.where}: {f'{one.name!r} ' if one.name else ''}{one.field}: {one.reason}"
-        for one in rejected
-    )
+    details = (*notes, *map(str, rejected))
     return Check("definitions", "warn", f"{line}; {len(rejected):,} rejected", details)
 
 
@@ -72,7 +69,7 @@ def _collisions(catalog: Catalog) -> Check:
         else f"{one.id}: claimed again by another definition, which is held as {one.kept_as}"
         for one in catalog.collisions
     )
-    return _counted("collisions", details, "id claimed twice", "ids claimed twice", "warn")
+    return _counted("collisions", "warn", details, "id", "claimed twice")
 
 
 def _tokens(catalog: Catalog) -> Check:
@@ -114,47 +111,29 @@ def _names(catalog: Catalog) -> Check:
     for tool in catalog:
         shared.setdefault(tool.name, []).append(tool.id)
     details = tuple(f"{name}: {', '.join(ids)}" for name, ids in shared.items() if len(ids) > 1)
-    return _counted("names", details, "name on several tools", "names on several tools", "note")
+    return _counted("names", "note", details, "name", "on several tools")
 
 
 def _twins(catalog: Catalog) -> Check:
     details = tuple(", ".join(ids) for ids in near_twins(tuple(catalog)))
     what = f"of tools that share {LIKENESS:.0%} of their words"
-    return _counted("near twins", details, f"group {what}", f"groups {what}", "warn")
+    return _counted("near twins", "warn", details, "group", what)
 
 
 def _cleaned(catalog: Catalog) -> Check:
     details = tuple(f"{tool.id}: {'; '.join(tool.cleaned)}" for tool in catalog if tool.cleaned)
-    return _counted(
-        "cleaned text",
-        details,
-        "tool held text",
-        "tools held text",
-        "note",
-        " that was removed or cut",
-    )
+    return _counted("cleaned text", "note", details, "tool", "with text that was removed or cut")
 
 
 def _quarantined(flags: Mapping[str, Flag]) -> Check:
-    return _counted(
-        "hidden instructions",
-        _reasons(flags, "quarantine"),
-        "tool is quarantined",
-        "tools are quarantined",
-        "warn",
-        " until an operator approves: shortlist trust approve ID --tools FILE --pins FILE",
-    )
+    advice = "quarantined until an operator approves: shortlist trust approve ID --tools FILE"
+    details = _reasons(flags, "quarantine")
+    return _counted("hidden instructions", "warn", details, "tool", f"{advice} --pins FILE")
 
 
 def _warned(flags: Mapping[str, Flag]) -> Check:
-    return _counted(
-        "strong wording",
-        _reasons(flags, "warn"),
-        "tool is worded strongly",
-        "tools are worded strongly",
-        "note",
-        ", and offered",
-    )
+    details = _reasons(flags, "warn")
+    return _counted("strong wording", "note", details, "tool", "worded strongly, and offered")
 
 
 def _known(catalog: Catalog) -> Check:
@@ -177,11 +156,7 @@ def _reasons(flags: Mapping[str, Flag], level: str) -> tuple[str, ...]:
     )
 
 
-def _counted(
-    name: str, details: tuple[str, ...], one: str, many: str, status: Status, rest: str = ""
-) -> Check:
+def _counted(name: str, status: Status, details: tuple[str, ...], noun: str, what: str) -> Check:
     if not details:
         return Check(name, "ok", "none")
-    return Check(
-        name, status, f"{len(details):,} {one if len(details) == 1 else many}{rest}", details
-    )
+    return Check(name, status, f"{counted(len(details), noun)} {what}", details)

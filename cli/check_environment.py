@@ -32,9 +32,11 @@ def check_environment() -> Iterator[Check]:
     yield _packages()
     yield _runtime()
     yield _extras()
-    yield _encoder()
-    yield _vocabulary()
-    yield _tiers()
+    for name, check in (("encoder", _encoder), ("vocabulary", _vocabulary), ("tiers", _tiers)):
+        try:
+            yield check()
+        except ShortlistError as error:
+            yield Check(name, "fail", str(error))
 
 
 def _requirements(extra: str = "") -> list[str]:
@@ -98,11 +100,8 @@ def _encoder() -> Check:
     from ..config import Config
     from ..models import load_encoder
 
-    try:
-        encoder = load_encoder(Config().model_arguments(Config().encoder)[0])
-        length = float((encoder.encode([_SPOKEN])[0] ** 2).sum()) ** 0.5
-    except ShortlistError as error:
-        return Check("encoder", "fail", str(error))
+    encoder = load_encoder(Config().model_arguments(Config().encoder)[0])
+    length = float((encoder.encode([_SPOKEN])[0] ** 2).sum()) ** 0.5
     line = f"{encoder.name}, {encoder.dim} dimensions, fingerprint {encoder.fingerprint[:16]}"
     if abs(length - 1) > 1e-3:
         return Check("encoder", "fail", f"{line}: a vector has length {length:.3f}, not 1")
@@ -112,10 +111,7 @@ def _encoder() -> Check:
 def _vocabulary() -> Check:
     from ..models import TokenCounter
 
-    try:
-        count = TokenCounter().count(_SPOKEN)
-    except ShortlistError as error:
-        return Check("vocabulary", "fail", str(error))
+    count = TokenCounter().count(_SPOKEN)
     return Check("vocabulary", "ok", f"cl100k_base counts {count} tokens in {_SPOKEN!r}")
 
 
@@ -125,11 +121,8 @@ def _tiers() -> Check:
     from ..engine import Engine
 
     tools = [tool for tool in demo.load_catalog() if tool.server == "filesystem"]
-    try:
-        engine = Engine.from_tools(tools)
-        ran = [engine.search("rename a file", tier=tier) for tier in engine.tiers]
-    except ShortlistError as error:
-        return Check("tiers", "fail", str(error))
+    engine = Engine.from_tools(tools)
+    ran = [engine.search("rename a file", tier=tier) for tier in engine.tiers]
     replaced = [one for one in ran if one.tier != one.tier_asked]
     details = tuple(
         f"{one.tier_asked}: {one.tier_reason or f'{len(one)} tools in {one.total_ms:.1f} ms'}"

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -77,6 +77,21 @@ def write_json(value: Any) -> None:
 def note(text: str) -> None:
     """Write a message for the user to stderr. On a terminal, lines are broken between words."""
     typer.echo("\n".join(fitted(line) for line in text.splitlines()), err=True)
+
+
+def note_first(lines: Iterable[str], most: int, rest: str) -> None:
+    """Write the first of some lines to stderr, and how many there are besides.
+
+    Args:
+        lines: what to write.
+        most: how many at most.
+        rest: where the others are, for the last line.
+    """
+    told = list(lines)
+    for line in told[:most]:
+        note(f"  {line}")
+    if len(told) > most:
+        note(f"  and {len(told) - most} more; {rest}")
 
 
 def fitted(line: str, used: int = 0) -> str:

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import RequestError
-from .console import note, progress, steps, write_json
-from .evaluated import (
-    show_table,
-    tell,
-    tell_difference,
-    tell_malformed,
-    tell_ran_as,
-)
+from .console import fitted, note, note_first, plain_table, progress, show, steps, write_json
 from .options import ConfigOption, JsonOption, TierOption, ToolsOption
 from .source import read_config, tiers_of
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
     from ..engine import Engine
+    from ..evals.dataset import Malformed
     from ..evals.misses import Miss
+    from ..evals.regression import MetricChange
+    from ..evals.report import EvaluationResult
     from ..evals.runner import QueryOutcome
+    from ..evals.table import Table
 
 BELOW_FLOOR = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
+
+_SHOWN = 20
+"""Malformed rows named in text; the JSON names all."""
 
 eval_commands = typer.Typer(no_args_is_help=True, add_completion=False)
 
@@ -103,7 +103,6 @@ def evaluate(
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
     from ..evals import dataset, regression, report, runner
-    from ..evals.conversations import session_method
     from ..evals.tool_files import read_tool_files
 
     try:
@@ -119,12 +118,12 @@ def evaluate(
         known = f"use one of: {there}" if there else "the rows have no such fields"
         raise typer.BadParameter(f"--by {by!r}: no row has this field; {known}")
     malformed = (*bad_tools, *read.malformed)
-    tell_malformed(malformed)
+    _tell_malformed(malformed)
     engine = _indexed(catalog, config, decision)
     outcomes = {}
     for name in tiers_of(engine, tier, "auto"):
         method = (
-            session_method(engine, name, k=k, cut=cut, pooled=pooled)
+            runner.session_method(engine, name, k=k, cut=cut, pooled=pooled)
             if session
             else runner.tier_method(engine, name, k=k, pooled=pooled)
         )
@@ -138,13 +137,13 @@ def evaluate(
             name: [miss.to_dict() for miss in every] for name, every in failed.items()
         }
     if not as_json:
-        tell(found, failed)
+        _tell(found, failed)
     failures = regression.below_floors(held["tiers"], floors)
     if before is not None:
         changes = regression.compare(before["tiers"], held["tiers"])
         failures += regression.regressions(changes, tolerance=max_drop)
         held["difference"] = report.differences(changes)
-        tell_difference(before, held, changes, quiet=as_json)
+        _tell_difference(before, held, changes, quiet=as_json)
     if floors or before is not None:
         held["failures"] = failures
     if as_json:
@@ -183,7 +182,7 @@ def evaluate_xlam(
     with steps("reading rows", 0) as advance:
         rows = _counted(xlam_rows.stream_rows(path), advance)
         drawn = xlam.prepare(rows, sample=sample, seed=seed)
-    tell_malformed(drawn.malformed)
+    _tell_malformed(drawn.malformed)
     engine = _indexed(drawn.catalog, config)
     names = tiers_of(engine, tier, "auto")
     total = len(names) * sum(len(pool.queries) for pool in drawn.pools)
@@ -203,7 +202,7 @@ def evaluate_xlam(
     show_table(
         f"xlam, {size}; at most {sample} queries a pool, seed {seed}; per cent", table.transposed()
     )
-    tell_ran_as(another)
+    _tell_ran_as(another)
 
 
 def _indexed(catalog: Catalog, config: Path | None, decision: Path | None = None) -> Engine:
@@ -229,3 +228,63 @@ def _missed(
     from ..evals.misses import misses
 
     return {name: misses(engine, name, ran, k=k, pooled=pooled) for name, ran in outcomes.items()}
+
+
+def _tell(found: EvaluationResult, failed: Mapping[str, Sequence[Miss]] | None) -> None:
+    """Print the figures, and the failed queries where they were asked for."""
+    from ..evals import report
+
+    size = f"{found.tools:,} tools, {found.queries:,} queries"
+    show_table(
+        f"{size}; per cent [95 % interval]", report.quality_table(found.summaries).transposed()
+    )
+    if found.by is not None:
+        show_table(f"by {found.by}", report.breakdown_table(found.outcomes, found.by))
+    _tell_ran_as(report.ran_as(found.outcomes))
+    for name, every in (failed or {}).items():
+        typer.echo(f"\n{name}: {len(every)} of {found.queries} queries failed")
+        for miss in every:
+            typer.echo("\n".join(map(fitted, str(miss).splitlines())))
+
+
+def _tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
+    """Say which queries another tier answered than the one asked, and why."""
+    for name, instead in another.items():
+        for what, count in instead.items():
+            note(f"{name}: {count} queries ran otherwise: {what}")
+
+
+def _tell_difference(
+    before: Mapping[str, Any],
+    now: Mapping[str, Any],
+    changes: Sequence[MetricChange],
+    *,
+    quiet: bool,
+) -> None:
+    """Print the difference to a baseline; where quiet, only whether it is of the same data."""
+    from ..evals.report import difference_table
+
+    for side in ("tools", "queries"):
+        if before.get(side) != now[side]:
+            note(f"note: the baseline is of {before.get(side)} {side}, this run of {now[side]}")
+    if not quiet:
+        show_table("against the baseline", difference_table(changes))
+
+
+def show_table(title: str, table: Table) -> None:
+    """Print a table under a title."""
+    shown = plain_table(*table.columns, right=frozenset(table.columns[1:]))
+    for column in shown.columns:
+        column.no_wrap, column.overflow = False, "fold"
+    for row in table.rows:
+        shown.add_row(*("–" if cell is None else str(cell) for cell in row))
+    show("", title, shown)
+
+
+def _tell_malformed(malformed: Sequence[Malformed]) -> None:
+    """Say how many rows were bad, and name some."""
+    if not malformed:
+        return
+    dropped = sum(one.dropped for one in malformed)
+    note(f"{len(malformed)} malformed rows, {dropped} left out:")
+    note_first(map(str, malformed), _SHOWN, "--json names all")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CatalogError, StoreError
-from .console import counted, note, progress, trust_notes
+from .console import counted, note, note_first, progress, trust_notes
 from .options import ConfigOption, ServerOption, SourcesArgument
 from .source import check_format, holds_index, read_config, read_source
 
@@ -115,26 +115,15 @@ def _tell_rejected(read: list[ReadResult]) -> None:
     if not rejected:
         return
     note(f"note: {counted(len(rejected), 'definition')} left out:")
-    for one in rejected[:_SHOWN]:
-        name = f" {one.name!r}" if one.name else ""
-        note(f"  {one.where}:{name} {one.field}: {one.reason}")
-    if len(rejected) > _SHOWN:
-        note(f"  and {len(rejected) - _SHOWN} more; `shortlist doctor` names all")
+    note_first(map(str, rejected), _SHOWN, "`shortlist doctor` names all")
 
 
 def _tell_collisions(catalog: Catalog) -> None:
     renamed = [one for one in catalog.collisions if not one.identical]
     repeated = len(catalog.collisions) - len(renamed)
     if repeated:
-        verb, kept = ("repeats", "is") if repeated == 1 else ("repeat", "are")
-        note(f"note: {counted(repeated, 'definition')} {verb} an earlier one and {kept} kept once")
+        note(f"note: {counted(repeated, 'definition')} repeated word for word, kept once")
     if renamed:
-        claimed = "is" if len(renamed) == 1 else "are"
-        note(
-            f"note: {counted(len(renamed), 'id')} {claimed} claimed twice; "
-            "the later definition is renamed:"
-        )
-        for one in renamed[:_SHOWN]:
-            note(f"  {one.id} -> {one.kept_as}")
-        if len(renamed) > _SHOWN:
-            note(f"  and {len(renamed) - _SHOWN} more; `shortlist doctor` names all")
+        note(f"note: {counted(len(renamed), 'id')} claimed twice; the later definition is renamed:")
+        lines = (f"{one.id} -> {one.kept_as}" for one in renamed)
+        note_first(lines, _SHOWN, "`shortlist doctor` names all")

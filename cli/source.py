@@ -159,7 +159,7 @@ def check_format(form: str) -> None:
     """Refuse a format that there is not.
 
     Raises:
-        BadParameter: lists the formats.
+        BadParameter: the format is unknown.
     """
     from ..catalog.readers import READERS
 

@@ -148,16 +148,12 @@ def parse_object(line: bytes | str) -> dict[str, Any]:
     """One JSON object.
 
     Raises:
-        RowError: it is not UTF-8, not JSON, nested too deep, or not an object.
+        RowError: it is not JSON in UTF-8, nested too deep, or not an object.
     """
     try:
         row = json.loads(line)
-    except UnicodeDecodeError as error:
-        raise RowError(f"not UTF-8: {error.reason}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RowError(f"not JSON: {error}") from error
-    except RecursionError as error:
-        raise RowError("not JSON: nested too deeply") from error
     if not isinstance(row, dict):
         raise RowError(f"a row must be an object, not {type(row).__name__}")
     return row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from .runner import QueryOutcome
@@ -51,10 +51,7 @@ class Miss:
             "query": query.text,
             "relevant": list(query.relevant),
             "returned": list(self.outcome.answer.ids),
-            "missing": [
-                {"id": one.id, "rank": one.rank, "stages": one.stages, "reason": one.reason}
-                for one in self.missing
-            ],
+            "missing": [asdict(one) for one in self.missing],
         } | ({} if self.outcome.refused is None else {"refused": self.outcome.refused})
 
     def __str__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from .dataset import Malformed
@@ -52,14 +52,13 @@ def evaluation(
     *,
     malformed: Sequence[Malformed] = (),
     by: str | None = None,
-    seed: int = 0,
 ) -> EvaluationResult:
     """Put a run's outcomes and their figures together."""
-    figures = {tier: summarise(ran, seed=seed) for tier, ran in outcomes.items()}
+    figures = {tier: summarise(ran) for tier, ran in outcomes.items()}
     return EvaluationResult(len(engine.catalog), outcomes, figures, tuple(malformed), by)
 
 
-def to_json(found: EvaluationResult, *, seed: int = 0) -> dict[str, Any]:
+def to_json(found: EvaluationResult) -> dict[str, Any]:
     """The JSON form: fractions from 0 to 1, milliseconds, None where a metric is undefined.
 
     Keys besides `tools`, `queries` and `tiers`: always `intervals`; `by`, `malformed` and `ran_as`
@@ -81,22 +80,17 @@ def to_json(found: EvaluationResult, *, seed: int = 0) -> dict[str, Any]:
         held["by"] = {
             found.by: {
                 tier: {
-                    value: {"queries": len(group)} | rounded(summarise(group, seed=seed))
+                    value: {"queries": len(group)} | rounded(summarise(group))
                     for value, group in group_by(ran, found.by).items()
                 }
                 for tier, ran in found.outcomes.items()
             }
         }
     if found.malformed:
-        held["malformed"] = [malformed_row(one) for one in found.malformed]
+        held["malformed"] = list(map(asdict, found.malformed))
     if another := ran_as(found.outcomes):
         held["ran_as"] = another
     return held
-
-
-def malformed_row(one: Malformed) -> dict[str, str | int | bool | None]:
-    """A malformed row for JSON."""
-    return {"source": one.source, "row": one.row, "reason": one.reason, "dropped": one.dropped}
 
 
 def rounded(summary: Summary) -> dict[str, float | None]:
@@ -150,7 +144,7 @@ def quality_table(summaries: Mapping[str, Summary], *, intervals: bool = True) -
 _BROKEN_DOWN = ("hit@1", "hit@3", "recall@10", "complete@10", "ndcg@10")
 
 
-def breakdown_table(outcomes: Outcomes, by: str, *, seed: int = 0) -> Table:
+def breakdown_table(outcomes: Outcomes, by: str) -> Table:
     """Some metrics in per cent for each value of a field; the JSON form has all.
 
     For queries that no tool fits, the share with an abstention.
@@ -158,7 +152,7 @@ def breakdown_table(outcomes: Outcomes, by: str, *, seed: int = 0) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for tier, ran in outcomes.items():
         for value, group in group_by(ran, by).items():
-            values = summarise(group, seed=seed).values
+            values = summarise(group).values
             cells = (_percent(values[metric]) for metric in (*_BROKEN_DOWN, "abstain_recall"))
             rows.append((f"{value} ({len(group)})", tier, *cells))
     rows.sort(key=lambda row: str(row[0]))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from heapq import heappush, heapreplace
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
 from .dataset import LabelledQuery, Malformed
-from .report import malformed_row, rounded
+from .report import rounded
 from .runner import QueryOutcome, Summary, measure, summarise, tier_method
 from .table import Cell, Table
 from .xlam_rows import XlamRow
@@ -279,7 +279,7 @@ def to_json(data: XlamSet, methods: Mapping[str, Mapping[str, Summary]]) -> dict
             }
             for method, cells in PUBLISHED.items()
         },
-        "malformed": [malformed_row(one) for one in data.malformed],
+        "malformed": list(map(asdict, data.malformed)),
     }
 
 

@@ -1,14 +1,12 @@
-"""Rows of Salesforce/xlam-function-calling-60k in its published form, streamed.
+"""Rows of Salesforce/xlam-function-calling-60k in its published form.
 
 A row is `{"id", "query", "answers", "tools"}`, the last two JSON in strings. Files come as one JSON
-array (as published), as JSON lines, or as parquet; each is read a piece at a time, so that 60,000
-rows take no more memory than a few.
+array (as published), as JSON lines, or as parquet.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -21,13 +19,6 @@ from .dataset import Malformed, RowError, parse_object
 
 REPOSITORY = "Salesforce/xlam-function-calling-60k"
 _FILE = "xlam_function_calling_60k.json"
-
-_CHUNK = 1 << 20
-_LONGEST = 16 << 20
-"""Bytes one row of an array may take; the longest published row takes some 20 kB."""
-
-_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]"]', re.DOTALL)
-"""Whole strings and brackets; a quote alone opens a string that goes on in the next chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,7 @@ def stream_rows(path: str | Path) -> Iterator[XlamRow | Malformed]:
         path: JSON array, JSON lines or parquet; told apart by content.
 
     Raises:
-        EvaluationError: the file cannot be read or is empty.
+        EvaluationError: the file cannot be read, is empty, or is an array that is not JSON.
         MissingExtraError: it is parquet and pyarrow is not installed.
     """
     file = Path(path)
@@ -102,7 +93,7 @@ def download(token: str | None) -> Path:
         ) from error
 
 
-def _raw_rows(file: Path) -> Iterator[bytes | Mapping[str, Any] | RowError]:
+def _raw_rows(file: Path) -> Iterator[Any]:
     with open_file(file, None, error=EvaluationError) as held:
         start = held.read(4096)
         held.seek(0)
@@ -111,7 +102,7 @@ def _raw_rows(file: Path) -> Iterator[bytes | Mapping[str, Any] | RowError]:
         if start.startswith(b"PAR1"):
             yield from _parquet_rows(file)
         elif start.lstrip().startswith(b"["):
-            yield from _array_rows(held)
+            yield from _array_rows(file, held)
         else:
             yield from (line for line in held if line.strip())
 
@@ -129,57 +120,18 @@ def _parquet_rows(file: Path) -> Iterator[Mapping[str, Any]]:
         raise EvaluationError(f"{file}: damaged parquet: {error}") from error
 
 
-def _array_rows(held: BinaryIO) -> Iterator[bytes | RowError]:
-    """Text of each entry of an array, found by its braces, so that one bad row leaves the others.
-
-    An entry that never closes ends the reading: where the next one starts cannot be told.
-    """
-    buffer, at, begin, depth = b"", 0, 0, 0
-    while True:
-        chunk = held.read(_CHUNK)
-        buffer += chunk
-        for token in _STRUCTURE.finditer(buffer, at):
-            mark = token[0]
-            if mark == b'"':
-                break
-            at = token.end()
-            if mark in (b"{", b"["):
-                depth += 1
-                if depth == 1:
-                    begin = at
-                elif depth == 2:
-                    yield from _stray(buffer[begin : token.start()])
-                    begin = token.start()
-            elif mark in (b"}", b"]"):
-                depth -= 1
-                if depth == 1:
-                    yield buffer[begin:at]
-                    begin = at
-                elif depth == 0:
-                    yield from _stray(buffer[begin : token.start()])
-                    return
-        if not chunk:
-            yield RowError("not JSON: the file ends before its array does")
-            return
-        if len(buffer) - begin > _LONGEST:
-            yield RowError(f"not closed within {_LONGEST} bytes; what follows it was not read")
-            return
-        buffer, at, begin = buffer[begin:], at - begin, 0
+def _array_rows(file: Path, held: BinaryIO) -> list[Any]:
+    try:
+        rows: list[Any] = json.load(held)
+    except (ValueError, RecursionError) as error:
+        raise EvaluationError(f"{file}: not JSON: {error}") from error
+    return rows
 
 
-def _stray(between: bytes) -> Iterator[bytes]:
-    """The text between two objects of an array, if it is more than a comma."""
-    text = between.strip(b" \t\r\n,")
-    if text:
-        yield text
-
-
-def _usable(
-    number: int, held: bytes | Mapping[str, Any] | RowError, ids: set[str | int]
-) -> XlamRow:
-    if isinstance(held, RowError):
-        raise held
+def _usable(number: int, held: Any, ids: set[str | int]) -> XlamRow:
     row = parse_object(held) if isinstance(held, bytes) else held
+    if not isinstance(row, Mapping):
+        raise RowError(f"a row must be an object, not {type(row).__name__}")
     row_id = row.get("id")
     if isinstance(row_id, str | int):
         if row_id in ids:
@@ -203,10 +155,8 @@ def _objects(key: str, held: object) -> tuple[Mapping[str, Any], ...]:
     if isinstance(held, str):
         try:
             held = json.loads(held)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RowError(f"{key}: not JSON: {error}") from error
-        except RecursionError as error:
-            raise RowError(f"{key}: not JSON: nested too deeply") from error
     if not isinstance(held, list):
         raise RowError(f"{key}: must be a list, or JSON of one")
     for entry in held:

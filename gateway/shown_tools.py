@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import mcp.types as types
 
 from ..catalog import Tool
-from ..loaders.definition_cost import costs_at_most
+from ..loaders.counting import costs_at_most
 from ..pattern import Pattern
 from ..view import View
 from . import answers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 import numpy as np
@@ -72,19 +72,13 @@ def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
     needed = sum(other.costs[least[other.tool_id]] for other in others)
     if needed > room:
         return packed | _knapsack(others, worths, room)
-    raised = [
-        Candidate(
-            other.tool_id,
-            other.score,
-            {
-                level: cost - other.costs[least[other.tool_id]]
-                for level, cost in other.costs.items()
-                if level > least[other.tool_id]
-            },
-        )
-        for other in others
-    ]
+    raised = [replace(one, costs=_above(one.costs, least[one.tool_id])) for one in others]
     return packed | least | _knapsack(raised, worths, room - needed)
+
+
+def _above(costs: Mapping[Detail, int], least: Detail) -> dict[Detail, int]:
+    """What each higher level costs beyond a level."""
+    return {level: cost - costs[least] for level, cost in costs.items() if level > least}
 
 
 def callable_level(costs: Mapping[Detail, int]) -> Detail:

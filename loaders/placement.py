@@ -8,8 +8,7 @@ from typing import NamedTuple
 from ..catalog import Tool
 from .counting import bundled_counter
 from .detail import Detail
-from .entry import PoolEntry
-from .layout import Batch, Layout
+from .layout import Batch, Layout, PoolEntry
 from .packing import Candidate, callable_level, pack
 from .pool_levels import PoolLevel
 from .render.renderer import HEADING, Renderer, write_entry

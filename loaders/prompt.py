@@ -10,8 +10,7 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
-from .counting import bundled_count
-from .definition_cost import costs_at_most
+from .counting import bundled_count, costs_at_most
 from .detail import Detail
 from .layout import Layout
 from .names import provider_name
@@ -22,7 +21,7 @@ from .prompt_turn import PromptTurn
 from .render import Rendered, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
 from .render.renderer import write_entry
-from .saved import SavedPrompt, SavedTool
+from .saved import SavedPrompt
 from .schemas import Loaded, Missing, SchemaLoader
 from .working_set import AtHand, WorkingSet, pool_beside
 
@@ -221,12 +220,15 @@ class Prompt:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON form from which `resume` continues."""
-        batches = (
-            tuple(SavedTool(name, self.shown_as[name], detail) for name, detail, *_ in batch)
-            for batch in self._layout.batches
-        )
-        working = self._at_hand.to_dict()
-        return SavedPrompt(self.passes_through, self._asked, tuple(batches), working).to_dict()
+        return {
+            "passes_through": self.passes_through,
+            "asked": sorted(self._asked),
+            "batches": [
+                [[name, self.shown_as[name], detail.name] for name, detail, *_ in batch]
+                for batch in self._layout.batches
+            ],
+            "working_set": self._at_hand.to_dict(),
+        }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Continue from the saved prompt of the same session, with the same bytes.

@@ -45,21 +45,9 @@ class SavedPrompt:
         """All tools promoted, in order."""
         return (tool for batch in self.batches for tool in batch)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form."""
-        return {
-            "passes_through": self.passes_through,
-            "asked": sorted(self.asked),
-            "batches": [
-                [[name, fingerprint, detail.name] for name, fingerprint, detail in batch]
-                for batch in self.batches
-            ],
-            "working_set": dict(self.working_set),
-        }
-
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """From the JSON form.
+        """From the result of `Prompt.to_dict`.
 
         Raises:
             RequestError: it is nothing of the kind.

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..catalog import Tool
 from ..catalog.fingerprint import canonical_json
+from ..catalog.parameter import properties_of
 from ..catalog.reference import References
 
 _SHORT = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
@@ -32,35 +33,24 @@ def call_form(tool: Tool) -> str:
     """
     schema = tool.input_schema
     references = References(schema)
-    properties, ordered, required = _ordered(schema)
+    properties = list(properties_of(schema))
     written = []
-    for name in ordered[:_ARGUMENTS]:
-        kind = _type(properties[name], references, _DEPTH) if name in required else "str"
+    for name, child, required in properties[:_ARGUMENTS]:
+        kind = _type(child, references, _DEPTH) if required else "str"
         written.append(_one_line(name) + ("" if kind == "str" else f": {kind}"))
-    needed, free = written[: len(required)], written[len(required) :]
-    more = ["..."] * (len(ordered) > _ARGUMENTS)
+    count = sum(required for *_, required in properties)
+    needed, free = written[:count], written[count:]
+    more = ["..."] * (len(properties) > _ARGUMENTS)
     return f"({'; '.join(filter(None, (', '.join(needed), ' '.join(free + more))))})"
 
 
 def _fields(schema: dict[str, Any], references: References, depth: int) -> str:
-    properties, ordered, required = _ordered(schema)
+    properties = list(properties_of(schema))
     written = [
-        f"{_one_line(name)}{'' if name in required else '?'}: "
-        f"{_type(properties[name], references, depth)}"
-        for name in ordered[:_ARGUMENTS]
+        f"{_one_line(name)}{'' if required else '?'}: {_type(child, references, depth)}"
+        for name, child, required in properties[:_ARGUMENTS]
     ]
-    return ", ".join(written + ["..."] * (len(ordered) > _ARGUMENTS))
-
-
-def _ordered(schema: dict[str, Any]) -> tuple[dict[str, Any], list[str], list[str]]:
-    """The properties, their names with the required ones first, and the required ones."""
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return {}, [], []
-    listed = schema.get("required")
-    named = [n for n in listed if isinstance(n, str)] if isinstance(listed, list) else []
-    ordered = [name for name in dict.fromkeys((*named, *properties)) if name in properties]
-    return properties, ordered, [name for name in ordered if name in named]
+    return ", ".join(written + ["..."] * (len(properties) > _ARGUMENTS))
 
 
 def _type(schema: object, references: References, depth: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,7 +95,8 @@ def read_rows(path: Path | str) -> Iterator[SummaryRow]:
     text = read_text_file(path, error=SummaryError)
     whole = _parsed(text)
     if isinstance(whole, dict) and "summary" not in whole:
-        yield from _by_hand(whole, path)
+        for tool_id, summary in whole.items():
+            yield _row({"id": tool_id, "summary": summary}, f"{path}: {tool_id!r:.80}")
         return
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
@@ -114,21 +115,13 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _by_hand(whole: Mapping[str, Any], path: Path | str) -> Iterator[SummaryRow]:
-    for tool_id, summary in whole.items():
-        if not isinstance(summary, str):
-            raise SummaryError(f"{path}: the summary of {tool_id!r:.80} must be text")
-        yield SummaryRow(tool_id, None, summary, "hand")
-
-
-def _row(row: object, where: str) -> SummaryRow:
-    if not isinstance(row, dict):
-        raise SummaryError(f'{where}: must be an object like {{"id": ..., "summary": ...}}')
-    given = {field: row.get(field) for field in ("id", "fingerprint", "summary", "source")}
-    for field in ("id", "summary"):
-        if not isinstance(given[field], str):
-            raise SummaryError(f"{where}: {field}: must be text")
-    fingerprint = given["fingerprint"]
-    if not isinstance(fingerprint, str | None):
-        raise SummaryError(f"{where}: fingerprint: must be text, or absent")
-    return SummaryRow(row["id"], fingerprint, row["summary"], str(given["source"] or "hand"))
+def _row(row: Any, where: str) -> SummaryRow:
+    match row:
+        case {"id": str(tool_id), "summary": str(summary)}:
+            fingerprint = row.get("fingerprint")
+            if isinstance(fingerprint, str | None):
+                return SummaryRow(tool_id, fingerprint, summary, str(row.get("source") or "hand"))
+    raise SummaryError(
+        f'{where}: must be an object like {{"id": ..., "summary": ...}}, both text; a fingerprint '
+        "is text too, or absent"
+    )

@@ -7,9 +7,9 @@ parameters that tell the tool from its neighbours; the words a request for it wo
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from ..catalog import Tool
+from ..catalog.parameter import properties_of
 from ..catalog.text import Notes, clean_line
 from ..text import spaced
 from .counting import bundled_counter
@@ -150,16 +150,16 @@ def _with_parameters(line: str, tool: Tool) -> str:
     said = {
         _stem(word) for word in spaced(f"{line} {tool.name} {tool.server or ''}").lower().split()
     }
-    telling = _telling(_top_level(tool), said)
+    telling = _telling(tool, said)
     if not telling:
         return line
     listed = telling[0] if len(telling) == 1 else f"{', '.join(telling[:-1])} and {telling[-1]}"
     return f"{line} {'by' if seeking else 'with'} {listed}"
 
 
-def _telling(parameters: dict[str, Any], said: set[str]) -> list[str]:
+def _telling(tool: Tool, said: set[str]) -> list[str]:
     found: list[str] = []
-    for parameter, schema in parameters.items():
+    for parameter, schema, _ in properties_of(tool.input_schema):
         if isinstance(schema, dict) and schema.get("type") == "boolean":
             continue
         words = [word.lower() for word in spaced(parameter[:40]).split()]
@@ -175,17 +175,6 @@ def _telling(parameters: dict[str, Any], said: set[str]) -> list[str]:
         if len(found) == _NAMED:
             break
     return found
-
-
-def _top_level(tool: Tool) -> dict[str, Any]:
-    """Properties of the arguments, required ones first."""
-    schema = tool.input_schema
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return {}
-    required = schema.get("required")
-    first = [n for n in required if n in properties] if isinstance(required, list) else []
-    return {name: properties[name] for name in (*first, *properties)}
 
 
 def _capital(text: str) -> str:

@@ -50,14 +50,13 @@ class LazyEncoder:
         with self._lock:
             if self._loaded is None:
                 try:
-                    self._loaded = self._checked()
+                    self._loaded = self._checked(self._load())
                 except Exception as error:
                     self._failure = str(error)
                     raise
             return self._loaded
 
-    def _checked(self) -> Encoder:
-        found = self._load()
+    def _checked(self, found: Encoder) -> Encoder:
         if found.fingerprint != self.fingerprint:
             raise ModelError(
                 f"encoder {found.name!r} is not the one that the static tables were trained for; "

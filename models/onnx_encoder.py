@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,16 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from .encoder import Advance
 from .hub import ModelFiles
-from .layout import read_settings
-from .onnx_session import TextSession, fingerprint
+from .onnx_session import OnnxModel
 from .token_vectors import TokenVectors
-from .tokenization import encodable, load_tokenizer
+from .tokenization import encodable
 
 _UNIT_OUTPUT = "embedding"
 _TOKENS_OUTPUT = "tokens"
 _OUTPUTS = (_UNIT_OUTPUT, "sentence_embedding", "last_hidden_state", "token_embeddings")
 
 
-class OnnxEncoder:
+class OnnxEncoder(OnnxModel):
     """A sentence encoder on ONNX Runtime.
 
     Texts run one by one, several at a time: with dynamic int8 the scale of an activation is
@@ -44,27 +42,12 @@ class OnnxEncoder:
     """Whether a call runs in this process and takes about as long as the last one."""
 
     def __init__(self, files: ModelFiles, *, threads: int | None = None) -> None:
-        self.name = files.name
-        self._files = files
-        self._settings = read_settings(files.folder)
-        self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens)
-        self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
-        output = self._session.choose_output(_OUTPUTS, beside=_TOKENS_OUTPUT)
-        self._is_unit = output.name == _UNIT_OUTPUT
-        if not isinstance(output.shape[-1], int):
-            raise ModelError(
-                f"{files.onnx}: the length of its vectors is not fixed: {output.shape}"
-            )
-        self.dim: int = output.shape[-1]
+        super().__init__(files, threads=threads)
+        self._output = self._session.choose_output(_OUTPUTS)
+        self._is_unit = self._output == _UNIT_OUTPUT
+        self.dim: int = self._session.width(self._output)
         # The last column is the token's weight.
-        self.token_dim: int = max(self._session.width_beside() - 1, 0)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the weights, the tokenizer and the settings."""
-        return fingerprint(
-            (self._files.onnx, self._files.folder / "tokenizer.json"), repr(self._settings)
-        )
+        self.token_dim: int = max(self._session.width(_TOKENS_OUTPUT) - 1, 0)
 
     def encode(
         self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
@@ -100,7 +83,7 @@ class OnnxEncoder:
         tokens = TokenVectors.unfilled([len(one) for one in ids], self.token_dim)
 
         def embed(row: int) -> None:
-            result, found = self._session.run_beside(ids[row])
+            result, found = self._session.run([self._output, _TOKENS_OUTPUT], ids[row])
             vectors[row] = (result if self._is_unit else self._pool(result))[0]
             tokens.fill(row, found[0])
 
@@ -109,7 +92,7 @@ class OnnxEncoder:
 
     def _embed(self, text: str) -> NDArray[np.float32]:
         """Vector of one text, of shape (1, dim)."""
-        result = self._session.run(self._ids(text))
+        [result] = self._session.run([self._output], self._ids(text))
         return result if self._is_unit else self._pool(result)
 
     def _ids(self, text: str) -> list[int]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
 from .hub import ModelFiles
-from .layout import read_settings
-from .onnx_session import TextSession, fingerprint
-from .tokenization import encodable, load_tokenizer
+from .onnx_session import OnnxModel
+from .tokenization import encodable
 
 
-class OnnxReranker:
+class OnnxReranker(OnnxModel):
     """A cross-encoder on ONNX Runtime.
 
     Pairs run one by one, several at a time, for the reasons `OnnxEncoder` gives: a pair's score
@@ -30,24 +28,13 @@ class OnnxReranker:
     """
 
     def __init__(self, files: ModelFiles, *, threads: int | None = None) -> None:
-        self.name = files.name
-        self._files = files
-        self._settings = read_settings(files.folder)
-        self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens)
-        self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
-        labels = self._session.choose_output(("logits",)).shape[-1]
+        super().__init__(files, threads=threads)
+        labels = self._session.width(self._session.choose_output(("logits",)))
         if labels not in (1, 2):
             raise ModelError(
                 f"{files.onnx}: a reranker has one logit, or two of which the second means "
                 f"relevant; this one has {labels}"
             )
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Hash of the weights, the tokenizer and the settings."""
-        return fingerprint(
-            (self._files.onnx, self._files.folder / "tokenizer.json"), repr(self._settings)
-        )
 
     def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:
         """Score texts against one query; see `Reranker.score`."""
@@ -57,7 +44,8 @@ class OnnxReranker:
 
         def score_one(row: int) -> None:
             encoding = self._tokenizer.encode(query, encodable(texts[row], window))
-            scores[row] = self._session.run(encoding.ids, encoding.type_ids)[0, -1]
+            [logits] = self._session.run(["logits"], encoding.ids, encoding.type_ids)
+            scores[row] = logits[0, -1]
 
         self._session.for_each(len(texts), score_one, None)
         return scores

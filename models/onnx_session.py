@@ -7,6 +7,8 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -17,6 +19,9 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from .encoder import Advance
+from .hub import ModelFiles
+from .layout import read_settings
+from .tokenization import load_tokenizer
 
 _INTEGER_TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "tensor(int32)": np.int32,
@@ -57,63 +62,50 @@ class TextSession:
             name: np.full((1, max_tokens), int(name == "attention_mask"), dtype)
             for name, dtype in types.items()
         }
-        self._outputs: list[str] = []
-        self._beside: list[str] = []
+        self._shapes = {node.name: node.shape for node in self._session.get_outputs()}
 
-    def choose_output(self, names: Sequence[str], beside: str | None = None) -> Any:
-        """Fix the output that `run` returns: the first of the names that the model has.
-
-        Args:
-            names: names of the outputs.
-            beside: a further output for `run_beside`, if the model has it.
+    def choose_output(self, names: Sequence[str]) -> str:
+        """The first of these outputs that the model has.
 
         Raises:
             ModelError: the model has none of them.
         """
-        outputs = {node.name: node for node in self._session.get_outputs()}
         for name in names:
-            if name in outputs:
-                self._outputs = [name]
-                self._beside = [name, beside] if beside is not None and beside in outputs else []
-                return outputs[name]
+            if name in self._shapes:
+                return name
         raise ModelError(
-            f"{self._path}: its outputs are {', '.join(outputs)}; expected {' or '.join(names)}"
+            f"{self._path}: its outputs are {', '.join(self._shapes)}; expected "
+            f"{' or '.join(names)}"
         )
 
-    def run(self, ids: Sequence[int], segments: Sequence[int] | None = None) -> NDArray[np.float32]:
-        """Run one text.
-
-        Args:
-            ids: its token ids.
-            segments: for a pair of texts, which of the two each token belongs to.
-
-        Returns:
-            The chosen output, whose first axis has length one.
-        """
-        result: NDArray[np.float32] = self._session.run(self._outputs, self._feed(ids, segments))[0]
-        return result
-
-    def run_beside(self, ids: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Run one text for the chosen output and the one beside it; see `run`."""
-        chosen, further = self._session.run(self._beside, self._feed(ids, None))
-        return chosen, further
-
-    def width_beside(self) -> int:
-        """Length of the last axis of the output beside the chosen one; 0 if there is none.
+    def width(self, output: str) -> int:
+        """Length of the last axis of an output; 0 if the model does not have it.
 
         Raises:
             ModelError: it varies.
         """
-        if not self._beside:
-            return 0
-        shapes = {node.name: node.shape for node in self._session.get_outputs()}
-        width = shapes[self._beside[1]][-1]
+        width = self._shapes.get(output, (0,))[-1]
         if not isinstance(width, int):
             raise ModelError(
-                f"{self._path}: the length of its {self._beside[1]!r} is not fixed: "
-                f"{shapes[self._beside[1]]}"
+                f"{self._path}: the length of its {output!r} is not fixed: {self._shapes[output]}"
             )
         return width
+
+    def run(
+        self, outputs: Sequence[str], ids: Sequence[int], segments: Sequence[int] | None = None
+    ) -> list[NDArray[np.float32]]:
+        """Run one text.
+
+        Args:
+            outputs: names of outputs.
+            ids: token ids of the text.
+            segments: for a pair of texts, which of the two each token belongs to.
+
+        Returns:
+            The outputs, whose first axis has length one.
+        """
+        results: list[NDArray[np.float32]] = self._session.run(outputs, self._feed(ids, segments))
+        return results
 
     def _feed(self, ids: Sequence[int], segments: Sequence[int] | None) -> dict[str, NDArray[Any]]:
         count = len(ids)
@@ -140,14 +132,9 @@ class TextSession:
             return stop - start
 
         starts = range(0, count, _TEXTS_PER_TASK)
-        if self._threads == 1 or len(starts) <= 1:
-            for start in starts:
-                done = task(start)
-                if progress is not None:
-                    progress(done)
-            return
-        with ThreadPoolExecutor(self._threads) as pool:
-            for done in pool.map(task, starts):
+        alone = self._threads == 1 or len(starts) <= 1
+        with nullcontext() if alone else ThreadPoolExecutor(self._threads) as pool:
+            for done in map(task, starts) if pool is None else pool.map(task, starts):
                 if progress is not None:
                     progress(done)
 
@@ -199,15 +186,26 @@ def _input_types(
     return {name: _INTEGER_TYPES[kind] for name, kind in types.items()}
 
 
-def fingerprint(files: Sequence[Path], settings: str) -> str:
-    """Hash the bytes of a model's files together with its settings.
+class OnnxModel:
+    """A model on ONNX Runtime with its tokenizer and settings.
 
     Args:
-        files: files that determine the results of the model.
-        settings: settings that determine them too.
+        files: of the model.
+        threads: for one call; None for `default_threads`.
     """
-    digest = hashlib.sha256(settings.encode())
-    for path in files:
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()
+
+    def __init__(self, files: ModelFiles, *, threads: int | None = None) -> None:
+        self.name = files.name
+        self._files = files
+        self._settings = read_settings(files.folder)
+        self._tokenizer = load_tokenizer(files.folder, self._settings.max_tokens)
+        self._session = TextSession(files.onnx, self._settings.max_tokens, threads)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the weights, the tokenizer and the settings."""
+        digest = hashlib.sha256(repr(self._settings).encode())
+        for path in (self._files.onnx, self._files.folder / "tokenizer.json"):
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return digest.hexdigest()

@@ -1,12 +1,10 @@
 """Trust: quarantines definitions with hidden instructions and definitions that changed."""
 
 from .change import DefinitionChange, PartChange
-from .flag import Finding, Flag
-from .notice import notice, tell
+from .flag import Finding, Flag, notice, tell
 from .pins import Pin, Pins, change_pins
-from .revision import revision
 from .scan import scan
-from .trust import Trust
+from .trust import Trust, revision
 
 __all__ = [
     "DefinitionChange",

@@ -42,12 +42,7 @@ class PartChange:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return {
-            "part": self.part,
-            "kind": self.kind,
-            "before": self.before,
-            "after": self.after,
-        }
+        return {"part": self.part, "kind": self.kind, "before": self.before, "after": self.after}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -23,6 +24,7 @@ SENTENCES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Code of a flag to its fixed sentence, which models and events may see."""
+_LOG: Final = logging.getLogger("shortlist.trust")
 _OF_THE_ID: Final = frozenset(("server", "name", "id"))
 
 
@@ -78,3 +80,25 @@ class Flag:
         """One line for each finding, with a quote. For operators only."""
         found = (f"{one.where}: {one.code}: {one.text!r}" for one in self.findings)
         return (self.change, *found) if self.change else tuple(found)
+
+
+def notice(flags: Mapping[str, Flag]) -> str:
+    """One line with the number of quarantined tools and what to do; "" if there are none."""
+    count = sum(flag.level == "quarantine" for flag in flags.values())
+    if not count:
+        return ""
+    tools = "1 tool is" if count == 1 else f"{count:,} tools are"
+    return (
+        f"{tools} quarantined until an operator approves: see `shortlist doctor`, approve with "
+        "`shortlist trust approve ID` (docs/trust.md)"
+    )
+
+
+def tell(flags: Mapping[str, Flag], before: Mapping[str, Flag]) -> None:
+    """Log the notice if the quarantined tools differ from before."""
+    if _quarantined(flags) != _quarantined(before) and (line := notice(flags)):
+        _LOG.warning("%s", line)
+
+
+def _quarantined(flags: Mapping[str, Flag]) -> set[str]:
+    return {tool_id for tool_id, flag in flags.items() if flag.level == "quarantine"}

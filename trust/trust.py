@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,6 @@ from ..catalog import Catalog, Tool
 from ..errors import PinsError, StoreError
 from .flag import CHANGED, HIDDEN_INSTRUCTION, UNUSUAL, Finding, Flag
 from .pins import Pins
-from .revision import revision
 from .scan import scan
 
 _Found = dict[str, tuple[Finding, ...]]
@@ -167,3 +168,13 @@ def _read_pins(path: Path) -> Pins:
         return Pins.read(path)
     except PinsError as error:
         raise PinsError(f"trust.pins: {error}") from error
+
+
+@cache
+def revision() -> str:
+    """Hash of the scanner's own code, rules."""
+    digest = hashlib.sha256()
+    folder = Path(__file__).parent
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:32]

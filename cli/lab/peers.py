@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..console import steps, write_json
-from ..evaluated import show_table
+from ..eval import show_table
 from ..options import JsonOption, TierOption
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..console import note, write_json
-from ..evaluated import show_table
+from ..eval import show_table
 from ..options import JsonOption, ToolsOption
 from .output import steps, tell_origin
 

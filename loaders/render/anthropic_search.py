@@ -6,8 +6,7 @@ from typing import Any
 
 from ...catalog import Tool
 from ..detail import Detail
-from ..entry import PoolEntry
-from ..layout import Batch, Layout
+from ..layout import Batch, Layout, PoolEntry
 from .anthropic import AnthropicTools
 from .renderer import Rendered, definitions, dump, in_use, lines, tools_of
 

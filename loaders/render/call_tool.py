@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
 from ..detail import Detail, describe
-from ..entry import RenderedTool
-from ..layout import Layout
+from ..layout import Layout, RenderedTool
 from .provider import ProviderTools
 from .renderer import Rendered, batch_texts, dump, in_use, lines
 

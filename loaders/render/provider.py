@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from ...catalog import Tool
 from ...catalog.short import without_prose
 from ..detail import Detail, definition_text, describe
-from ..entry import RenderedTool
-from ..layout import Layout
+from ..layout import Layout, RenderedTool
 from ..names import provider_name
 from .renderer import Rendered, batch_texts, definitions, in_use, tools_of
 

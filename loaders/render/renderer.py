@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from ...catalog import Tool
 from ..counting import bundled_counter
 from ..detail import Detail
-from ..entry import PoolEntry, RenderedTool
-from ..layout import Batch, Layout
+from ..layout import Batch, Layout, PoolEntry, RenderedTool
 
 _KEPT = 32_768
 """Maximum number of cached entries: four levels of 4,096 tools in two formats."""

@@ -233,7 +233,7 @@ def test_bad_definitions_are_named_and_the_good_ones_kept(tmp_path: Path) -> Non
     result = read_tools(path, strict=False)
     assert [tool.id for tool in result.tools] == ["web/forecast"]
     assert result.rejected == (
-        Rejected(f"{path}: line 2", "line", "is not JSON: Expecting value at column 8"),
+        Rejected(f"{path}: line 2", "line", "column 8: is not JSON: Expecting value"),
         Rejected(
             f"{path}: line 4",
             "input_schema.properties.x.default",
@@ -243,7 +243,7 @@ def test_bad_definitions_are_named_and_the_good_ones_kept(tmp_path: Path) -> Non
         Rejected(f"{path}: line 5", "definition", "must be an object, got list"),
         Rejected(f"{path}: line 6", "name", "is empty, or holds nothing visible"),
     )
-    with pytest.raises(ToolError, match="line 2: line: is not JSON"):
+    with pytest.raises(ToolError, match="line 2: line: column 8: is not JSON"):
         read_tools(path)
     with pytest.raises(ToolError) as caught:
         Catalog.read([ROW, bad])

@@ -132,8 +132,8 @@ def poor(tools_file, monkeypatch):
         ("parameters", "note", "1, some without a description in 1 tool"),
         ("names", "note", "2 names on several tools"),
         ("near twins", "warn", "1 group of tools"),
-        ("cleaned text", "note", "1 tool held text"),
-        ("hidden instructions", "warn", "1 tool is quarantined until an operator approves"),
+        ("cleaned text", "note", "1 tool with text that was removed"),
+        ("hidden instructions", "warn", "1 tool quarantined until an operator approves"),
     ],
 )
 def test_what_is_wrong_with_a_catalog(run_json, poor, name, status, said):

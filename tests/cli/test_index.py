@@ -65,7 +65,7 @@ def test_collisions_are_told(run, tools_file, tmp_path):
     tools = tools_file(ROWS[0], ROWS[0], {**ROWS[0], "description": "Another."})
     result = run("index", tools, "--out", tmp_path / "index")
     assert counts(result.stdout)[0] == 2
-    assert "1 definition repeats" in result.stderr
+    assert "1 definition repeated word for word, kept once" in result.stderr
     assert "one/tool_0 -> one/tool_0~2" in result.stderr
 
 

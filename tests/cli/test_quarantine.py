@@ -70,8 +70,8 @@ def test_doctor_names_both_levels_with_quotes(run, run_json, tools_file):
     ]
     assert any("id rsa" in reason for reason in flagged[0]["reasons"])
     shown = run("doctor", "--tools", tools_file(JOKER, loud)).stdout
-    assert "1 tool is quarantined until an operator approves" in shown
-    assert "1 tool is worded strongly, and offered" in shown
+    assert "1 tool quarantined until an operator approves" in shown
+    assert "1 tool worded strongly, and offered" in shown
 
 
 def test_what_is_approved_in_the_configuration_is_found(run_json, tools_file, tmp_path):

@@ -4,8 +4,7 @@ import pytest
 
 from shortlist.errors import RequestError
 from shortlist.loaders.detail import Detail
-from shortlist.loaders.entry import PoolEntry
-from shortlist.loaders.layout import Layout
+from shortlist.loaders.layout import Layout, PoolEntry
 
 
 def entry(tool_id: str, tokens: int = 5) -> PoolEntry:

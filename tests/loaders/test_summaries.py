@@ -44,10 +44,10 @@ def test_files_of_both_kinds_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"id": 3, "summary": "x"}\n', ":1: id: must be text"),
-        ('{"id": "a", "summary": "x"}\n{"id": "a"}\n', ":2: summary: must be text"),
+        ('{"id": 3, "summary": "x"}\n', ":1: must be an object.* both text"),
+        ('{"id": "a", "summary": "x"}\n{"id": "a"}\n', ":2: must be an object"),
         ("nonsense\n", ":1: must be an object"),
-        ('{"a": 1}', "must be text"),
+        ('{"a": 1}', ": 'a': must be an object"),
         ('{"id": "a", "summary": "x", "fingerprint": 3}\n', "fingerprint"),
     ],
 )
