@@ -219,7 +219,7 @@ class Builder:
         """
         old = index.dense
         if old is None:
-            raise ConfigError("usage changes vectors, and no tier uses any")
+            raise ConfigError("learning changes vectors, but no tier uses vectors")
         dense = self.stages.dense(
             index.tools, old.vectors, learned, index.requests, old.requests, wait=False
         )

@@ -297,7 +297,9 @@ class Config(Section):
             step: str | None = name
             while step in self.tiers:
                 if step in passed:
-                    raise ValueError(f"tiers.{name}: fallbacks go round: {_list(passed)}, {step}")
+                    raise ValueError(
+                        f"tiers.{name}: the fallbacks form a cycle: {_list(passed)}, {step}"
+                    )
                 passed.append(step)
                 step = self.tiers[step].fallback
             if step is not None and step not in known:

@@ -33,7 +33,7 @@ class Ready:
     Args:
         total: number of tools.
         encoded: how many of them the encoder has read; the others have static vectors.
-        error: why it does not go on, None if it does. It is tried again, less and less often.
+        error: error of the last try, or None. The encoder is tried again, less and less often.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -126,11 +126,11 @@ class BackgroundEncoding:
             except (ModelError, MissingExtraError) as failure:
                 more, error = True, str(failure)
             except Exception as failure:  # noqa: BLE001 - reported, and the thread ends
-                _LOG.exception("encoding stops; the tools keep their static vectors")
+                _LOG.exception("encoding has stopped; new tools keep their static vectors")
                 more, error = False, f"{type(failure).__name__}: {failure}"
             del step
             if error is not None and error != self.error:
-                _LOG.warning("the encoder does not go on: %s", error)
+                _LOG.warning("encoding failed: %s", error)
             failures = failures + 1 if error else 0
             with self._state:
                 self.error = error

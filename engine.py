@@ -602,7 +602,7 @@ class Engine:
                 try:
                     read.append(self._folder)
                 except OSError as error:
-                    _LOG.info("%s: what is encoded is not saved: %s", self._folder, error)
+                    _LOG.info("%s: encoded vectors cannot be saved: %s", self._folder, error)
                     self._folder = None
         return index.pending > 0
 

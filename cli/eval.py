@@ -149,7 +149,7 @@ def evaluate(
     if as_json:
         write_json(held)
     for failure in failures:
-        note(f"below the floor: {failure}")
+        note(f"below --min or the baseline: {failure}")
     if failures:
         raise typer.Exit(BELOW_FLOOR)
 
@@ -251,7 +251,7 @@ def _tell_ran_as(another: Mapping[str, Mapping[str, int]]) -> None:
     """Say which queries another tier answered than the one asked, and why."""
     for name, instead in another.items():
         for what, count in instead.items():
-            note(f"{name}: {count} queries ran otherwise: {what}")
+            note(f"{name}: {count} queries ran in another tier: {what}")
 
 
 def _tell_difference(

@@ -102,7 +102,7 @@ def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
 
             note(f"note: the index there cannot be reused: {error}")
             quarantined = saved_quarantine(out)
-            note("note: what `learn` taught it is lost; what was quarantined in it stays so")
+            note("note: what `learn` had learned is lost; quarantined tools stay quarantined")
         engine = Engine.from_tools(catalog, config, progress=report)
         engine.quarantine(quarantined)
         return engine

@@ -65,7 +65,7 @@ def _forget(engine: Engine, index: Path, as_json: bool) -> None:
     elif dropped is None:
         typer.echo(f"{index}: nothing was learned")
     else:
-        typer.echo(f"{index}: what {counted(dropped['events'], 'event')} taught is removed")
+        typer.echo(f"{index}: removed what was learned from {counted(dropped['events'], 'event')}")
 
 
 def _tell(report: LearningReport, index: Path) -> None:

@@ -19,9 +19,9 @@ class Head:
     """A network, and the calibration from its log-odds to a probability.
 
     Args:
-        network: fitted on one part of the examples.
-        calibration: calibration of its log-odds, fitted on the other; Platt, "Probabilistic Outputs
-            for Support Vector Machines", 1999.
+        network: network fitted on one part of the examples.
+        calibration: calibration of its log-odds, fitted on the other part; Platt, "Probabilistic
+            Outputs for Support Vector Machines", 1999.
     """
 
     network: Network

@@ -105,7 +105,7 @@ def calibrated(
     """
     examples = [one for one in examples if len(one.right)]
     if not any(one.served for one in examples):
-        raise RequestError("no request names a tool that serves it: nothing to calibrate on")
+        raise RequestError("no query has a right tool in the catalog: nothing to calibrate on")
     return _with_cuts(model, examples, _odds(model, examples), alpha, lost)
 
 

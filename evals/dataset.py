@@ -184,7 +184,7 @@ def _read_row(
     pool = None
     if pooled:
         if "pool" not in row:
-            raise RowError("pool: missing, and each query was to be restricted to its own")
+            raise RowError("pool: missing; --pool queries needs one in each row")
         pool = _resolve("pool", row["pool"], catalog, repairs)
         outside = [tool_id for tool_id in relevant if tool_id not in set(pool)]
         if outside:
@@ -228,5 +228,5 @@ def _tool_id(key: str, name: str, catalog: Catalog) -> str:
     if not bearers:
         raise RowError(f"{key}: no tool has the id or name {name!r}")
     if len(bearers) > 1:
-        raise RowError(f"{key}: the name {name!r} is borne by {', '.join(sorted(bearers)[:4])}")
+        raise RowError(f"{key}: the name {name!r} is the name of {', '.join(sorted(bearers)[:4])}")
     return bearers[0]

@@ -158,7 +158,7 @@ def _blocked(compiled: CompiledGate) -> Iterator[Problem]:
                 yield Problem(
                     "after_nothing",
                     rule.described(),
-                    f"it waits for a call of {pattern.text!r}, and no tool it means {there}",
+                    f"it needs a call of {pattern.text!r}, but no matching tool {there}",
                     "warning",
                 )
                 continue
@@ -166,9 +166,7 @@ def _blocked(compiled: CompiledGate) -> Iterator[Problem]:
             if cycle and frozenset(cycle) not in told:
                 told.add(frozenset(cycle))
                 path = " -> ".join(repr(compiled.tools[one].id) for one in [*cycle, cycle[0]])
-                yield Problem(
-                    "cycle", rule.described(), f"each waits for a call of the next: {path}"
-                )
+                yield Problem("cycle", rule.described(), f"each needs a call of the next: {path}")
 
 
 def _callable(compiled: CompiledGate) -> Mask:

@@ -100,7 +100,7 @@ class Rule:
         if self.condition is not None and not isinstance(self.condition, Condition):
             raise ConfigError(f"condition: {self.condition!r:.80} is no condition")
         if self.provides is not None and self.tools is None and self.server is None:
-            raise ConfigError("what tools provide needs `tools` or `server`, not every tool does")
+            raise ConfigError("`provides` needs `tools` or `server`: it cannot be for every tool")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, read by `gating.declaration`; without what is not set."""

@@ -67,7 +67,7 @@ class PoolWriter:
         top: PoolLevel = PoolLevel.SUMMARIES,
     ) -> None:
         if top not in (PoolLevel.SUMMARIES, PoolLevel.ARGUMENTS):
-            raise RequestError(f"a pool's lines say summaries or arguments, not {top!r}")
+            raise RequestError(f"top: summaries or arguments, not {top!r}")
         if budget < 0:
             raise RequestError(f"a pool's budget is in tokens and not negative, got {budget}")
         self.budget = budget

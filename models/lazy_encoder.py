@@ -93,5 +93,5 @@ class LazyEncoder:
         """
         values, tokens = encoded(self.load(), texts, query=query, progress=progress)
         if tokens is None:
-            raise ModelError(f"encoder {self.name!r} gives no vectors of tokens")
+            raise ModelError(f"encoder {self.name!r} has no token vectors")
         return values, tokens

@@ -83,7 +83,7 @@ def learn(
         RequestError: the index has no vectors, or no event has a tool of the catalog.
     """
     if index.vectors is None or index.encoder is None:
-        raise RequestError("usage changes vectors, and no tier uses any")
+        raise RequestError("learning changes vectors, but no tier uses vectors")
     known = [
         (event.query, np.array(rows, np.int64))
         for event in events

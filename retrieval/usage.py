@@ -40,7 +40,7 @@ def checked_events(events: Iterable[UsageEvent]) -> list[UsageEvent]:
             kind = type(event).__name__
             raise RequestError(f"events[{place}]: an Event, not {kind}")
         if not isinstance(event.query, str) or not _are_ids(event.relevant):
-            raise RequestError(f"events[{place}]: an Event of a text and a list of tool ids")
+            raise RequestError(f"events[{place}]: an Event needs a text and a list of tool ids")
     return given
 
 

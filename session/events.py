@@ -151,7 +151,7 @@ class Recorder:
                     first = self._failures[at] == 1
                 if first:
                     _LOG.warning(
-                        "an event sink failed and may fail again without a word: %r",
+                        "an event sink failed; its further failures are not logged: %r",
                         sink,
                         exc_info=True,
                     )

@@ -237,11 +237,11 @@ class Session:
             if isinstance(messages, str):
                 said = self._data.conversation.extended([Message("user", messages.strip())])
                 if not messages.strip():
-                    raise RequestError("messages: the user says nothing")
+                    raise RequestError("messages: the user's message is empty")
             else:
                 said = Conversation.of(messages)
                 if not said.request:
-                    raise RequestError("messages: none with words is from the user")
+                    raise RequestError("messages: the last user message is missing or empty")
             self._data.conversation = said
             return self._step(said.in_context, votes)
 

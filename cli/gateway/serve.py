@@ -75,7 +75,7 @@ def serve(
     if unknown := [name for name in chosen.catalog if name not in configured]:
         raise typer.BadParameter(
             f"shortlist.catalog: no server {unknown[0]!r:.80} in {config}; a server in the catalog "
-            "has its command or address there, as every server has"
+            "needs an entry under mcpServers too"
         )
     clients = ClientProfiles.of(chosen, profile, over_http=http is not None)
     sinks: list[EventSink] = [GatewaySpans()]

@@ -28,7 +28,7 @@ def test_a_failure_is_told_and_tried_again(
     with caplog.at_level(logging.WARNING, "shortlist"):
         engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
         assert engine.wait(60).error == "the model's host is down"
-    assert "the encoder does not go on: the model's host is down" in caplog.text
+    assert "encoding failed: the model's host is down" in caplog.text
     with pytest.raises(ModelError, match="host is down"):
         engine.update(make_tools(101), wait=True)
     with pytest.raises(ModelError, match="host is down"):
@@ -46,7 +46,7 @@ def test_a_bug_is_told_and_the_tools_are_searched_on(
     other.let.set()
     engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
     assert engine.wait(60).error == "ZeroDivisionError: by zero"
-    assert "encoding stops" in caplog.text
+    assert "encoding has stopped" in caplog.text
     assert engine.search("create an issue").tier == "fast"
 
 

@@ -22,12 +22,14 @@ from shortlist.gateway.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.server_spec import ServerSpec
 
+from .warm_python import warm
+
 SERVER = str(Path(__file__).parent / "talking_server.py")
 
 
 def talking(name: str, era: str = "older", **changed) -> ServerSpec:
     """A talking server; `era` is `older` or `newer`."""
-    given = {"transport": "stdio", "command": sys.executable, "args": (SERVER, name, era)}
+    given = {"transport": "stdio", "command": sys.executable, "args": warm(SERVER, name, era)}
     return ServerSpec(name=name, **{**given, **changed})
 
 
@@ -37,7 +39,7 @@ async def talking_over_http(name: str, era: str):
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, SERVER, name, era, "http", str(port)]
+    command = [sys.executable, *warm(SERVER, name, era, "http", str(port))]
     async with await anyio.open_process(command, stdout=None, stderr=None) as process:
         with anyio.fail_after(60):
             while True:

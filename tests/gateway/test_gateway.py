@@ -20,6 +20,8 @@ from shortlist.gateway.profile import Profile
 from shortlist.gateway.server import Gateway
 from shortlist.gateway.server_spec import ServerSpec
 
+from .warm_python import warm
+
 SERVER = str(Path(__file__).parent / "everything_server.py")
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +32,7 @@ def anyio_backend():
 
 
 def spec(name: str, **changed) -> ServerSpec:
-    given = {"transport": "stdio", "command": sys.executable, "args": (SERVER, name), **changed}
+    given = {"transport": "stdio", "command": sys.executable, "args": warm(SERVER, name), **changed}
     return ServerSpec(name=name, **given)
 
 

@@ -32,6 +32,8 @@ from shortlist.gateway.server_spec import ServerSpec
 from shortlist.gateway.telemetry import GatewaySpans
 from shortlist.session import JsonLines, read_events
 
+from .warm_python import warm
+
 SERVER = str(Path(__file__).parent / "everything_server.py")
 pytestmark = pytest.mark.anyio
 SECRET = "token-VALUE-4711"
@@ -43,7 +45,7 @@ def anyio_backend():
 
 
 def spec(name: str, **changed) -> ServerSpec:
-    given = {"transport": "stdio", "command": sys.executable, "args": (SERVER, name), **changed}
+    given = {"transport": "stdio", "command": sys.executable, "args": warm(SERVER, name), **changed}
     return ServerSpec(name=name, **given)
 
 

@@ -57,7 +57,7 @@ class TestProblems:
                 [Rule(after("nowhere/*"), tools="web/*", name="r")],
                 "after_nothing",
                 "warning",
-                "waits for a call of 'nowhere/*', and no tool it means is there",
+                "needs a call of 'nowhere/*', but no matching tool is there",
             ),
             (
                 [
@@ -66,7 +66,7 @@ class TestProblems:
                 ],
                 "after_nothing",
                 "warning",
-                "waits for a call of 'merge_*', and no tool it means can ever be called",
+                "needs a call of 'merge_*', but no matching tool can ever be called",
             ),
             (
                 [
