@@ -14,7 +14,7 @@ from ..loaders.prose import plain_sentences
 #: Most characters of a function's description, of an argument's, and of all of one function's.
 _SUMMARY, _ARGUMENT, _TEXT = 200, 90, 1_200
 #: If this many functions of a server describe an argument alike, the description is shown once.
-_SHARED = 3
+_SHARED = 2
 _SPACES = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(?<=[^.\s])(?<!e\.g)(?<!i\.e)(?<!etc)\.(?=\s|$)")
 #: Information that the signature already contains.
@@ -23,10 +23,11 @@ _DEFAULT = re.compile(
     r"[\s,;]*\(?\b(?:the )?defaults?(?: value)?(?: is| to|:|=)?\s*", re.IGNORECASE
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-#: Words that add nothing to a name.
+#: Words that add nothing to a signature.
 _EMPTY = frozenset(
     """the a an of to for in on with by from this that be is which whose used optional you your want
-    whether use using specify specified provide provided given retrieve""".split()
+    whether use using specify specified provide provided given retrieve include included return
+    returned result array boolean list number object string""".split()
 )
 
 
@@ -43,7 +44,12 @@ def docstring(lines: Iterable[str], indent: int) -> str:
 
 
 def summary(tool: Tool, function: str) -> str:
-    """What a tool does, with its original name if the function's name differs."""
+    """What a tool does, with its original name if the function's name differs.
+
+    Args:
+        tool: the tool.
+        function: name of the function; "" leaves the original name out.
+    """
     said = ""
     for sentence in plain_sentences(tool.description):
         longer = f"{said} {sentence}.".strip()
@@ -51,7 +57,7 @@ def summary(tool: Tool, function: str) -> str:
             break
         said = longer
     said = said or _short(tool.description or tool.title or "", _SUMMARY)
-    if function != tool.name:
+    if function not in ("", tool.name):
         said = f"{said} (tool: {_short(tool.name, 100)})".strip()
     return said
 
@@ -67,10 +73,10 @@ def argument_notes(tool: Tool, known: Mapping[str, str]) -> dict[str, str]:
         Argument's name in Python to the line.
     """
     properties, left = tool.input_schema.get("properties", {}), _TEXT
-    about = _words(tool.name)
+    about = _words(f"{tool.name} {summary(tool, '')} {' '.join(known)}")
     lines: dict[str, str] = {}
     for name, made in known.items():
-        text, label = _argument(properties[name], about | _words(name)), made
+        text, label = _argument(properties[name], about), made
         if made != name:
             # A readable original name is shown in place of the Python name.
             same = re.sub(r"\W", "_", name) == made.rstrip("_")
@@ -83,7 +89,7 @@ def argument_notes(tool: Tool, known: Mapping[str, str]) -> dict[str, str]:
 
 
 def shared_notes(notes: Iterable[Mapping[str, str]]) -> list[str]:
-    """Lines that most functions of a server with an argument share, and at least three.
+    """Lines that most functions of a server with an argument share, and at least two.
 
     Args:
         notes: lines of each function.
@@ -103,7 +109,7 @@ def _argument(schema: Any, known: frozenset[str]) -> str:
 
     Args:
         schema: schema of the argument.
-        known: words in the signature.
+        known: words in the signature and the summary.
     """
     said = schema.get("description") if isinstance(schema, dict) else None
     if not isinstance(said, str):
@@ -132,4 +138,6 @@ def _short(text: str, letters: int) -> str:
     cut = first[: letters - 3]
     if cut.count("(") > cut.count(")") and (before := cut.rpartition("(")[0].rstrip()):
         return before
+    if " " in cut:
+        cut = cut.rpartition(" ")[0]
     return f"{cut.rstrip()}..."

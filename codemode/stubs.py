@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from ..catalog import Tool
 from .docstrings import argument_notes, docstring, shared_notes, summary
+from .layout import compact
 from .names import ToolNames, identifiers
 from .observed import ObservedTypes
 from .python_types import LOOSE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
@@ -19,6 +20,8 @@ HEAD = (
 #: Most arguments of one function. Further ones become `**more: Any`.
 _ARGUMENTS = 150
 _SELF = frozenset({"self"})
+#: Before the arguments that several functions of a server describe alike.
+_SHARED = "Arguments, unless a function says otherwise:"
 
 
 class Stubs:
@@ -56,32 +59,49 @@ class Stubs:
         for name, tools in servers.items():
             notes = {tool.id: argument_notes(tool, argument_names(tool)) for tool, _ in tools}
             shared = shared_notes(notes.values())
+            hyphens = _have_hyphens(tools)
             own = [
                 _function(
                     tool,
                     function,
                     definitions,
-                    [one for one in notes[tool.id].values() if one and one not in shared],
+                    [
+                        summary(
+                            tool, "" if hyphens and _hyphened(function) == tool.name else function
+                        ),
+                        *(one for one in notes[tool.id].values() if one and one not in shared),
+                    ],
                     self._observed,
                 )
                 for tool, function in tools
             ]
-            said = docstring(["Arguments, unless a function says otherwise:", *shared], 4)
-            body = (f"    {said}\n" if shared else "") + "".join(own)
+            said = ["Tools have - in place of _ in their names."] * hyphens
+            said += [_SHARED, *shared] * bool(shared)
+            body = (f"    {docstring(said, 4)}\n" if said else "") + "".join(own)
             classes.append(f"class _{name}:\n{body or '    pass'}")
         bound = [f"{name}: _{name}\n" for name in servers]
         return "\n".join([HEAD, *definitions.texts, *classes, *bound])
 
     def shown(self) -> str:
-        """The stubs for a model, without the imports; "" if there are no tools."""
-        return self.text().removeprefix(HEAD).strip()
+        """The stubs for a model, in few tokens; "" if there are no tools."""
+        return compact(self.text().removeprefix(HEAD)).strip()
+
+
+def _hyphened(function: str) -> str:
+    return function.replace("_", "-")
+
+
+def _have_hyphens(tools: Sequence[tuple[Tool, str]]) -> bool:
+    """Whether names of tools and functions differ only by hyphens; at least two must differ."""
+    changed = [(tool.name, function) for tool, function in tools if "_" in function]
+    return len(changed) > 1 and all(name == _hyphened(function) for name, function in changed)
 
 
 def _function(
     tool: Tool,
     function: str,
     definitions: TypeDefinitions,
-    notes: list[str],
+    said: list[str],
     observed: ObservedTypes | None,
 ) -> str:
     """A tool as an async method with keyword arguments, indented for a class."""
@@ -106,7 +126,7 @@ def _function(
     given += ", " if written and written[0].startswith("**") else ""
     return (
         f"    async def {function}({given}{', '.join(written)}) -> {gives}:\n"
-        f"        {docstring([summary(tool, function), *notes, *source], 8)}\n"
+        f"        {docstring([*said, *source], 8)}\n"
     )
 
 

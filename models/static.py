@@ -140,11 +140,12 @@ class StaticEncoder:
 
         Args:
             vectors: vectors of the teacher, shape (n, its dim).
-            keep_lengths: whether they stay as long as they are; unit vectors otherwise.
+            keep_lengths: whether a vector of length l gives one of length l * l, which was chosen
+                on mcp_dev (ADR 20); unit vectors otherwise.
         """
         values = _units(vectors @ self._projection)
         if keep_lengths:
-            values *= _lengths(vectors)
+            values *= _lengths(vectors) ** 2
         return values
 
     def lifted(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:

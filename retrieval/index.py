@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..catalog import Catalog, Tool
 from ..catalog.document import lexical_document
 from ..models import Encoder
+from ..text import words
 from .change import Change
 from .guard import Guard
 from .known_requests import KnownRequests
@@ -133,6 +134,11 @@ class Index:
         return None if self.dense is None else self.dense.vectors
 
     @property
+    def request_vectors(self) -> RequestVectors | None:
+        """Vectors of the requests known to belong to the tools, if there are any."""
+        return None if self.dense is None else self.dense.requests
+
+    @property
     def encoder(self) -> Encoder | None:
         """The encoder of the requests, or None without a dense stage."""
         return None if self.dense is None else self.dense.encoder
@@ -158,8 +164,9 @@ class Index:
 class Documents(Sequence[Mapping[str, str]]):
     """Field name to raw text for each tool, read from the tool each time it is asked for.
 
-    Where tools have requests, the field `all` of such a tool has them too. That of every other
-    tool has its definition twice then: with as many words more, it loses less to its neighbours.
+    Where tools have requests, the field `all` of such a tool has them too. That of every other tool
+    has each distinct word of its definition twice more: with as many words, it loses less to its
+    neighbours (ADR 20).
 
     Args:
         tools: tools in order of row.
@@ -191,7 +198,8 @@ class Documents(Sequence[Mapping[str, str]]):
         document = lexical_document(tool, self._fields)
         if self._requests and "all" in document:
             known = self._requests.get(tool.id)
-            document["all"] += f" {document['all'] if known is None else known.text}"
+            distinct = " ".join(dict.fromkeys(words(document["all"])))
+            document["all"] += f" {distinct} {distinct}" if known is None else f" {known.text}"
         return document
 
 

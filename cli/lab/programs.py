@@ -21,6 +21,7 @@ PROGRAMS = {
     "export-reranker": ("models.training.export_reranker", "Export a cross-encoder."),
     "library": ("evals.lab.library", "Write the example queries for well-known servers."),
     "enrichment-gain": ("evals.lab.enrichment_gain", "Measure a catalog with example queries."),
+    "enrichment-halves": ("evals.lab.enrichment_halves", "Measure half of a catalog with queries."),
     "bench-instant": ("evals.lab.bench.instant", "Measure answers before tools are encoded."),
     "fit-decision": ("evals.lab.fit_decision", "Fit the bundled decision."),
 }

@@ -120,7 +120,7 @@ def gain(
     other = Builder(config)
     other.enrichments = enrichments
     start = perf_counter()
-    index = other.build(catalog, known=plain.view().admission.index.vectors)
+    index = other.build(catalog, plain.view().admission.index)
     seconds = perf_counter() - start
     rich = Engine(other, index)
     rows: list[tuple[Any, ...]] = []
@@ -135,7 +135,7 @@ def gain(
         "tiers": {},
     }
     for tier in plain.tiers:
-        scores, times = _measured([plain, rich], tier, asked)
+        scores, times = measured([plain, rich], tier, asked)
         changes = scores[1] - scores[0]
         low, high = metrics.bootstrap_interval(changes, seed=seed)
         before, after = (100 * part.mean(axis=0) for part in scores)
@@ -157,10 +157,19 @@ def gain(
     return Table(_COLUMNS, tuple(rows)), result
 
 
-def _measured(
+def measured(
     engines: Sequence[Engine], tier: str, asked: Sequence[Asked]
 ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
-    """Hit@1 and recall@10 of each query, an array an engine; milliseconds, (queries, engines)."""
+    """Hit@1 and recall@10 of each query, an array for each engine, and times.
+
+    Args:
+        engines: queries are put to each in turn.
+        tier: of the searches.
+        asked: the queries.
+
+    Returns:
+        Scores of shape (queries, 2) for each engine; milliseconds, shape (queries, engines).
+    """
     found: list[list[tuple[str, ...]]] = [[] for _ in engines]
     times = np.zeros((len(asked), len(engines)))
     for engine in engines:

@@ -27,7 +27,7 @@ def test_the_example_of_the_page(capsys):
     assert ran.value == ["created failure 0", "created failure 2"]
     assert len(ran.calls) == 12
     printed = capsys.readouterr().out
-    assert "async def read_log(self, *, offset: int) -> ReadLogResult:" in printed
+    assert "async def read_log(self,*,offset:int)->ReadLogResult:" in printed
     assert "'result': ['created failure 0', 'created failure 2']" in printed
 
 

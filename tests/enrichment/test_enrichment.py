@@ -15,6 +15,7 @@ from shortlist import Engine, Tool
 from shortlist.enrichment import Enrichment, Enrichments, read_enrichments
 from shortlist.enrichment.row import MOST_CHARS, MOST_REQUESTS
 from shortlist.errors import ConfigError
+from shortlist.retrieval.index import Documents
 from shortlist.retrieval.known_requests import KnownRequests
 from shortlist.retrieval.request_vectors import LENGTH, RequestVectors
 
@@ -169,6 +170,16 @@ class TestSearch:
         told = engine.view().explain(ASKED, "health/bmi").to_dict()
         assert told["requests"] == {"sources": ["hand"], "stale": False}
         assert engine.view().explain(ASKED, "weather/forecast").to_dict()["requests"] is None
+
+
+def test_distinct_words_of_definitions_count_twice_more_beside_tools_with_requests() -> None:
+    known = {"health/bmi": KnownRequests(("am I fat?", "am I too fat?"))}
+    rich, plain, _ = Documents(TOOLS, ("all", "name"), known)
+    assert rich["all"].endswith("am I fat? am I too fat?")
+    counted = [plain["all"].lower().split().count(word) for word in ("matrix", "of")]
+    assert counted == [3, 4]
+    assert Documents(TOOLS, ("all",))[1]["all"].lower().split().count("matrix") == 1
+    assert rich["name"] == "bmi"
 
 
 class TestChange:

@@ -176,7 +176,7 @@ class TestSearch:
         assert index.static is not None
         lengths = np.linalg.norm(index.static.values, axis=1)
         row = index.rows["github/create_issue"]
-        assert lengths[row] == pytest.approx(LENGTH, abs=1e-4)
+        assert lengths[row] == pytest.approx(LENGTH**2, abs=1e-4)
         np.testing.assert_allclose(np.delete(lengths, row), 1, atol=1e-4)
 
     def test_requests_are_not_encoded_again(self, small: Library) -> None:

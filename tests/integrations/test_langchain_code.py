@@ -48,7 +48,7 @@ def test_find_functions_then_one_script_over_two_servers(tools, calls):
     ]
     agent, model = agent_of(script, tools)
     stubs, result = answers(ask(agent, "file two issues"))
-    assert "async def create_issue(self, *, owner: str, repo: str, title: str" in stubs.content
+    assert "async def create_issue(self,*,owner:str,repo:str,title:str" in stubs.content
     assert json.loads(result.content)["result"] == 2
     assert [name for name, _ in calls] == ["create_issue", "create_issue", "describe_table"]
     assert model.offered == [["find_functions", "run_code"]] * 3
