@@ -14,7 +14,7 @@ from . import registry
 from .catalog import Tool
 from .catalog.document import embedding_text
 from .config import Config
-from .models.loading import FEATURES
+from .models.loading import FEATURES, static_encoder
 from .retrieval import CandidateScorer, LexicalIndex
 from .retrieval.batch import Batch, Read
 from .retrieval.change import Change, patched
@@ -277,7 +277,7 @@ class Stages:
         if not self._has_static:
             return None
         values = self._static_values(tools, slice(None), dense)
-        return StaticRetriever.of(self.models.static(), values)
+        return StaticRetriever.of(static_encoder(), values)
 
     def updated_static(
         self, static: StaticRetriever | None, change: Change, dense: Dense | None
@@ -305,7 +305,7 @@ class Stages:
             change: the rows that differ.
             dense: dense stage with what was read.
         """
-        if static is None or dense.vectors.model != self.models.static().teacher:
+        if static is None or dense.vectors.model != static_encoder().teacher:
             return static
         # As if built as a whole: a product of other rows may round differently.
         return self.updated_static(static, change, dense) if dense.pending else None
@@ -338,7 +338,7 @@ class Stages:
             rows: their rows.
             dense: the dense stage over all tools.
         """
-        static = self.models.static()
+        static = static_encoder()
         if dense is not None and dense.vectors.model == static.teacher:
             # Vectors of tools with requests are shorter than 1.
             return static.project(dense.values[rows], keep_lengths=dense.requests is not None)
