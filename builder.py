@@ -28,7 +28,6 @@ from .retrieval.index import Index, rows_of
 from .retrieval.known_requests import KnownRequests, digest
 from .retrieval.learned import Learned
 from .retrieval.names import Names
-from .retrieval.request_vectors import RequestVectors
 from .retrieval.searcher import Searcher
 from .retrieval.store import Saved, current, folder_of, read, save
 from .retrieval.twins import Twins
@@ -81,17 +80,22 @@ class Builder:
     def build(
         self,
         catalog: Catalog,
+        before: Index | Saved | None = None,
         *,
-        known: Vectors | None = None,
-        known_requests: RequestVectors | None = None,
-        learned: Learned | None = None,
         progress: Progress | None = None,
         wait: bool | None = None,
     ) -> Index:
         """Index a catalog version. Only tools without a known vector are encoded.
 
-        Without `wait`, the others get static vectors. `learned` is applied if the encoder
-        is the same. Tools that are there to vote are left out.
+        Without `wait`, the others get static vectors. Tools that are there to vote are left out.
+
+        Args:
+            catalog: the version.
+            before: another version, whose vectors are known. What it has learned is applied if the
+                encoder is the same.
+            progress: called with (tools encoded, tools to encode).
+            wait: whether tools are encoded before they are searched; as the builder was made, when
+                absent.
         """
         wait = self._wait if wait is None else wait
         catalog = without_voting_tools(catalog)
@@ -101,10 +105,9 @@ class Builder:
         index = Index(catalog, tools, Names.of(tools), lexical, requests=requests)
         if not self.stages.has_dense:
             return self._completed(index)
-        vectors, encoded = self.stages.vectors(tools, known, progress, wait=wait)
-        learned = _fitting(learned, vectors)
-        dense = self.stages.dense(tools, vectors, learned, requests, known_requests, wait=wait)
-        return self._completed(replace(index, dense=dense, encoded=encoded, learned=learned))
+        known = None if before is None else before.vectors
+        made = self.stages.vectors(tools, known, progress, wait=wait)
+        return self._with_dense(index, made, before, wait=wait)
 
     def updated(
         self,
@@ -124,7 +127,7 @@ class Builder:
         touched = max(len(change.rows), len(change.gone()))
         wait = self._wait if wait is None else wait
         if touched * 2 > len(catalog):
-            return self._rebuilt(index, catalog, progress, wait=wait)
+            return self.build(catalog, index, progress=progress, wait=wait)
         dense, lexical, encoded = index.dense, index.lexical, 0
         requests = {**index.requests}
         for row in change.gone():
@@ -193,24 +196,6 @@ class Builder:
         )
         return self._completed(filled)
 
-    def _rebuilt(
-        self,
-        index: Index,
-        catalog: Catalog,
-        progress: Progress | None = None,
-        *,
-        wait: bool = False,
-    ) -> Index:
-        """An index of another catalog version, with the vectors of this index."""
-        return self.build(
-            catalog,
-            known=index.vectors,
-            known_requests=None if index.dense is None else index.dense.requests,
-            learned=index.learned,
-            progress=progress,
-            wait=wait,
-        )
-
     def taught(self, index: Index, learned: Learned | None) -> Index:
         """An index over the same tools with learned adjustments, or without.
 
@@ -254,13 +239,7 @@ class Builder:
             self.trust.recall(saved.catalog, saved.screening)
         catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
         if catalog is not saved.catalog and catalog.fingerprint != saved.catalog.fingerprint:
-            return self.build(
-                catalog,
-                known=saved.vectors,
-                known_requests=saved.requests,
-                learned=saved.learned,
-                progress=progress,
-            )
+            return self.build(catalog, saved, progress=progress)
         tools = rows_of(saved.catalog)
         requests = self._known(saved, tools)
         settings = self._settings(requests)
@@ -278,12 +257,37 @@ class Builder:
             vectors = None
         if vectors is None or (self._wait and len(vectors.pending())):
             vectors, encoded = self.stages.vectors(tools, vectors, progress, wait=self._wait)
-        learned = _fitting(saved.learned, vectors)
         fits = vectors is saved.vectors and same and not saved.filled
         fits = fits and saved.settings.get("dense") == settings["dense"]
         folder = saved.folder / "dense" if fits else None
+        return self._with_dense(index, (vectors, encoded), saved, folder, wait=self._wait)
+
+    def _with_dense(
+        self,
+        index: Index,
+        made: tuple[Vectors, int],
+        before: Index | Saved | None,
+        folder: Path | None = None,
+        *,
+        wait: bool,
+    ) -> Index:
+        """The index with a dense stage.
+
+        Args:
+            index: the other stages.
+            made: vectors of its tools, and how many were encoded.
+            before: the version with known vectors of example queries, and what it has learned.
+            folder: folder in which the same stage was saved; built when absent.
+            wait: whether to encode example queries that are not known.
+        """
+        vectors, encoded = made
+        known = learned = None
+        if before is not None:
+            known, learned = before.request_vectors, before.learned
+        if learned is not None and learned.model != vectors.model:
+            learned = None
         dense = self.stages.dense(
-            tools, vectors, learned, requests, saved.requests, folder, wait=self._wait
+            index.tools, vectors, learned, index.requests, known, folder, wait=wait
         )
         return self._completed(replace(index, dense=dense, encoded=encoded, learned=learned))
 
@@ -292,7 +296,7 @@ class Builder:
         if (
             saved.settings.get("enrichments") == self.enrichments.fingerprint
             and saved.vectors is not None
-            and saved.requests is not None
+            and saved.request_vectors is not None
             and self.stages.fits(saved.vectors)
         ):
             return saved.known
@@ -312,7 +316,7 @@ class Builder:
         """
         folder = folder_of(folder)
         if not index.fresh:
-            index = self._rebuilt(index, index.catalog)
+            index = self.build(index.catalog, index, wait=False)
         return save(
             index,
             folder,
@@ -358,7 +362,7 @@ class Builder:
             index,
             static=index.static or self.stages.static(tools, dense),
             rerankers=self.stages.rerankers(tools, dense, index.lexical),
-            missing=self.stages.missing,
+            missing=self.stages.models.missing,
             twins=twins,
             copies=copies,
         )
@@ -371,11 +375,6 @@ def _trust(settings: TrustConfig) -> Trust | None:
     from .trust import Trust
 
     return Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
-
-
-def _fitting(learned: Learned | None, vectors: Vectors) -> Learned | None:
-    """The learned adjustments, if they are for vectors of the same encoder."""
-    return learned if learned is not None and learned.model == vectors.model else None
 
 
 def ranked(

@@ -8,7 +8,7 @@ from typing import Any
 
 from .config import Config
 from .errors import MissingExtraError, ModelError
-from .models import DEFAULT_ENCODER, Encoder, Reranker, StaticEncoder, load_encoder, load_reranker
+from .models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
 from .models.lazy_encoder import LazyEncoder
 from .models.loading import FEATURES, check_model, static_encoder
 from .retrieval.guard import Guard
@@ -57,7 +57,7 @@ class StageModels:
         def load() -> Encoder:
             if not self._lazy or spec not in ("bundled", DEFAULT_ENCODER):
                 return load_encoder(spec, **arguments)
-            static = self.static()
+            static = static_encoder()
             return LazyEncoder(
                 static.teacher, static.teacher_dim, lambda: load_encoder(spec, **arguments)
             )
@@ -82,14 +82,10 @@ class StageModels:
 
     def stand_in(self) -> StandIn | None:
         """Gives vectors until the encoder does; None where the encoder takes no time itself."""
-        encoder, static = self.encoder(), self.static()
+        encoder, static = self.encoder(), static_encoder()
         if encoder.fingerprint == static.teacher:
             return StandIn(static, encoder.dim)
         return None if encoder.fingerprint == static.fingerprint else StandIn(None, encoder.dim)
-
-    def static(self) -> StaticEncoder:
-        """The tables of the static stage."""
-        return static_encoder()
 
     def reranker(self, name: str) -> Reranker:
         """A reranker that a tier names."""

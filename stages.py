@@ -14,7 +14,7 @@ from . import registry
 from .catalog import Tool
 from .catalog.document import embedding_text
 from .config import Config
-from .models.loading import FEATURES
+from .models.loading import FEATURES, static_encoder
 from .retrieval import CandidateScorer, LexicalIndex
 from .retrieval.batch import Batch, Read
 from .retrieval.change import Change, patched
@@ -40,19 +40,14 @@ class Stages:
 
     Args:
         config: the settings.
-        models: encoder and rerankers; by default those that the config names.
+        models: encoder and rerankers.
 
     Attributes:
         models: encoder and rerankers.
         has_dense: whether there is a dense stage.
-
-    Raises:
-        ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
-        MissingExtraError: the optional dependency of a model is missing, unless `on_missing` is
-            "degrade".
     """
 
-    def __init__(self, config: Config, models: StageModels | None = None) -> None:
+    def __init__(self, config: Config, models: StageModels) -> None:
         self._config = config
         stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
         self._lexical: Any = (
@@ -61,9 +56,8 @@ class Stages:
         self._dense: Any = (
             registry.load("dense", config.dense.backend) if "dense" in stages else None
         )
-        self.models = StageModels(config) if models is None else models
-        self.missing: Mapping[str, Exception] = self.models.missing
-        if "dense" in self.missing:
+        self.models = models
+        if "dense" in models.missing:
             self._dense = None
         self.has_dense = self._dense is not None
         self._has_static = "static" in stages
@@ -283,7 +277,7 @@ class Stages:
         if not self._has_static:
             return None
         values = self._static_values(tools, slice(None), dense)
-        return StaticRetriever.of(self.models.static(), values)
+        return StaticRetriever.of(static_encoder(), values)
 
     def updated_static(
         self, static: StaticRetriever | None, change: Change, dense: Dense | None
@@ -311,7 +305,7 @@ class Stages:
             change: the rows that differ.
             dense: dense stage with what was read.
         """
-        if static is None or dense.vectors.model != self.models.static().teacher:
+        if static is None or dense.vectors.model != static_encoder().teacher:
             return static
         # As if built as a whole: a product of other rows may round differently.
         return self.updated_static(static, change, dense) if dense.pending else None
@@ -344,7 +338,7 @@ class Stages:
             rows: their rows.
             dense: the dense stage over all tools.
         """
-        static = self.models.static()
+        static = static_encoder()
         if dense is not None and dense.vectors.model == static.teacher:
             # Vectors of tools with requests are shorter than 1.
             return static.project(dense.values[rows], keep_lengths=dense.requests is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
 
 from ..text import spaced
@@ -12,7 +12,8 @@ from .tool import Tool
 
 LIKENESS = 0.8
 """Two definitions are twins from this Jaccard index of their words on."""
-_FEWEST_WORDS = 5
+FEWEST_WORDS = 5
+"""Fewer words cannot distinguish twins from related tools."""
 _WORD = re.compile(r"\w+")
 
 
@@ -26,38 +27,44 @@ def near_twins(tools: Sequence[Tool]) -> list[tuple[str, ...]]:
     Args:
         tools: the tools of a catalog.
     """
-    places: dict[frozenset[str], list[int]] = {}
+    pairs: list[tuple[int, int]] = []
+    first: dict[frozenset[str], int] = {}
     for place, tool in enumerate(tools):
-        places.setdefault(_words(tool), []).append(place)
-    texts = [text for text in places if len(text) >= _FEWEST_WORDS]
-    frequency = Counter(word for text in texts for word in text)
-    group = list(range(len(texts)))
-    posted: dict[str, list[int]] = {}
-    for number, text in enumerate(texts):
+        if len(text := words_of(tool)) >= FEWEST_WORDS and first.setdefault(text, place) != place:
+            pairs.append((first[text], place))
+    frequency = Counter(word for text in first for word in text)
+    posted: dict[str, list[frozenset[str]]] = {}
+    for text, place in first.items():
         rarest = sorted(text, key=lambda word: (frequency[word], word))
         prefix = rarest[: len(text) - ceil(LIKENESS * len(text) - 1e-9) + 1]
-        for other in {other for word in prefix for other in posted.get(word, ())}:
-            if _alike(text, texts[other]):
-                group[_root(group, other)] = _root(group, number)
+        pairs.extend(
+            (first[other], place)
+            for other in {other for word in prefix for other in posted.get(word, ())}
+            if len(text & other) >= LIKENESS * len(text | other)
+        )
         for word in prefix:
-            posted.setdefault(word, []).append(number)
+            posted.setdefault(word, []).append(text)
+    groups = [tuple(tools[place].id for place in places) for places in connected(pairs)]
+    return sorted(groups, key=lambda ids: (-len(ids), ids))
+
+
+def connected(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
+    """Groups of numbers that pairs connect, each ascending; the largest group first."""
+    root: dict[int, int] = {}
+
+    def find(number: int) -> int:
+        while root.setdefault(number, number) != number:
+            root[number] = number = root[root[number]]
+        return number
+
+    for one, other in pairs:
+        root[find(one)] = find(other)
     members: dict[int, list[int]] = {}
-    for number, text in enumerate(texts):
-        members.setdefault(_root(group, number), []).extend(places[text])
-    twins = [tuple(tools[place].id for place in sorted(m)) for m in members.values() if len(m) > 1]
-    return sorted(twins, key=lambda ids: (-len(ids), ids))
+    for number in sorted(root):
+        members.setdefault(find(number), []).append(number)
+    return sorted(map(tuple, members.values()), key=lambda group: (-len(group), group))
 
 
-def _words(tool: Tool) -> frozenset[str]:
+def words_of(tool: Tool) -> frozenset[str]:
+    """The words of a tool's name and description, without letter case."""
     return frozenset(_WORD.findall(f"{spaced(tool.name)} {tool.description}".casefold()))
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= LIKENESS * len(one | other)
-
-
-def _root(group: list[int], number: int) -> int:
-    while group[number] != number:
-        group[number] = group[group[number]]
-        number = group[number]
-    return number

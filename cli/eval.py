@@ -129,7 +129,7 @@ def evaluate(
         )
         with steps(f"asking {name}", len(read.queries)) as advance:
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
-    found = report.evaluation(engine, outcomes, malformed=malformed, by=by)
+    found = report.EvaluationResult(len(catalog), outcomes, malformed, by)
     failed = _missed(engine, outcomes, k, pooled) if misses else None
     held = report.to_json(found) | ({"session": True, "cut": cut} if session else {})
     if failed is not None:

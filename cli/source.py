@@ -51,7 +51,7 @@ def read_offered(
         StoreError: nothing readable is saved there.
         PinsError: the file of pins cannot be read.
     """
-    from ..trust import Trust, tell
+    from ..trust import Trust, quarantined, tell
 
     _one_of(index, tools)
     settings, screening = read_config(config).trust, None
@@ -68,8 +68,7 @@ def read_offered(
     with trust_notes():
         flags = trust.flags(catalog)
         tell(flags, {})
-    judged = {one for one, flag in flags.items() if flag.level == "quarantine"}
-    return catalog, frozenset(judged | given)
+    return catalog, frozenset(quarantined(flags)) | given
 
 
 def catalog_of(sources: Sequence[Path]) -> Catalog:

@@ -73,11 +73,11 @@ def pin(tools: RequiredSourcesOption, pins: _PinsOption, as_json: JsonOption = F
 
 
 def _pin(catalog: Catalog, path: Path, as_json: bool) -> None:
-    from ..trust import Pins, Trust, change_pins
+    from ..trust import Pins, Trust, change_pins, quarantined
 
     before = Pins.read(path, missing_ok=True)
     after = change_pins(path, lambda found: found.pin(catalog))
-    flags = _quarantined(Trust(pins=after).flags(catalog))
+    flags = quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         fresh = [tool_id for tool_id in after if tool_id not in before]
         write_json({"pinned": fresh, "pins": len(after), "quarantined": _reasons(flags)})
@@ -98,12 +98,12 @@ def diff(
 
     Needs --config, or --tools and --pins. Exits with 3 if a tool is quarantined.
     """
-    from ..trust import Pins, Trust
+    from ..trust import Pins, Trust, quarantined
 
     catalog, path = _subject(tools, pins, config, settings)
     accepted = Pins.read(path)
     changes = accepted.changes(catalog)
-    flags = _quarantined(Trust(pins=accepted).flags(catalog))
+    flags = quarantined(Trust(pins=accepted).flags(catalog))
     if as_json:
         new = [tool.id for tool in catalog if tool.id not in accepted]
         gone = [tool_id for tool_id in accepted if tool_id not in catalog]
@@ -131,12 +131,12 @@ def approve(
     Needs --config, or --tools and --pins. The definitions are pinned in the file, which is created
     if it does not exist. A running gateway follows at the next request.
     """
-    from ..trust import Trust, change_pins
+    from ..trust import Trust, change_pins, quarantined
 
     catalog, path = _subject(tools, pins, config, settings)
     approved = [catalog.get(tool_id) for tool_id in ids]
     after = change_pins(path, lambda before: before.approve(approved))
-    flags = _quarantined(Trust(pins=after).flags(catalog))
+    flags = quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         write_json({"approved": ids, "quarantined": _reasons(flags)})
         return
@@ -169,10 +169,6 @@ def _show_change(change: DefinitionChange) -> None:
         shown.append(f"  {part.part} ({part.kind})")
         shown += [Padding(Text(line), (0, 0, 0, 4)) for line in part.lines()]
     show(*shown)
-
-
-def _quarantined(flags: Mapping[str, Flag]) -> dict[str, Flag]:
-    return {tool_id: flag for tool_id, flag in flags.items() if flag.level == "quarantine"}
 
 
 def _reasons(flags: Mapping[str, Flag]) -> dict[str, str]:

@@ -87,7 +87,7 @@ class Library:
             return None
         numbers = self._numbers
         values = numbers["vectors"][-place].astype(np.float32) * numbers["scales"][-place]
-        mean = RequestMean(str(numbers["model"]), values)
+        mean = RequestMean(numbers["model"].item(), values)
         return Known(_trusted(rows[-place]), likeness == 1, mean)
 
     def servers(self, tools: Iterable[Tool]) -> dict[str, dict[str, int]]:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from ..catalog import Catalog, Tool
 from ..errors import SummaryError
 from ..language_model import LanguageModel, ModelUnusable, UnusableAnswer, ask_each
-from ..trust import Trust
+from ..trust import Trust, quarantined
 from .row import Enrichment
 
 #: Tools of one prompt, and tokens that a model writes for one, as a rule.
@@ -166,5 +166,4 @@ def _objects(answer: str) -> list[dict[str, Any]]:
 def is_hostile(row: Enrichment) -> bool:
     """Whether the scan would quarantine a definition that says the same."""
     said = Tool("enrichment", None, "\n".join((row.when, row.not_, *row.requests)))
-    flags = Trust().flags(Catalog([said]))
-    return any(flag.level == "quarantine" for flag in flags.values())
+    return bool(quarantined(Trust().flags(Catalog([said]))))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 from .dataset import Malformed
 from .metrics import QUALITY
@@ -13,49 +14,37 @@ from .regression import MetricChange
 from .runner import QueryOutcome, Summary, group_by, summarise
 from .table import Cell, Table
 
-if TYPE_CHECKING:
-    from ..engine import Engine
-
 _DIGITS = 6
 
 Outcomes = Mapping[str, Sequence[QueryOutcome]]
 """tier -> outcomes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EvaluationResult:
     """Everything one run found.
 
     Args:
         tools: size of the catalog.
         outcomes: tier to outcomes.
-        summaries: tier to summary.
         malformed: rows that were left out or repaired.
         by: field the results are broken down by, or None.
     """
 
     tools: int
     outcomes: Outcomes
-    summaries: Mapping[str, Summary]
     malformed: tuple[Malformed, ...] = ()
     by: str | None = None
+
+    @cached_property
+    def summaries(self) -> dict[str, Summary]:
+        """Tier to summary."""
+        return {tier: summarise(ran) for tier, ran in self.outcomes.items()}
 
     @property
     def queries(self) -> int:
         """Number of queries per tier."""
         return max((len(ran) for ran in self.outcomes.values()), default=0)
-
-
-def evaluation(
-    engine: Engine,
-    outcomes: Outcomes,
-    *,
-    malformed: Sequence[Malformed] = (),
-    by: str | None = None,
-) -> EvaluationResult:
-    """Put a run's outcomes and their figures together."""
-    figures = {tier: summarise(ran) for tier, ran in outcomes.items()}
-    return EvaluationResult(len(engine.catalog), outcomes, figures, tuple(malformed), by)
 
 
 def to_json(found: EvaluationResult) -> dict[str, Any]:

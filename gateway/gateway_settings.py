@@ -72,7 +72,8 @@ class CodeSettings(Section):
     Args:
         on: whether there is `run_code`; it needs the extra `code`. True as soon as the table is
             written.
-        deny: ids or globs of tools that scripts do not call.
+        deny: ids or globs of tools that scripts do not call. `deny`, `ask` and `flows` ignore
+            letter case; `count` and `allow` match exactly.
         ask: ids or globs of tools that the user is asked about at every call.
         count: for ids or globs of tools, how many times one script may call the tool without
             asking.

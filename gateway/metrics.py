@@ -113,7 +113,7 @@ class Metrics:
         tools.add_metric(["offered"], len(catalog) - held)
         tools.add_metric(["quarantined"], held)
         yield tools
-        yield GaugeMetricFamily("shortlist_sessions", "Sessions kept", value=self._sessions())
+        yield GaugeMetricFamily("shortlist_sessions", "MCP sessions", value=self._sessions())
 
     def text(self) -> bytes:
         """All metrics in the text format, version 0.0.4."""

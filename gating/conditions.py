@@ -31,7 +31,7 @@ from .condition import (
     register,
 )
 from .hints import DEFAULTS
-from .state import Scalar, State, is_scalar
+from .state import Scalar, State, is_scalar, json_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,11 +344,6 @@ class Not(Condition):
     def combine(self, parts: Sequence[Truth]) -> Truth:
         holds, fails = parts[0]
         return fails, holds
-
-
-def json_key(value: Scalar) -> tuple[bool, Scalar]:
-    """Key under which two values compare equal in JSON."""
-    return isinstance(value, bool), value
 
 
 def joined(kind: type[Several], parts: tuple[Condition, ...]) -> Condition:

@@ -13,10 +13,9 @@ from ..errors import ConfigError
 from ..pattern import Pattern, fold
 from ..retrieval.change import Change, patched
 from .condition import Mask
-from .conditions import json_key
 from .hints import hints
 from .rule import Rule
-from .state import Scalar
+from .state import Scalar, json_key
 
 Rows = NDArray[np.intp]
 _Table = dict[str, list[int]]

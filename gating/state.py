@@ -157,3 +157,8 @@ def _facts(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
 def is_scalar(value: object) -> bool:
     """Whether a fact may have this value."""
     return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def json_key(value: Scalar) -> tuple[bool, Scalar]:
+    """Key under which two values compare equal in JSON."""
+    return isinstance(value, bool), value

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ..errors import RequestError
 from .detail import Detail
 
 
@@ -78,17 +77,8 @@ class Layout:
         return sum(entry.tokens for entry in self.promoted)
 
     def promote(self, entries: Iterable[PoolEntry]) -> Layout:
-        """A new layout with a batch added at the end. Earlier entries do not move.
-
-        Raises:
-            RequestError: a tool is promoted already.
-        """
+        """A new layout with a batch of further tools at the end. Earlier entries do not move."""
         batch = tuple(entries)
-        present = {entry.tool_id for entry in (*self.resident, *self.promoted)}
-        for entry in batch:
-            if entry.tool_id in present:
-                raise RequestError(f"tool {entry.tool_id!r:.100} is in the prompt already")
-            present.add(entry.tool_id)
         return replace(self, batches=(*self.batches, batch)) if batch else self
 
     def rebuild(self, entries: Iterable[PoolEntry]) -> Layout:

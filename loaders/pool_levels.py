@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from functools import cached_property
+from functools import cache
 
 from ..catalog import Tool
 from .counting import bundled_counter
@@ -49,50 +49,29 @@ class ServerBlock:
         self.server = server
         self.tools = tools
         self._summaries = summaries
+        self.text = cache(self._text)
 
-    def text(self, level: PoolLevel) -> str:
+    def _text(self, level: PoolLevel) -> str:
         """The lines of a level above search.
 
         If the names are not longer than the digest, they are used instead.
         """
+        heading = heading_line(self.server, len(self.tools))
         if level is PoolLevel.SUMMARIES:
-            return self._summary_lines
+            return "".join((heading, *map(self._summary_line, self.tools)))
         if level is PoolLevel.ARGUMENTS:
-            return self._argument_lines
-        if level is PoolLevel.NAMES or len(self._name_line) <= len(self._digest_line):
-            return self._name_line
-        return self._digest_line
+            return "".join((heading, *map(argument_line, self.tools)))
+        head = _head(self.server, len(self.tools))
+        names = f"{head}: {', '.join(map(_label, self.tools))}\n"
+        if level is PoolLevel.NAMES:
+            return names
+        about = ", ".join(topics(self.tools))
+        return min(names, f"{head}: about {about}\n" if about else f"{head}\n", key=len)
 
-    @cached_property
-    def _digest_line(self) -> str:
-        about = topics(self.tools)
-        return f"{self._head}{': about ' + ', '.join(about) if about else ''}\n"
-
-    @cached_property
-    def _name_line(self) -> str:
-        return f"{self._head}: {', '.join(self._labels)}\n"
-
-    @cached_property
-    def _summary_lines(self) -> str:
-        lines = [heading_line(self.server, len(self.tools))]
-        for tool, label in zip(self.tools, self._labels, strict=True):
-            summary = self._summaries.of(tool)
-            told = "" if adds_nothing(summary, tool.name) else f": {summary}"
-            lines.append(f" {label}{told}\n")
-        return "".join(lines)
-
-    @cached_property
-    def _argument_lines(self) -> str:
-        lines = map(argument_line, self.tools)
-        return "".join((heading_line(self.server, len(self.tools)), *lines))
-
-    @property
-    def _head(self) -> str:
-        return _head(self.server, len(self.tools))
-
-    @cached_property
-    def _labels(self) -> list[str]:
-        return [_label(tool) for tool in self.tools]
+    def _summary_line(self, tool: Tool) -> str:
+        summary = self._summaries.of(tool)
+        told = "" if adds_nothing(summary, tool.name) else f": {summary}"
+        return f" {_label(tool)}{told}\n"
 
 
 def heading_line(server: str, tools: int) -> str:

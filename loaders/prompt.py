@@ -82,7 +82,8 @@ class Prompt:
     _rendered: Rendered
     _asked: frozenset[str]
     shown_as: dict[str, str]
-    _pool: Pool | None
+    pool: Pool | None
+    """The pool; None if the whole catalog is in the prefix."""
 
     def __init__(
         self,
@@ -137,17 +138,12 @@ class Prompt:
     @property
     def shows_found(self) -> bool:
         """Whether tools found in a turn get lines, because the pool is too small for all tools."""
-        return self._at_hand.tells(self._pool)
+        return self._at_hand.tells(self.pool)
 
     @property
     def promoted(self) -> Mapping[str, Detail]:
         """Id to level of detail of the promoted tools, in order."""
         return {entry.tool_id: entry.detail for entry in self._layout.promoted}
-
-    @property
-    def pool(self) -> Pool | None:
-        """The pool; None if the whole catalog is in the prefix."""
-        return self._pool
 
     def called(self, tool_id: str) -> None:
         """Report a call. With a working set, the tool's server is in use from the next turn on.
@@ -259,7 +255,7 @@ class Prompt:
                 self._placer.write(loaded.get(name, tools[name]), detail)
                 for name, _, detail in batch
             )
-        self._at_hand.use(self._pool)
+        self._at_hand.use(self.pool)
         self._settle(replace(layout, in_use=self._at_hand.in_use.text), held.asked)
         self._phase1_tokens = self._count_prefix()
 
@@ -285,7 +281,7 @@ class Prompt:
         for rank, one in enumerate(by_need(wanted.values()), 1):
             if one.tool.id not in scores:
                 wanted[one.tool.id] = one._replace(score=_below(least, rank))
-        self._at_hand.use(self._pool)
+        self._at_hand.use(self.pool)
         placement = self._placer.place(self._layout, wanted, stale=self._stale)
         told = 0 if placement.rebuilt else len(self._rendered.messages)
         before, self._stale = self._rendered, False
@@ -362,10 +358,10 @@ class Prompt:
         )
         self._told: dict[str, Detail] = {}
         self.in_prefix = frozenset(tool.id for tool in tools)
-        self._pool = None
+        self.pool = None
         if self.passes_through:
             return Layout(self._operator, "", resident)
-        pool = self._pool = self._pools.write(self.catalog, withheld=self.withheld)
+        pool = self.pool = self._pools.write(self.catalog, withheld=self.withheld)
         self.in_prefix = pool.standing
         self._told = {server: ABOVE[level] for server, level in pool.levels.items()}
         return Layout(self._operator, pool.text, resident)

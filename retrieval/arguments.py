@@ -102,11 +102,11 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """What a tool's own parameters take; those inside of its objects are not looked at.
+    """The values that a tool's parameters can take. Parameters inside objects are not read.
 
-    none: whether it takes nothing at all; numbers: parameters that are numbers; required: those of
-    them that are required; open: how many values go into lists, objects and what has no type;
-    text: by kind of value, parameters for text that take it.
+    none: whether the tool has no parameters; numbers: number parameters; required: required number
+    parameters; open: number of values that list, object and untyped parameters can take; text: text
+    parameters by kind of value.
     """
 
     none: bool
@@ -117,7 +117,7 @@ class Slots:
 
     @classmethod
     def of(cls, tool: Tool) -> Slots:
-        """Those of a tool's input schema."""
+        """The slots of a tool's input schema."""
         schema = tool.input_schema
         listed = schema.get("properties")
         properties: Mapping[str, Any] = listed if isinstance(listed, dict) else {}
@@ -142,8 +142,8 @@ class Slots:
     def left_over(self, values: Values) -> float:
         """Share of a request's values that find no parameter, from 0 to 1.
 
-        Each kind is looked at for itself: one `path` takes a page and a file. Dates and lists are
-        among the values, but where there is any parameter they find one.
+        Each kind is counted separately: one parameter `path` takes a page and a file. Dates and
+        lists count as values, but any parameter takes them.
         """
         if not values.total:
             return 0.0

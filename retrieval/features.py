@@ -1,6 +1,6 @@
-"""A reranker that reads no text: a weighted sum of what can be measured of a candidate.
+"""A reranker without a model: a weighted sum of measurements of a candidate.
 
-It costs about a millisecond, needs no model of its own, and can be read: seven numbers.
+It takes about a millisecond. Its seven weights can be read.
 """
 
 from __future__ import annotations

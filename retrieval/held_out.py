@@ -150,9 +150,9 @@ class Comparison:
 def refusal(seen: Comparison, unseen: Comparison) -> str | None:
     """Why what was learned is not taken, or None if it is.
 
-    It is taken if, on held-out requests of tools with events, the mean of the metrics rises
-    beyond noise and neither falls; and if, on requests of tools without events, neither falls:
-    not beyond noise, and within noise by no more than `SLACK`.
+    Two conditions must hold. On held-out requests of tools with events, the mean of the metrics
+    rises beyond noise and neither metric falls. On requests of tools without events, neither falls
+    beyond noise, or by more than `SLACK`.
     """
     for name, kind in (("seen", seen), ("unseen", unseen)):
         if kind.events < LEAST:

@@ -134,6 +134,11 @@ class Index:
         return None if self.dense is None else self.dense.vectors
 
     @property
+    def request_vectors(self) -> RequestVectors | None:
+        """Vectors of the requests known to belong to the tools, if there are any."""
+        return None if self.dense is None else self.dense.requests
+
+    @property
     def encoder(self) -> Encoder | None:
         """The encoder of the requests, or None without a dense stage."""
         return None if self.dense is None else self.dense.encoder

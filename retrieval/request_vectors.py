@@ -80,11 +80,9 @@ class RequestVectors:
                 made = encoder.encode(texts, query=True)
             else:
                 made, _ = stand_in.encoded(texts, None, query=True)
-            start = 0
-            for place in fresh:
-                end = start + len(requests[ids[place]].encoded)
-                values[place] = made[start:end].mean(axis=0)
-                start = end
+            ends = np.cumsum([len(requests[ids[place]].encoded) for place in fresh])
+            for place, part in zip(fresh, np.split(made, ends[:-1]), strict=True):
+                values[place] = part.mean(axis=0)
         return cls(ids, keys, values, encoder.fingerprint)
 
     @classmethod

@@ -73,7 +73,7 @@ class Saved:
         learned: the learned adjustments, or None.
         screening: findings of the scan, or None.
         quarantined: tool id to the operator's reason.
-        requests: vectors of requests known to belong to tools, or None.
+        request_vectors: vectors of requests known to belong to tools, or None.
         known: tool id to these requests.
         filled: whether there are vectors that the dense index was not built with.
     """
@@ -85,7 +85,7 @@ class Saved:
     learned: Learned | None = None
     screening: dict[str, Any] | None = None
     quarantined: Mapping[str, str] = field(default_factory=dict)
-    requests: RequestVectors | None = None
+    request_vectors: RequestVectors | None = None
     known: Mapping[str, KnownRequests] = field(default_factory=dict)
     filled: bool = False
 

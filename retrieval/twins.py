@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..catalog.near_twins import FEWEST_WORDS, LIKENESS, connected, words_of
 from ..text import spaced
 from .change import Change
 from .query import Ranking
@@ -24,11 +25,8 @@ from .query import Ranking
 COSINE = 0.9
 """Cosine of two tools' vectors from which they are twins. The vectors read the server's name too:
 of exact copies under another server nine in ten reach it."""
-LIKENESS = 0.8
-"""Share of their words in common from which two definitions are twins (Jaccard)."""
 CONTAINED = 0.9
 """Share of the shorter definition's words that a longer one of the same name repeats."""
-_FEWEST_WORDS = 5
 # Larger groups are compared with neighbours only: a stranger may give any number of tools one name.
 _ALL_PAIRS = 128
 _NEIGHBOURS = 32
@@ -94,19 +92,7 @@ class Twins:
 
     def groups(self) -> list[_Rows]:
         """Rows that are twins of one another or of a third, ascending; the largest group first."""
-        root: dict[int, int] = {}
-
-        def find(row: int) -> int:
-            while root.setdefault(row, row) != row:
-                root[row] = row = root[root[row]]
-            return row
-
-        for one, other in self._each():
-            root[find(one)] = find(other)
-        members: dict[int, list[int]] = {}
-        for row in sorted(root):
-            members.setdefault(find(row), []).append(row)
-        return sorted((tuple(one) for one in members.values()), key=lambda one: (-len(one), one))
+        return connected(self._each())
 
     def copies(self, tools: Sequence[Tool], originals: Collection[str]) -> dict[int, _Rows]:
         """Row of each copy to the rows of its originals.
@@ -170,11 +156,7 @@ def _normalised(name: str) -> str:
 def _keys(tool: Tool) -> tuple[int, ...]:
     words = _WORD.findall(tool.description.casefold())
     named = hash(("name", _normalised(tool.name)))
-    return (named, hash(("text", *words))) if len(words) >= _FEWEST_WORDS else (named,)
-
-
-def _words(tool: Tool) -> frozenset[str]:
-    return frozenset(_WORD.findall(f"{spaced(tool.name)} {tool.description}".casefold()))
+    return (named, hash(("text", *words))) if len(words) >= FEWEST_WORDS else (named,)
 
 
 def _pairs(
@@ -182,7 +164,7 @@ def _pairs(
 ) -> tuple[tuple[int, int], ...]:
     if len(rows) < 2 or len({tools[row].server for row in rows}) < 2:
         return ()
-    words = {row: _words(tools[row]) for row in rows}
+    words = {row: words_of(tools[row]) for row in rows}
     found = []
     for one, other in _compared(rows):
         if tools[one].server == tools[other].server:
@@ -207,7 +189,7 @@ def _alike(one: Tool, other: Tool, words: frozenset[str], others: frozenset[str]
     shared, fewest = len(words & others), min(len(words), len(others))
     if one.name == other.name and one.description == other.description:
         return bool(one.description) and fewest >= 2
-    if fewest >= _FEWEST_WORDS and shared >= LIKENESS * len(words | others):
+    if fewest >= FEWEST_WORDS and shared >= LIKENESS * len(words | others):
         return True
-    contained = fewest >= _FEWEST_WORDS and shared >= CONTAINED * fewest
+    contained = fewest >= FEWEST_WORDS and shared >= CONTAINED * fewest
     return contained and _normalised(one.name) == _normalised(other.name)

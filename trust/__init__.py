@@ -1,7 +1,7 @@
 """Trust: quarantines definitions with hidden instructions and definitions that changed."""
 
 from .change import DefinitionChange, PartChange
-from .flag import Finding, Flag, notice, tell
+from .flag import Finding, Flag, notice, quarantined, tell
 from .pins import Pin, Pins, change_pins
 from .scan import scan
 from .trust import Trust, revision
@@ -16,6 +16,7 @@ __all__ = [
     "Trust",
     "change_pins",
     "notice",
+    "quarantined",
     "revision",
     "scan",
     "tell",

@@ -82,9 +82,14 @@ class Flag:
         return (self.change, *found) if self.change else tuple(found)
 
 
+def quarantined(flags: Mapping[str, Flag]) -> dict[str, Flag]:
+    """The flags of the tools that are quarantined, by id."""
+    return {tool_id: flag for tool_id, flag in flags.items() if flag.level == "quarantine"}
+
+
 def notice(flags: Mapping[str, Flag]) -> str:
     """One line with the number of quarantined tools and what to do; "" if there are none."""
-    count = sum(flag.level == "quarantine" for flag in flags.values())
+    count = len(quarantined(flags))
     if not count:
         return ""
     tools = "1 tool is" if count == 1 else f"{count:,} tools are"
@@ -96,9 +101,5 @@ def notice(flags: Mapping[str, Flag]) -> str:
 
 def tell(flags: Mapping[str, Flag], before: Mapping[str, Flag]) -> None:
     """Log the notice if the quarantined tools differ from before."""
-    if _quarantined(flags) != _quarantined(before) and (line := notice(flags)):
+    if quarantined(flags).keys() != quarantined(before).keys() and (line := notice(flags)):
         _LOG.warning("%s", line)
-
-
-def _quarantined(flags: Mapping[str, Flag]) -> set[str]:
-    return {tool_id for tool_id, flag in flags.items() if flag.level == "quarantine"}

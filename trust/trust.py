@@ -10,7 +10,7 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import PinsError, StoreError
-from .flag import CHANGED, HIDDEN_INSTRUCTION, UNUSUAL, Finding, Flag
+from .flag import CHANGED, HIDDEN_INSTRUCTION, UNUSUAL, Finding, Flag, quarantined
 from .pins import Pins
 from .scan import scan
 
@@ -71,11 +71,7 @@ class Trust:
 
     def quarantined(self, catalog: Catalog) -> dict[str, str]:
         """Tool id to the fixed sentence of its flag, for each tool that is quarantined."""
-        return {
-            tool_id: flag.sentence
-            for tool_id, flag in self.flags(catalog).items()
-            if flag.level == "quarantine"
-        }
+        return {id_: flag.sentence for id_, flag in quarantined(self.flags(catalog)).items()}
 
     def originals(self, catalog: Catalog) -> frozenset[str]:
         """Ids of tools that are approved, or whose definition equals its pin.

@@ -59,7 +59,7 @@ def _show(servers: tuple[ServerSpec, ...]) -> None:
     entries, variables = entries_with_references(servers)
     typer.echo(mcp_json(entries), nl=False)
     if variables:
-        note(f"set {', '.join(variables)}; or use --out FILE, which writes the values")
+        note(f"set the variables {', '.join(variables)}; or write the values with --out FILE")
 
 
 def _write(servers: tuple[ServerSpec, ...], out: Path) -> None:

@@ -120,7 +120,7 @@ def gain(
     other = Builder(config)
     other.enrichments = enrichments
     start = perf_counter()
-    index = other.build(catalog, known=plain.view().admission.index.vectors)
+    index = other.build(catalog, plain.view().admission.index)
     seconds = perf_counter() - start
     rich = Engine(other, index)
     rows: list[tuple[Any, ...]] = []

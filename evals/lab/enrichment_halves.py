@@ -85,9 +85,7 @@ def halves(
 def _engine(config: Config, catalog: Catalog, rows: Iterable[Enrichment], known: Engine) -> Engine:
     builder = Builder(config)
     builder.enrichments = Enrichments(rows)
-    index = known.view().admission.index
-    requests = None if index.dense is None else index.dense.requests
-    return Engine(builder, builder.build(catalog, known=index.vectors, known_requests=requests))
+    return Engine(builder, builder.build(catalog, known.view().admission.index))
 
 
 def main() -> None:

@@ -34,6 +34,7 @@ from ...models.loading import static_encoder
 from ...retrieval.query import Ranking
 from ...retrieval.run import Run, Strategy
 from ...retrieval.static import StaticRetriever
+from ...retrieval.store import Saved
 from ...retrieval.vectors import encode_tools
 from .deployments import Deployment, Labelled, Source
 
@@ -197,8 +198,10 @@ def bundle(
             odd = float(odds[one.number])
             examples[tier].append(Example.of(found, relevant, wording=odd, group=one.number))
 
+    # A version of which only the vectors count.
+    before = Saved(Path(), Catalog(()), known, {})
     for drawn in source.deployments(known.values, deployments, seed=seed):
-        _ask_all(ask, Engine(builder, builder.build(Catalog(drawn.tools), known=known)), drawn)
+        _ask_all(ask, Engine(builder, builder.build(Catalog(drawn.tools), before)), drawn)
     fitted = {
         tier: fit_tier(
             some, dense="dense" in Config().tiers[tier].retrievers, alpha=CUT, lost=LOST, seed=seed

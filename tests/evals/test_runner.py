@@ -6,7 +6,7 @@ import pytest
 
 from shortlist.catalog import Catalog
 from shortlist.evals.dataset import LabelledQuery
-from shortlist.evals.report import breakdown_table, evaluation, quality_table, to_json
+from shortlist.evals.report import EvaluationResult, breakdown_table, quality_table, to_json
 from shortlist.evals.runner import Answer, group_by, measure, summarise, tier_method
 
 QUERIES = (
@@ -38,13 +38,13 @@ def test_figures_of_a_run(engine: Any) -> None:
 def test_json_has_the_published_form_and_repeats(engine: Any) -> None:
     def once() -> dict[str, Any]:
         outcomes = {"lexical": measure(tier_method(engine, "lexical", k=10), QUERIES)}
-        held = to_json(evaluation(engine, outcomes, by="style"))
+        held = to_json(EvaluationResult(len(engine.catalog), outcomes, by="style"))
         for values in (*held["tiers"].values(), *held["by"]["style"]["lexical"].values()):
             del values["p50_ms"], values["p95_ms"]
         return held
 
     outcomes = {"lexical": measure(tier_method(engine, "lexical", k=10), QUERIES)}
-    held = to_json(evaluation(engine, outcomes))
+    held = to_json(EvaluationResult(len(engine.catalog), outcomes))
     assert (held["tools"], held["queries"]) == (5, 5)
     assert list(held["tiers"]["lexical"]) == KEYS
     assert held["intervals"]["lexical"].keys() == set(KEYS[:7])
@@ -72,7 +72,7 @@ def test_pools_restrict(engine: Any) -> None:
 def test_another_tier_than_asked_is_told(catalog: Catalog, overlap_engine: Any) -> None:
     engine = overlap_engine(catalog, ran={"rerank": "hybrid"})
     outcomes = {"rerank": measure(tier_method(engine, "rerank", k=3), QUERIES)}
-    assert to_json(evaluation(engine, outcomes))["ran_as"] == {
+    assert to_json(EvaluationResult(len(engine.catalog), outcomes))["ran_as"] == {
         "rerank": {"hybrid: cannot load": len(QUERIES)}
     }
 
@@ -83,7 +83,7 @@ def test_a_refused_query_is_a_failure_and_no_abstention(engine: Any) -> None:
     assert [(one.failed, one.abstained) for one in outcomes] == [(True, False)] * 2
     values = summarise(outcomes).values
     assert (values["hit@1"], values["abstain_recall"], values["abstain_precision"]) == (0, 0, None)
-    held = to_json(evaluation(engine, {"lexical": outcomes}))
+    held = to_json(EvaluationResult(len(engine.catalog), {"lexical": outcomes}))
     assert held["ran_as"] == {"lexical": {"refused: query: refused": 2}}
 
 
@@ -101,7 +101,7 @@ def test_any_method_can_be_measured() -> None:
 
 def test_tables_show_every_tier_and_value(engine: Any) -> None:
     outcomes = {"lexical": measure(tier_method(engine, "lexical", k=10), QUERIES)}
-    found = evaluation(engine, outcomes)
+    found = EvaluationResult(len(engine.catalog), outcomes)
     table = quality_table(found.summaries)
     assert table.rows[0][:2] == ("lexical", "66.7 [0-100]")
     assert table.rows[0][-4:-2] == ("100.0", "50.0")

@@ -21,11 +21,11 @@ def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     encode = OnnxEncoder.encode
 
     def slow(self: OnnxEncoder, *given: Any, **more: Any) -> Any:
-        sleep(0.2)
+        sleep(0.5)
         return encode(self, *given, **more)
 
     monkeypatch.setattr(OnnxEncoder, "encode", slow)
-    monkeypatch.setattr(finding, "SEARCH_MS", 20.0)
+    monkeypatch.setattr(finding, "SEARCH_MS", 200.0)
     tiers = [find(view, ASKED, {}, k=3).tier for _ in range(4)]
     assert tiers[-1] == "fast"
     found = find(view, ASKED, {}, k=3)

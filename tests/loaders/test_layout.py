@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import pytest
-
-from shortlist.errors import RequestError
 from shortlist.loaders.detail import Detail
 from shortlist.loaders.layout import Layout, PoolEntry
 
@@ -20,13 +17,6 @@ def test_promotions_are_appended_in_order():
     assert layout.tokens == 15
     assert layout.text == "Be brief.\n\n1 tool.\n"
     assert layout.promote([]) is layout
-
-
-@pytest.mark.parametrize("again", [["a"], ["b", "b"], ["own"]])
-def test_each_stands_there_once(again):
-    layout = Layout("", "", (entry("own"),)).promote([entry("a")])
-    with pytest.raises(RequestError, match="in the prompt already"):
-        layout.promote(map(entry, again))
 
 
 def test_a_rebuilt_suffix_leaves_the_prefix():

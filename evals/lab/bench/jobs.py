@@ -66,6 +66,8 @@ def index(
 
 
 def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
+    from dataclasses import replace
+
     from ....builder import Builder
     from ....config import Config
     from ....engine import Engine
@@ -75,13 +77,13 @@ def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
     from ....retrieval.vectors import encode_tools
     from .perturbed import PerturbedEncoder
 
-    known = read(Path(folder)).vectors
-    if known is None:
+    saved = read(Path(folder))
+    if (known := saved.vectors) is None:
         raise EvaluationError(f"{folder}: saved without vectors, so there are none to perturb")
     encoder = PerturbedEncoder(known.values, known.model, known.tokens, seed=seed)
     vectors, _ = encode_tools(encoder, rows_of(catalog), known)
     builder = Builder(Config.make(**settings))
-    return Engine(builder, builder.build(catalog, known=vectors))
+    return Engine(builder, builder.build(catalog, replace(saved, vectors=vectors)))
 
 
 def first_answer(*, folder: str, query: str, tier: str) -> dict[str, Any]:
