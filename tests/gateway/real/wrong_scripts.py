@@ -231,7 +231,7 @@ WRONG = (
         "everything",
         "for i in range(5_000):\n    await everything.echo(message='x')",
         "runtime",
-        ("more than 1,000 calls of tools",),
+        ("more than 1,000 tool calls",),
         2,
     ),
     Wrong(
