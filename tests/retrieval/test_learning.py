@@ -184,7 +184,7 @@ class TestRefused:
 
     def test_no_vectors(self) -> None:
         engine = Engine.from_tools(tools(3), tiers=["lexical"])
-        with pytest.raises(RequestError, match="no tier uses any"):
+        with pytest.raises(RequestError, match="no tier uses vectors"):
             engine.learn(events(3))
 
     def test_the_rule(self) -> None:
