@@ -17,6 +17,8 @@ from .retrieval.background import give_way
 _LOG = logging.getLogger(__name__)
 _START_S = 0.5
 """Seconds until the encoder is loaded: the first requests of a process come before it."""
+_ANSWER_S = 0.05
+"""How long it waits when a request asks for the encoder: that request is answered first."""
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 300.0
 _EXIT_WAIT_S = 60.0
 """How long the end of the process waits for the texts in work, a tenth of a second where nothing
@@ -113,7 +115,8 @@ class BackgroundEncoding:
 
     def _run(self) -> None:
         give_way()
-        self._wanted.wait(_START_S)
+        if self._wanted.wait(_START_S):
+            self._stopped.wait(_ANSWER_S)
         failures = 0
         while not self._stopped.is_set():
             with self._state:

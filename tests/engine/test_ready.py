@@ -100,7 +100,8 @@ def test_the_encoder_is_not_loaded_before_the_first_answer() -> None:
     program = """
 import sys
 from shortlist import Engine, demo, encoding
-encoding._START_S = 60
+start = encoding.BackgroundEncoding.start
+encoding.BackgroundEncoding.start = lambda self: None  # it loads the encoder as soon as one asks
 engine = Engine.from_tools(demo.load_catalog(), wait=False)
 found = engine.search("open an issue about the login bug", k=3)
 assert found.tier == "fast", found
@@ -108,6 +109,7 @@ assert found.tier_reason == "hybrid -> fast: encoder: is not loaded yet", found.
 assert "onnxruntime" not in sys.modules
 [many] = engine.view().search_many(["open an issue about the login bug"], k=3)
 assert many.ids == found.ids
+start(engine._encoding)
 assert engine.wait(60).done
 assert engine.search("open an issue about the login bug").tier == "hybrid"
 """
