@@ -25,7 +25,7 @@ from .retrieval.batch import Batch, Read
 from .retrieval.change import NEW, Change
 from .retrieval.held_out import DEPTH
 from .retrieval.index import Index, rows_of
-from .retrieval.known_requests import KnownRequests, digest
+from .retrieval.known_requests import KnownRequests
 from .retrieval.learned import Learned
 from .retrieval.names import Names
 from .retrieval.searcher import Searcher
@@ -242,8 +242,7 @@ class Builder:
             return self.build(catalog, saved, progress=progress)
         tools = rows_of(saved.catalog)
         requests = self._known(saved, tools)
-        settings = self._settings(requests)
-        same = saved.settings.get("requests") == settings.get("requests")
+        settings, same = self._settings(requests), requests == saved.known
         lexical = None
         if same and saved.settings.get("lexical") == settings.get("lexical"):
             lexical = self.stages.loaded_lexical(saved.folder / "lexical")
@@ -345,9 +344,7 @@ class Builder:
         return flags
 
     def _settings(self, requests: Mapping[str, KnownRequests]) -> dict[str, Any]:
-        if not requests:
-            return self.stages.settings()
-        known = {"requests": digest(requests), "enrichments": self.enrichments.fingerprint}
+        known = {"enrichments": self.enrichments.fingerprint} if requests else {}
         return self.stages.settings() | known
 
     def _completed(self, index: Index) -> Index:

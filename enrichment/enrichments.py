@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from functools import cached_property
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from ..catalog import Tool
+from ..catalog.fingerprint import canonical_json, digest
 from ..retrieval.known_requests import KnownRequests
 from .library import Library
 from .row import MOST_REQUESTS, Enrichment, read_enrichments
@@ -67,11 +66,10 @@ class Enrichments:
     @cached_property
     def fingerprint(self) -> str:
         """Hash of all rows and of the library."""
-        rows = [row.to_dict() for rows in self._by_id.values() for row in rows]
-        whole = hashlib.sha256(json.dumps(rows, sort_keys=True).encode())
+        parts = [canonical_json(row.to_dict()) for rows in self._by_id.values() for row in rows]
         if self._library is not None:
-            whole.update(self._library.fingerprint.encode())
-        return whole.hexdigest()
+            parts.append(self._library.fingerprint)
+        return digest(part.encode("utf-8", "replace") for part in parts)
 
     def of(self, tool: Tool) -> KnownRequests | None:
         """The enrichment of a tool; None if it has none."""

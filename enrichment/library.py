@@ -35,7 +35,6 @@ LEAST_COMMON_UNNAMED = 10
 
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "$ref"})
 _STOP = frozenset("the and for with from that this are you your can will use used using".split())
 
 
@@ -209,7 +208,4 @@ def _said(tool: Tool) -> str:
 
 def parameter_names(tool: Tool) -> frozenset[str]:
     """Names of the parameters of a tool, without those inside others."""
-    schema = tool.input_schema
-    if _COMPOSED.isdisjoint(schema) and isinstance(names := schema.get("properties", {}), dict):
-        return frozenset(names)
     return frozenset(one.name for one in tool.parameters if one.path == one.name)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import from_json
 
 
 class RequestMean(NamedTuple):
@@ -56,16 +58,6 @@ class KnownRequests:
         """Who wrote them, without their texts; JSON form."""
         return {"sources": list(self.sources), "stale": self.stale}
 
-    def to_saved(self) -> list[Any]:
-        """All of it but the mean; JSON form."""
-        return [self.requests, self.when, self.sources, self.stale]
-
-    @classmethod
-    def from_saved(cls, row: Sequence[Any]) -> Self:
-        """Example queries from the result of `to_saved`."""
-        requests, when, sources, stale = row
-        return cls(tuple(requests), tuple(when), tuple(sources), bool(stale))
-
     @property
     def key(self) -> bytes:
         """Hash of requests and sentences, 16 bytes."""
@@ -73,10 +65,18 @@ class KnownRequests:
         return hashlib.sha256(text.encode("utf-8", "replace")).digest()[:16]
 
 
-def digest(known: Mapping[str, KnownRequests]) -> str:
-    """Hash of the example queries of all tools."""
-    # Names the form of documents beside them: a saved lexical index of another form is rebuilt.
-    whole = hashlib.sha256(b"distinct words twice more")
-    for tool_id in sorted(known):
-        whole.update(tool_id.encode("utf-8", "replace") + b"\0" + known[tool_id].key)
-    return whole.hexdigest()
+def save_known(path: Path, known: Mapping[str, KnownRequests]) -> None:
+    """Write the example queries of all tools, without their means."""
+    rows = {
+        tool_id: [one.requests, one.when, one.sources, one.stale] for tool_id, one in known.items()
+    }
+    path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+
+
+def load_known(path: Path) -> dict[str, KnownRequests]:
+    """Tool id to the example queries that `save_known` wrote; empty where there is no such file."""
+    rows = from_json(path.read_bytes()) if path.exists() else {}
+    return {
+        tool_id: KnownRequests(tuple(requests), tuple(when), tuple(sources), stale)
+        for tool_id, (requests, when, sources, stale) in rows.items()
+    }

@@ -44,7 +44,7 @@ from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
 from .batch import Read
 from .index import Index
-from .known_requests import KnownRequests
+from .known_requests import KnownRequests, load_known, save_known
 from .learned import Learned
 from .protocols import LexicalIndex
 from .request_vectors import RequestVectors
@@ -300,9 +300,7 @@ def _write(
     if index.learned is not None:
         index.learned.save(version / _LEARNED)
     if index.requests:
-        known = {tool_id: one.to_saved() for tool_id, one in index.requests.items()}
-        text = json.dumps(known, ensure_ascii=False)
-        (version / _KNOWN).write_text(text, encoding="utf-8")
+        save_known(version / _KNOWN, index.requests)
     if index.dense is not None and index.dense.requests is not None:
         (version / "requests").mkdir()
         index.dense.requests.save(version / "requests")
@@ -378,7 +376,7 @@ def _read_version(version: Path) -> Saved:
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
             read_quarantine(version / QUARANTINE),
             requests,
-            _known(version / _KNOWN),
+            load_known(version / _KNOWN),
             later.vectors is not None or later.requests is not None,
         )
     except FileNotFoundError:
@@ -394,14 +392,6 @@ def _read_version(version: Path) -> Saved:
         CatalogError,
     ) as error:
         raise StoreError(f"{version}: damaged: {error}; index again") from error
-
-
-def _known(path: Path) -> dict[str, KnownRequests]:
-    """Tool id to its example queries; empty where there is no such file."""
-    if not path.exists():
-        return {}
-    rows = from_json(path.read_bytes())
-    return {tool_id: KnownRequests.from_saved(row) for tool_id, row in rows.items()}
 
 
 def read_quarantine(path: Path) -> dict[str, str]:

@@ -95,8 +95,8 @@ class Source:
         """Draw deployments.
 
         Args:
-            vectors: vectors of the tools in their order, shape (n, dim), by which tools are told
-                alike.
+            vectors: vectors of the tools in their order, shape (n, dim). Tools with near vectors
+                count as alike.
             count: how many.
             seed: random seed of the draw.
         """
