@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
 from typing import TypeAlias, TypeVar
 
 LanguageModel: TypeAlias = Callable[[str], str]
@@ -74,25 +75,34 @@ def ask_each(
     Raises:
         ModelUnusable: the first calls all failed. The others are not tried.
     """
+    waiting = iter(items)
     succeeded = failed = 0
     with ThreadPoolExecutor(workers) as pool:
+        asked: dict[Future[Answer], Item] = {}
 
         def ask(item: Item) -> Answer:
             return read(item, model(prompt(item)))
 
-        asked = {pool.submit(ask, item): item for item in items}
-        try:
-            for future in as_completed(asked):
-                if (error := future.exception()) is None:
+        def submit() -> None:
+            for item in islice(waiting, workers - len(asked)):
+                asked[pool.submit(ask, item)] = item
+
+        submit()
+        while asked:
+            done, _ = wait(asked, return_when=FIRST_COMPLETED)
+            for future in done:
+                item = asked.pop(future)
+                if error := future.exception():
+                    failed += 1
+                    reason = str(error)
+                    if not isinstance(error, UnusableAnswer):
+                        reason = f"{type(error).__name__}: {reason}"
+                    if not succeeded and failed == _GIVEN_UP:
+                        for other in asked:
+                            other.cancel()
+                        raise ModelUnusable(f"the first {failed} prompts failed; {reason}")
+                    yield item, None, reason
+                else:
                     succeeded += 1
-                    yield asked[future], future.result(), ""
-                    continue
-                failed += 1
-                reason = str(error)
-                if not isinstance(error, UnusableAnswer):
-                    reason = f"{type(error).__name__}: {reason}"
-                if not succeeded and failed == _GIVEN_UP:
-                    raise ModelUnusable(f"the first {failed} prompts failed; {reason}")
-                yield asked[future], None, reason
-        finally:
-            pool.shutdown(cancel_futures=True)
+                    yield item, future.result(), ""
+            submit()
