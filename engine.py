@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakMethod
 
-from .builder import Builder, ranked
 from .catalog import Catalog, Tools
 from .config import Config
 from .decision.decider import decider_for
-from .encoding import BackgroundEncoding, Ready
 from .errors import ModelError, RequestError
 from .gating import Gate, State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
 from .gating.quarantine import Quarantine
+from .gating.votes import without_voting_tools
+from .indexing.background import BackgroundBuild, Ready
+from .indexing.build import Build, Progress
+from .indexing.builder import Builder, ranked
 from .processes import GuardedLock
 from .retrieval import Selection, Strategy
-from .retrieval.batch import Read
 from .retrieval.index import Index
+from .retrieval.learned import Learned
 from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
 from .retrieval.usage import UsageEvent, checked_events
-from .stages import Progress
+from .retrieval.vectors import Vectors
 from .view import View
 
 if TYPE_CHECKING:
@@ -37,20 +39,16 @@ if TYPE_CHECKING:
     from .trust import Flag
 
 _LOG = logging.getLogger(__name__)
-# Tools encoded before they are searched so, and versions that a large catalog goes through at most.
-_BATCH, _VERSIONS = 64, 64
-# Texts after which the encoding can stop.
-_TEXTS = 16
 
 
 class Engine:
     """Indexes a catalog of tools and searches it.
 
-    Make one with `from_tools`, `from_config` or `open`. With `wait=False` these return at once: new
-    tools are searched by static vectors, and a thread encodes them; see `ready`, `wait` and
-    `close`. An engine may be used from many threads
-    while `update` replaces its catalog: a search uses one version. It belongs to the
-    process that made it: in a fork of that process its methods raise `ProcessError`.
+    Make one with `from_tools`, `from_config` or `open`. With `wait=False` these return at once: the
+    first version answers without the encoder, and a thread builds the whole one; see `ready`,
+    `wait` and `close`. An engine may be used from many threads while `update` replaces its catalog:
+    a search uses one version. It belongs to the process that made it: in a fork of that process its
+    methods raise `ProcessError`.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -62,30 +60,43 @@ class Engine:
     def __init__(
         self,
         builder: Builder,
-        index: Index,
+        build: Build,
         quarantined: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        *,
+        progress: Progress | None = None,
+        wait: bool = True,
     ) -> None:
         self._builder = builder
-        self._index = index
-        # Of the version on disk that takes what is encoded from now on.
+        self._wait = wait
+        # Folder of a saved version, which takes what is encoded from now on.
         self._folder = folder
         self._saving = GuardedLock("engine")
-        self._used: dict[str, None] = {}
         self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
         self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
-        self._gatekeeper.over(index)
-        self._quarantine = Quarantine(quarantined, builder.flags(index.catalog))
+        # The newest catalog, and the build of its index while that is not done.
+        self._catalog = build.catalog
+        self._build: Build | None = build
+        self._remaining = build.remaining
+        # One thread at a time builds, and one replaces the newest catalog. A request reads, and a
+        # change replaces, the version and its quarantine together.
+        self._building = GuardedLock("engine")
         self._updating = GuardedLock("engine")
-        # A request reads, and a change replaces, the version and its quarantine together.
         self._offering = GuardedLock("engine")
-        encoder = None if index.encoder is None else index.encoder.fingerprint
-        self._decider = decider_for(builder.config.decision, encoder)
-        wanted = builder.stages.models.wanted()
-        self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), wanted)
-        if index.pending or wanted is not None:
-            self._encoding.start()
+        self._background = BackgroundBuild(WeakMethod(self._step))
+        if wait or not builder.waits_for_model:
+            while build.encode_some(progress) is not None:
+                pass
+            index = builder.finished(build)
+        else:
+            index = builder.provisional(build)
+        self._quarantine = Quarantine(quarantined)
+        self._offer(index, flags=builder.flags(self._catalog))
+        if index.provisional:
+            self._background.start()
+        else:
+            self._build = None
 
     @classmethod
     def from_tools(
@@ -104,8 +115,8 @@ class Engine:
                 of the MCP SDK.
             config: all settings; the defaults when absent.
             progress: called with (tools encoded, tools to encode).
-            wait: whether to return only when all tools are encoded. False returns at once, see
-                `docs/instant.md`.
+            wait: whether to return only when all tools are encoded. With False, the first version
+                answers in the tier `fast` or below until then, see `docs/instant.md`.
             settings: single settings of a Config, in place of `config`.
 
         Raises:
@@ -119,8 +130,8 @@ class Engine:
             >>> len(engine.catalog)
             1
         """
-        builder = Builder(Config.of(config, settings), wait=wait)
-        return cls(builder, builder.build(_catalog(tools), progress=progress))
+        builder = Builder(Config.of(config, settings))
+        return cls(builder, builder.begin(_catalog(tools)), progress=progress, wait=wait)
 
     @classmethod
     def from_config(
@@ -162,8 +173,8 @@ class Engine:
                 settings are built again, from the saved tools, and from the saved vectors if the
                 encoder is the same.
             progress: called with (tools encoded, tools to encode).
-            wait: as for `from_tools`. With False, the encoder is also loaded later, and new vectors
-                are saved next to the index.
+            wait: as for `from_tools`. With False, the encoder is also loaded later, and what it
+                encodes is saved next to the index.
             settings: single settings of a Config, in place of `config`.
 
         Raises:
@@ -179,10 +190,10 @@ class Engine:
             >>> Engine.open(folder, tiers=["lexical"]).search("list invoices").ids
             ('billing/list_invoices',)
         """
-        builder = Builder(Config.of(config, settings), wait=wait)
-        catalog = None if tools is None else _catalog(tools)
-        index, saved = builder.open(folder, catalog, progress=progress)
-        return cls(builder, index, saved.quarantined, saved.folder)
+        builder = Builder(Config.of(config, settings))
+        build, saved = builder.open(folder, None if tools is None else _catalog(tools))
+        quarantined = saved.quarantined
+        return cls(builder, build, quarantined, saved.folder, progress=progress, wait=wait)
 
     def save(self, folder: str | Path) -> None:
         """Save the index to a folder, atomically.
@@ -205,6 +216,10 @@ class Engine:
         with self._saving:
             with self._offering:
                 index, quarantine = self._index, self._quarantine
+            if not index.provisional and not index.is_whole(self._catalog):
+                self._finish()
+                with self._offering:
+                    index, quarantine = self._index, self._quarantine
             self._folder = self._builder.save(index, folder, quarantine.given)
 
     @property
@@ -214,8 +229,8 @@ class Engine:
 
     @property
     def catalog(self) -> Catalog:
-        """The present catalog version."""
-        return self._index.catalog
+        """The newest catalog. While a build runs, searches may still use the version before."""
+        return self._catalog
 
     @property
     def encoded(self) -> int:
@@ -224,7 +239,7 @@ class Engine:
 
     @property
     def ready(self) -> Ready:
-        """How far the encoder is with the tools.
+        """How far the build of the newest catalog is.
 
         Example:
             >>> from shortlist import Engine, Tool
@@ -232,12 +247,14 @@ class Engine:
             >>> engine.wait().done
             True
         """
-        index = self._index
-        total = len(index.tools)
-        return Ready(total, max(0, total - index.pending), self._encoding.error)
+        with self._offering:
+            total = len(self._catalog)
+            # An empty catalog has nothing to wait for.
+            left = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
+        return Ready(total, max(0, total - left), self._background.error)
 
     def wait(self, timeout_s: float | None = None) -> Ready:
-        """Wait until the encoder is loaded and has read all tools, or fails; see `ready`.
+        """Wait until the newest catalog is built, or the build fails; see `ready`.
 
         Args:
             timeout_s: seconds to wait at most; None for no limit.
@@ -249,18 +266,18 @@ class Engine:
             1.0
         """
         self._offering.check()
-        self._encoding.wait(timeout_s)
+        self._background.wait(timeout_s)
         return self.ready
 
     def close(self) -> None:
-        """Stop encoding in the background. The engine still answers searches.
+        """Stop building in the background. The engine still answers searches.
 
         Example:
             >>> from shortlist import Engine, Tool
             >>> with Engine.from_tools([Tool("list_invoices", "billing")], wait=False) as engine:
             ...     found = engine.search("list the invoices")  # closed at the end of the block
         """
-        self._encoding.close()
+        self._background.close()
 
     def __enter__(self) -> Self:
         return self
@@ -282,9 +299,11 @@ class Engine:
         progress: Progress | None = None,
         wait: bool | None = None,
     ) -> None:
-        """Replace the catalog, or the tools of one server. Only changed tools are indexed again.
+        """Replace the catalog, or the tools of one server. Only changed texts are encoded.
 
-        Searches that are already running use the old version, later ones the new.
+        From the return on, removed tools are not found, changed ones are shown as they are now, and
+        the quarantine holds. New tools are found once the new version is built. Until then searches
+        use the version before, in all its tiers.
 
         Args:
             tools: the whole new catalog, or with `server` all tools of that server.
@@ -292,12 +311,13 @@ class Engine:
                 An empty list removes the server.
             quarantined: tool id to reason. Replaces the tools given to `quarantine`, in the same
                 step as the catalog; None keeps them. Trust checks the new definitions in any case.
-            progress: called with (tools encoded, tools to encode).
-            wait: whether to return only when all tools are encoded; as the engine was made, when
-                absent.
+            progress: called with (tools encoded, tools to encode), if this call waits.
+            wait: whether to return only when the new version is built. Otherwise a thread builds
+                it, with updates that arrive meanwhile; as the engine was made, when absent.
 
         Raises:
-            ModelError: the encoder fails; nothing has changed then, but for tools that wait for it.
+            ModelError: the encoder fails. New tools are not found then; the next update tries
+                again.
             RequestError: `quarantined` is not a mapping of ids to reasons.
             CatalogError: a tool belongs to another server than `server`.
             PinsError: the file of pins is missing or cannot be read. Nothing has changed in that
@@ -310,18 +330,28 @@ class Engine:
             >>> [tool.id for tool in engine.catalog]
             ['billing/pay_invoice']
         """
-        told = None if quarantined is None else Quarantine(quarantined).reasons
+        given = None if quarantined is None else Quarantine(quarantined).reasons
+        wait = (self._wait if wait is None else wait) or not self._builder.waits_for_model
         with self._updating:
-            old = self._index
-            given = _catalog(tools) if server is None else old.catalog.replace_server(server, tools)
-            # While other tools wait for the encoder, these join them.
-            at_once = False if old.pending else wait
-            index = self._builder.updated(old, given, progress=progress, wait=at_once)
-            self._offer(index, told, self._builder.flags(index.catalog, self._quarantine.flags))
-        if index.pending:
-            self._encoding.start()
-            if wait and (error := self.wait().error):
-                raise ModelError(error)
+            newest = self._catalog
+            catalog = _catalog(tools) if server is None else newest.replace_server(server, tools)
+            catalog = without_voting_tools(catalog)
+            flags = self._builder.flags(catalog, self._quarantine.flags)
+            index = self._index.showing(catalog)
+            whole = index.is_whole(catalog)
+            if not whole and not wait and (index.provisional or not index.built):
+                # No tier finds more yet than a first version does.
+                build = self._builder.begin(catalog, index, self._build)
+                index = self._builder.provisional(build)
+            else:
+                index = self._builder.judged(index)
+            self._offer(index, given, flags, catalog=catalog)
+        if whole:
+            return
+        if wait:
+            self._finish(progress)
+        else:
+            self._background.start()
 
     @property
     def learned(self) -> Mapping[str, Any] | None:
@@ -340,7 +370,7 @@ class Engine:
                 `evals.dataset.read_queries` reads them from files.
 
         Raises:
-            ModelError: tools wait for the encoder, and it fails.
+            ModelError: a build waits for the encoder, and it fails.
             RequestError: `events` is not a list of events, no tier uses vectors, or no event names
                 a tool of the catalog.
 
@@ -353,17 +383,17 @@ class Engine:
             >>> report.accepted, report.events
             (False, 1)
         """
-        if self._index.pending and (error := self.wait().error):
-            raise ModelError(error)
         from .retrieval.learning import learn
 
-        with self._updating:
+        usage = checked_events(events)
+        self._finish()
+        with self._building:
             index = self._index
             again = partial(ranked, self._builder, self._searcher, index)
             tier, _ = self._tiers.asked(None)
-            report, learned = learn(index, checked_events(events), tier=tier, ranked=again)
+            report, learned = learn(index, usage, tier=tier, ranked=again)
             if learned is not None:
-                self._offer(self._builder.taught(index, learned))
+                self._teach(learned)
         return report
 
     def forget(self) -> None:
@@ -376,9 +406,9 @@ class Engine:
             >>> engine.learned is None
             True
         """
-        with self._updating:
+        with self._building:
             if self._index.learned is not None:
-                self._offer(self._builder.taught(self._index, None))
+                self._teach(None)
 
     def view(
         self,
@@ -569,8 +599,6 @@ class Engine:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
-        if self._index.pending:
-            self._used[tool_id] = None
         return self._gatekeeper.joined(rules).over(self._index).after_call(state, tool_id)
 
     @property
@@ -578,40 +606,75 @@ class Engine:
         """Problems of the gate's rules with the present catalog; empty if there are none."""
         return self._gatekeeper.problems(self._index)
 
-    def _encode_some(self, stopped: Callable[[], bool]) -> bool:
-        """Encode one batch of tools that wait for it; whether others do."""
-        index = self._index
-        first = (*self.config.session.pinned, *reversed(list(self._used)))
-        batch = self._builder.batch(index, first, max(_BATCH, len(index.tools) // _VERSIONS))
-        if batch is None:
-            self._builder.stages.load_encoder()
-            return False
-        parts = []
-        for part in batch.parts(_TEXTS):
-            if stopped():
-                break
-            parts.append(self._builder.stages.read(part))
-        if not parts:
-            return True
-        read = Read.joined(parts)
+    def _finish(self, progress: Progress | None = None) -> None:
+        """Build the newest catalog in this thread, with updates that arrive meanwhile."""
+        while self._step(progress):
+            pass
+
+    def _step(self, progress: Progress | None = None) -> bool:
+        """Do a part of the build of the newest catalog; returns whether there is more to do."""
+        with self._building:
+            with self._offering:
+                index, catalog = self._index, self._catalog
+            if index.is_whole(catalog):
+                self._build = None
+                return False
+            build = self._build
+            if build is None or build.catalog is not catalog:
+                build = self._build = self._builder.begin(catalog, index, build)
+            encoded = build.encode_some(progress)
+            self._remaining = build.remaining
+            if encoded is not None:
+                self._keep(encoded)
+                return True
+            whole = self._builder.finished(build)
+            with self._updating:
+                # An update may have come since: what it removed stays removed.
+                self._offer(self._builder.judged(whole.showing(self._catalog)))
+                return not self._index.is_whole(self._catalog)
+
+    def _teach(self, learned: Learned | None) -> None:
+        """Use the present version with other learned adjustments. The caller has `_building`."""
+        if self._build is not None:
+            self._build.learned = learned
         with self._updating:
-            index = self._builder.filled(self._index, read)
-            self._offer(index)
+            self._offer(self._builder.taught(self._index, learned))
+
+    def _keep(self, encoded: Vectors) -> None:
+        """Save what was encoded beside the saved index, so that a killed process keeps it."""
         with self._saving:
             if self._folder is not None:
                 try:
-                    read.append(self._folder)
+                    encoded.append(self._folder)
                 except OSError as error:
                     _LOG.info("%s: encoded vectors cannot be saved: %s", self._folder, error)
                     self._folder = None
-        return index.pending > 0
 
-    def _offer(self, index: Index, *changes: Mapping[str, Any] | None) -> None:
-        """Use this version from now on. `changes` are arguments of `Quarantine.replaced`."""
+    def _offer(
+        self,
+        index: Index,
+        given: Mapping[str, str] | None = None,
+        flags: Mapping[str, Flag] | None = None,
+        *,
+        catalog: Catalog | None = None,
+    ) -> None:
+        """Use a version, and perhaps another quarantine and a newer catalog, from now on.
+
+        Args:
+            index: the version.
+            given: quarantined by the operator; absent reasons stay as they are.
+            flags: decided by trust; absent ones stay as they are.
+            catalog: the newest catalog.
+        """
         self._gatekeeper.over(index)
+        decider = decider_for(self.config.decision, self._builder.encoder_of(index))
         with self._offering:
             self._index = index
-            self._quarantine = self._quarantine.replaced(*changes)
+            self._decider = decider
+            self._quarantine = self._quarantine.replaced(given, flags)
+            if catalog is not None:
+                self._catalog = catalog
+                self._remaining = index.pending
 
 
 def _catalog(tools: Tools) -> Catalog:

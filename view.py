@@ -353,7 +353,7 @@ class View:
         k = None if k is None else self._searcher.count(k)
         if self.decider is None:
             return Decision.unjudged(selection.hits, k, "the decision is off")
-        permitted = len(self.admission.index.tools) - len(self.admission.refusals)
+        permitted = len(self.catalog) - len(self.admission.refusals)
         if permitted < MIN_TOOLS:
             why = f"only {permitted} tools are permitted; fewer than {MIN_TOOLS} are not judged"
             return Decision.unjudged(selection.hits, k, why)

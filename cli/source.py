@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..engine import Engine
     from ..retrieval.usage import UsageEvent
-    from ..stages import Progress
+    from ..indexing.build import Progress
 
 
 def read_config(path: Path | None) -> Config:

@@ -10,7 +10,7 @@ from typing import Self
 
 from ..catalog import Tool
 from ..catalog.fingerprint import canonical_json, digest
-from ..retrieval.known_requests import KnownRequests
+from ..retrieval.example_queries import ExampleQueries
 from .library import Library
 from .row import MOST_REQUESTS, Enrichment, read_enrichments
 
@@ -34,7 +34,7 @@ class Enrichments:
         >>> from shortlist import Tool
         >>> from shortlist.enrichment import Enrichment, Enrichments
         >>> rows = [Enrichment(tool="billing/list_invoices", requests=("who owes us money?",))]
-        >>> Enrichments(rows).of(Tool("list_invoices", "billing")).requests
+        >>> Enrichments(rows).of(Tool("list_invoices", "billing")).queries
         ('who owes us money?',)
     """
 
@@ -71,7 +71,7 @@ class Enrichments:
             parts.append(self._library.fingerprint)
         return digest(part.encode("utf-8", "replace") for part in parts)
 
-    def of(self, tool: Tool) -> KnownRequests | None:
+    def of(self, tool: Tool) -> ExampleQueries | None:
         """The enrichment of a tool; None if it has none."""
         if not self:
             return None
@@ -92,9 +92,9 @@ class Enrichments:
         when = tuple(dict.fromkeys(row.when for row in rows if row.when))
         sources = tuple(dict.fromkeys(row.source for row in rows))
         mean = known.mean if known is not None and rows == [known.row] else None
-        return KnownRequests(requests[:MOST_REQUESTS], when, sources, not fresh, mean)
+        return ExampleQueries(requests[:MOST_REQUESTS], when, sources, not fresh, mean)
 
-    def matched(self, tools: Iterable[Tool]) -> dict[str, KnownRequests]:
+    def matched(self, tools: Iterable[Tool]) -> dict[str, ExampleQueries]:
         """Tool id to enrichment, for each tool of the catalog that has one."""
         if not self:
             return {}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from ..retrieval.known_requests import RequestMean
+from ..retrieval.example_queries import QueryMean
 from .row import Enrichment
 
 FOLDER = Path(__file__).parent / "library"
@@ -49,7 +49,7 @@ class Known(NamedTuple):
 
     row: Enrichment
     exact: bool
-    mean: RequestMean
+    mean: QueryMean
 
 
 class Library:
@@ -86,7 +86,7 @@ class Library:
             return None
         numbers = self._numbers
         values = numbers["vectors"][-place].astype(np.float32) * numbers["scales"][-place]
-        mean = RequestMean(numbers["model"].item(), values)
+        mean = QueryMean(numbers["model"].item(), values)
         return Known(_trusted(rows[-place]), likeness == 1, mean)
 
     def servers(self, tools: Iterable[Tool]) -> dict[str, dict[str, int]]:

@@ -268,13 +268,14 @@ class Admission:
 
     def _decided(self) -> Mask | None:
         mask = self._evaluation.catalog.admitted(self._evaluation.truths)
-        for other in (self._allowed.mask, self._quarantine.mask(self.index)):
+        present = self.index.names.present
+        for other in (present, self._allowed.mask, self._quarantine.mask(self.index)):
             if other is not None:
                 mask = other if mask is None else mask & other
         rows = self.index.rows
         gone = [rows[tool_id] for tool_id in self._votes.excluded if tool_id in rows]
         if gone:
-            mask = np.ones(len(rows), np.bool_) if mask is None else mask.copy()
+            mask = np.ones(len(self.index.tools), np.bool_) if mask is None else mask.copy()
             mask[gone] = False
         if mask is None or bool(mask.all()):
             return None

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..catalog import Tool
 from ..pattern import Pattern
-from ..retrieval.change import Change
 from ..retrieval.names import Names
 from .condition import NO, UNKNOWN, YES, Condition, Mask, Truth, Unanswered
 from .gate import Gate
@@ -31,7 +30,6 @@ class CompiledGate:
         gate: the rules.
         tools: tools of the version, in order of row.
         names: their rows by id.
-        matcher: matcher of these tools; made here when absent.
 
     Attributes:
         rows: tool id to row.
@@ -47,9 +45,7 @@ class CompiledGate:
         others: the other conditions, parts first, with their places and the places of their parts.
     """
 
-    def __init__(
-        self, gate: Gate, tools: Sequence[Tool], names: Names, matcher: Matcher | None = None
-    ) -> None:
+    def __init__(self, gate: Gate, tools: Sequence[Tool], names: Names) -> None:
         self.gate = gate
         self.tools = tools
         self.names = names
@@ -64,21 +60,12 @@ class CompiledGate:
         self.others: list[tuple[Condition, int, tuple[int, ...]]] = []
         self._spared: dict[int, Mask] = {}
         self._leading: dict[Condition, Rows | None] = {}
-        self._matcher = Matcher(tools) if matcher is None else matcher
+        self._matcher = Matcher(tools)
         for rule in gate.rules:
             self._add(rule)
         for condition, place in self.places.items():
             self._sort(condition, place)
         self._matcher.release()
-
-    def updated(self, change: Change, names: Names) -> CompiledGate:
-        """The gate over the next version; only the rows that differ are matched.
-
-        Args:
-            change: change from this version to the next.
-            names: names of the next version.
-        """
-        return CompiledGate(self.gate, change.tools, names, self._matcher.updated(change))
 
     def holding(self, state: State) -> GateEvaluation:
         """The gate's conditions in a state."""

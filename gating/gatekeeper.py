@@ -70,17 +70,12 @@ class Gatekeeper:
         return compiled
 
     def _compile(self, index: Index) -> _Compiled:
-        """The gate over a version, made from that of the version before where there is one."""
+        """The gate over a version. Versions with the same tools share one."""
         with self._lock:
-            known = {id(one.tools): (one, found) for one, found in self._compiled.values()}
-        if (same := known.get(id(index.tools))) is not None:
-            return same
-        change = index.change
-        before = None if change is None else known.get(id(change.before))
-        if change is not None and before is not None:
-            compiled = before[0].updated(change, index.names)
-        else:
-            compiled = CompiledGate(self.gate, index.tools, index.names)
+            for compiled, problems in self._compiled.values():
+                if compiled.names is index.names:
+                    return compiled, problems
+        compiled = CompiledGate(self.gate, index.tools, index.names)
         problems = rule_problems(self.gate) + catalog_problems(compiled)
         for problem in problems:
             _LOG.warning("gate: %s", problem)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..catalog import Tool
 from ..errors import ConfigError
 from ..pattern import Pattern, fold
-from ..retrieval.change import Change, patched
 from .condition import Mask
 from .hints import hints
 from .rule import Rule
@@ -41,32 +40,12 @@ class Matcher:
         self._granting = _Texts(tools, folded=False)
         self.release()
 
-    def updated(self, change: Change) -> Matcher:
-        """The matcher of the next version, which looks only at the rows that differ.
-
-        Until `release`, masks that this one has are copied and changed in those rows.
-
-        Args:
-            change: change from this version to the next.
-        """
-        made, changed = Matcher(change.tools), Matcher(change.changed())
-        made._last = dict(self._masks), change, changed
-        made._granting = self._granting.updated(change)
-        gone = np.zeros(max(len(change.before), len(change.tools)), np.bool_)
-        gone[change.gone()] = True
-        # A copy, for requests of this version may add to it.
-        for glob, rows in dict(self._granted).items():
-            fresh = change.rows[changed.granted(glob)]
-            made._granted[glob] = np.sort(np.concatenate([rows[~gone[rows]], fresh]))
-        return made
-
     def release(self) -> None:
-        """Free the lookup tables and the last version's masks. Masks of this version stay."""
+        """Free the lookup tables. Masks that were made stay."""
         self._exact = _Texts(self._tools, folded=False)
         self._folded = _Texts(self._tools, folded=True)
         self._changed_by_folding: _Texts | None = None
         self._hints: list[Mapping[str, Any]] | None = None
-        self._last: tuple[Mapping[Hashable, Mask], Change, Matcher] | None = None
 
     def meant(self, pattern: Pattern, *, folded: bool = False) -> Mask:
         """Rows a pattern matches, shape (n,); with `folded`, exactly or folded.
@@ -75,7 +54,7 @@ class Matcher:
         """
         key = pattern, folded
         if key not in self._masks:
-            mask = self._made(key, lambda matcher: matcher._matching(pattern, folded))
+            mask = self._matching(pattern, folded)
             if folded and bool((mask == (exact := self.meant(pattern))).all()):
                 mask = exact
             self._masks[key] = mask
@@ -98,14 +77,14 @@ class Matcher:
     def annotated(self, name: str, value: Scalar) -> Mask:
         """Rows whose annotation has this value, shape (n,)."""
         key = name, json_key(value)
-        return self._kept(key, lambda matcher: matcher._annotated(name, value))
+        return self._kept(key, lambda: self._annotated(name, value))
 
     def concerned(self, rule: Rule, *, folded: bool = False) -> Mask:
         """Rows that all selectors of a rule match, shape (n,); with `folded`, exactly or folded."""
         mask = np.ones(len(self._tools), np.bool_)
         if rule.server is not None:
             globs = rule.server
-            mask &= self._kept((globs, folded), lambda matcher: matcher._serving(globs, folded))
+            mask &= self._kept((globs, folded), lambda: self._serving(globs, folded))
         if rule.tools is not None:
             chosen = [self.meant(pattern, folded=folded) for pattern in rule.tools]
             mask &= np.logical_or.reduce(chosen)
@@ -113,18 +92,10 @@ class Matcher:
             mask &= self.annotated(one.name, one.value)
         return mask
 
-    def _kept(self, key: Hashable, make: Callable[[Matcher], Mask]) -> Mask:
+    def _kept(self, key: Hashable, make: Callable[[], Mask]) -> Mask:
         if key not in self._masks:
-            self._masks[key] = self._made(key, make)
+            self._masks[key] = make()
         return self._masks[key]
-
-    def _made(self, key: Hashable, make: Callable[[Matcher], Mask]) -> Mask:
-        """A mask, made from the last version's mask and the changed rows if possible."""
-        if self._last is not None:
-            masks, change, changed = self._last
-            if (mask := masks.get(key)) is not None:
-                return patched(mask, len(self._tools), change.rows, make(changed))
-        return make(self)
 
     def _matching(self, pattern: Pattern, folded: bool) -> Mask:
         if not folded:
@@ -201,13 +172,6 @@ class _Texts:
         # Made when first needed.
         self._tables: dict[str, _Table] = {}
 
-    def updated(self, change: Change) -> _Texts:
-        """The texts of the next version, for texts of all tools."""
-        made = _Texts(change.tools, folded=self._is_folded)
-        for kind, table in dict(self._tables).items():
-            made._tables[kind] = self._patched(kind, table, change)
-        return made
-
     def matching(self, pattern: Pattern) -> Mask:
         """Rows that a pattern matches, shape (n,)."""
         mask = np.zeros(len(self._tools), np.bool_)
@@ -238,17 +202,6 @@ class _Texts:
                 table.setdefault(text, []).append(row)
             self._tables[kind] = table
         return table
-
-    def _patched(self, kind: str, table: _Table, change: Change) -> _Table:
-        made = dict(table)
-        # New lists throughout: those there are the version before's as well.
-        for row, text in self._placed(kind, change.before, change.gone()):
-            made[text] = [one for one in made[text] if one != row]
-            if not made[text]:
-                del made[text]
-        for row, text in self._placed(kind, change.tools, change.rows.tolist()):
-            made[text] = [*made.get(text, ()), row]
-        return made
 
     def _placed(
         self, kind: str, tools: Sequence[Tool], rows: Iterable[int]

@@ -77,7 +77,7 @@ class Quarantine:
             rows = [index.rows[tool_id] for tool_id in self.reasons if tool_id in index.rows]
             mask = None
             if rows:
-                mask = np.ones(len(index.rows), np.bool_)
+                mask = np.ones(len(index.tools), np.bool_)
                 mask[rows] = False
             # Requests ask about one version at a time, except those already under way.
             self._mask = (index, mask)

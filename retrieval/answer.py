@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..errors import RequestError
 from .index import Index
 from .names import asked_name
-from .query import Query, Ranking, by_id
+from .query import Query, Ranking
 from .run import Run
 from .selection import Hit, StageResult
 
@@ -90,12 +90,11 @@ def outside(index: Index, run: Run, allowed: NDArray[np.bool_] | None, count: in
     dense, lexical = run.retrievers.get("dense"), run.retrievers.get("lexical")
     if run.query.vector is not None and dense is not None:
         nearest = dense.search(replace(run.query, allowed=~allowed), count)
-        found = by_id(nearest, index.tools).rows.tolist()
+        found = nearest.rows.tolist()
     elif lexical is not None:
         # A mask that few of the best pass would have most of the catalog read.
         ranking = lexical.search(replace(run.query, allowed=None), count + _READ)
-        rows = by_id(ranking, index.tools).rows
-        found = rows[~allowed[rows]][:count].tolist()
+        found = ranking.rows[~allowed[ranking.rows]][:count].tolist()
     if len(found) < count:
         first = index.by_id(~allowed)[: count + len(found)].tolist()
         found = list(dict.fromkeys([*found, *first]))
@@ -119,7 +118,7 @@ def hits_of(index: Index, run: Run, ranking: Ranking, first: First) -> tuple[Hit
                 placements[row][stage] = StageResult(place, 1.0)
     tools = [index.tools[row] for row in rows]
     ranks = range(1, len(rows) + 1)
-    known = [index.requests.get(tool.id) for tool in tools] if index.requests else []
-    sources = [() if one is None else one.sources for one in known] or [()] * len(tools)
+    queries = [index.example_queries.get(tool.id) for tool in tools]
+    sources = [() if each is None else each.sources for each in queries]
     scores = ranking.scores.tolist()
     return tuple(map(Hit, tools, ranks, scores, map(placements.__getitem__, rows), sources))

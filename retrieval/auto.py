@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +13,6 @@ from .protocols import DenseIndex
 
 #: Rows up to which the exact scan answers in a few milliseconds and needs no building.
 EXACT_ROWS = 100_000
-
-
-class _SmallIndex(ExactIndex):
-    """An exact index that is given up once another one suits the size."""
-
-    def updated(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Self | None:
-        """An index of other vectors; None where they are too many."""
-        suits = AutoIndex.suiting(len(vectors)) is type(self)
-        return super().updated(vectors, rows) if suits else None
 
 
 class AutoIndex:
@@ -40,7 +30,7 @@ class AutoIndex:
             from .hnsw import HnswIndex
 
             return HnswIndex.load(folder, vectors)
-        return _SmallIndex.load(folder, vectors)
+        return ExactIndex.load(folder, vectors)
 
     @staticmethod
     def suiting(rows: int) -> type[DenseIndex]:
@@ -49,4 +39,4 @@ class AutoIndex:
             from .hnsw import HnswIndex
 
             return HnswIndex
-        return _SmallIndex
+        return ExactIndex

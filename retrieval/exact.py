@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 import simsimd
 from numpy.typing import NDArray
 
-from .change import patched
 from .query import Ranking
 
 # Upper bound of the rounding error of a float32 inner product of unit vectors, any summation order:
 # dim * 2^-24 in the worst case, for up to 1,600 dimensions.
 _ROUNDING = 1e-4
-
-
-#: Codes, the step of each row, and a bound of the L2 errors of the rows.
-_Codes: TypeAlias = tuple[NDArray[np.int8], NDArray[np.float32], float]
 
 
 class ExactIndex:
@@ -31,27 +26,14 @@ class ExactIndex:
     lost.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], codes: _Codes | None = None) -> None:
+    def __init__(self, vectors: NDArray[np.float32]) -> None:
         self._vectors = vectors
-        self._codes, self._steps, self._error = _quantise(vectors) if codes is None else codes
+        self._codes, self._steps, self._error = _quantise(vectors)
 
     @classmethod
     def build(cls, vectors: NDArray[np.float32]) -> Self:
         """Index L2-normalised vectors, shape (n, dim)."""
         return cls(vectors)
-
-    def updated(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Self | None:
-        """An index of other vectors, of which only some rows differ; see `Updatable`."""
-        codes, steps, error = _quantise(vectors[rows])
-        # The largest error of all rows there were still bounds that of those that are left.
-        return type(self)(
-            vectors,
-            (
-                patched(self._codes, len(vectors), rows, codes),
-                patched(self._steps, len(vectors), rows, steps),
-                max(self._error, error),
-            ),
-        )
 
     @classmethod
     def load(cls, folder: Path, vectors: NDArray[np.float32]) -> Self:  # noqa: ARG003
@@ -95,7 +77,10 @@ class ExactIndex:
         return rows if allowed is None else rows[allowed[rows]]
 
 
-def _quantise(vectors: NDArray[np.float32]) -> _Codes:
+def _quantise(
+    vectors: NDArray[np.float32],
+) -> tuple[NDArray[np.int8], NDArray[np.float32], float]:
+    """Codes, the step of each row, and a bound of the L2 errors of the rows."""
     codes = np.empty(vectors.shape, np.int8)
     steps = np.empty(len(vectors), np.float32)
     error = 0.0

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .index import Index
-from .known_requests import KnownRequests
-from .query import Ranking, by_id
+from .example_queries import ExampleQueries
+from .query import Ranking
 from .refusal import Refusal
 from .run import Run
 from .selection import StageResult
@@ -48,7 +48,7 @@ class Explanation:
     stages: Mapping[str, StageResult | None]
     reason: str
     refusal: Refusal | None = None
-    requests: KnownRequests | None = None
+    requests: ExampleQueries | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -84,7 +84,7 @@ def explain(
     if refusal is None:
         for stage, retriever in run.retrievers.items():
             if stage in run.rankings and stage not in stages:
-                full = by_id(retriever.search(run.query, len(index.tools)), index.tools)
+                full = retriever.search(run.query, len(index.tools))
                 place = np.flatnonzero(full.rows == row)
                 stages[stage] = (
                     StageResult(int(place[0]) + 1, float(full.scores[place[0]]))
@@ -108,7 +108,7 @@ def explain(
         stages=stages,
         reason=_reason(index, run, row, rank, stages, refusal),
         refusal=refusal,
-        requests=index.requests.get(index.tools[row].id) if refusal is None else None,
+        requests=index.example_queries.get(index.tools[row].id) if refusal is None else None,
     )
 
 

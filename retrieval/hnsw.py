@@ -18,8 +18,6 @@ _FILE = "hnsw.bin"
 # Masks admitting fewer than this share of the rows are searched exactly: a graph walk would spend
 # its time on rows it may not return.
 _EXACT_SHARE = 8
-# Share of the graph's rows that may change before it is built anew.
-_CHANGED_SHARE = 10
 
 
 class HnswSettings(PartSettings):
@@ -43,9 +41,6 @@ class HnswIndex:
 
     A mask is honoured by reading on past rows that are not admitted; where that would take most
     of the graph, by an exact search of the admitted rows.
-
-    A small change leaves the graph as it is: rows that it holds with an old vector are passed over,
-    and the changed rows are compared one by one.
     """
 
     Settings = HnswSettings
@@ -55,19 +50,11 @@ class HnswIndex:
         vectors: NDArray[np.float32],
         graph: Any,
         settings: HnswSettings,
-        exact: ExactIndex | None = None,
-        changed: NDArray[np.int64] | None = None,
     ) -> None:
         self._vectors = vectors
         self._settings = settings
         self._graph = graph
-        self._exact = ExactIndex(vectors) if exact is None else exact
-        #: Rows of which the graph holds no vector or an old one, ascending.
-        self._changed = np.empty(0, np.int64) if changed is None else changed
-        self._nodes = int(graph.get_current_count())
-        #: Whether the graph's vector of a node is that of the row of the same number.
-        self._valid = np.arange(self._nodes) < len(vectors)
-        self._valid[self._changed[self._changed < self._nodes]] = False
+        self._exact = ExactIndex(vectors)
 
     @classmethod
     def build(cls, vectors: NDArray[np.float32], **settings: int) -> Self:
@@ -99,28 +86,12 @@ class HnswIndex:
             )
         return cls(vectors, graph, HnswSettings(**settings))
 
-    def updated(self, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Self | None:
-        """An index of other vectors, of which only some rows differ; see `Updatable`.
-
-        None where so much has changed since the graph was built that searches would suffer.
-        """
-        changed = np.union1d(self._changed, rows)
-        changed = changed[changed < len(vectors)]
-        lost = self._nodes - min(self._nodes, len(vectors))
-        if (len(changed) + lost) * _CHANGED_SHARE > self._nodes:
-            return None
-        exact = self._exact.updated(vectors, rows)
-        return type(self)(vectors, self._graph, self._settings, exact, changed)
-
     def save(self, folder: Path) -> None:
-        """Write the graph into an existing folder, built anew if rows have changed since.
+        """Write the graph into an existing folder.
 
         Raises:
             OSError: the disk refuses.
         """
-        if not self._valid.all() or len(self._changed):
-            type(self).build(self._vectors, **dict(self._settings)).save(folder)
-            return
         path = folder / _FILE
         try:
             self._graph.save_index(str(path))
@@ -143,16 +114,11 @@ class HnswIndex:
         if admitted * _EXACT_SHARE < total or wanted * 2 > total:
             return self._exact.search(vector, depth, allowed)
         limit = min(total, wanted * total // admitted + (0 if admitted == total else wanted))
-        # Nodes with an old vector take places of the answer from others.
-        limit += int(limit * np.count_nonzero(~self._valid) / max(1, self._nodes))
-        while limit * 2 <= self._nodes:
+        while limit * 2 <= total:
             rows = self._nearest(vector, limit)
-            rows = rows[self._valid[rows]]
-            complete = len(rows) if allowed is None else int(np.count_nonzero(allowed[rows]))
-            rows = np.concatenate([rows, self._changed])
             if allowed is not None:
                 rows = rows[allowed[rows]]
-            if complete >= wanted:
+            if len(rows) >= wanted:
                 scores = np.einsum("ij,j->i", self._vectors[rows], vector)
                 return Ranking.best(rows, scores, depth)
             limit *= 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, overload
 
@@ -14,13 +14,11 @@ from ..catalog import Catalog, Tool
 from ..catalog.document import lexical_document
 from ..models import Encoder
 from ..text import words
-from .change import Change
+from .example_queries import ExampleQueries
 from .guard import Guard
-from .known_requests import KnownRequests
 from .learned import Learned
 from .names import Names
 from .protocols import DenseIndex, LexicalIndex, Retriever
-from .request_vectors import RequestVectors
 from .retrievers import DenseRetriever, LexicalRetriever
 from .run import RerankStage
 from .twins import Twins
@@ -36,61 +34,63 @@ class Dense:
 
     Args:
         index: searches `values`.
-        vectors: vectors of the tools.
-        values: the same with requests known to belong to tools, and what usage taught; shape
+        values: vectors of the tools, moved by their example queries and by what was learned; shape
             (n, dim).
-        encoder: encoder of the requests.
-        guard: runs it; one of its own when absent.
-        requests: vectors of these requests, None where there are none.
-        pending: number of tools that the encoder has not read yet, or not all of their requests.
-        comparable: whether static vectors, which those have meanwhile, compare with the others.
+        encoder: encoder of the queries.
+        guard: runs the encoder; one of its own when absent.
     """
 
     index: DenseIndex
-    vectors: Vectors
     values: NDArray[np.float32]
     encoder: Encoder
     guard: Guard | None = None
-    requests: RequestVectors | None = None
-    pending: int = 0
-    comparable: bool = True
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """The tools of a catalog version with the stages built over them.
+    """The tools of a catalog version with the stages built over them; rows in order of tool id.
 
-    A fresh index numbers its rows in order of tool id. In one that was made from another by a
-    change, tools that stayed have kept their rows.
+    A build makes one. `showing` makes one of the same stages that shows a newer catalog.
 
     Args:
-        catalog: the version.
-        tools: its tools in order of row, see `rows_of`.
+        catalog: the tools that can be found.
+        tools: tools by row, as they are shown. A row whose tool was removed since the build keeps
+            its last definition; `names` leaves it out.
+        built: tools by row, as the stages were built over them.
         names: rows of the tools by id and name.
         lexical: the lexical index, or None when no tier needs it.
-        dense: the dense stage, or None when no tier needs it.
+        dense: the dense stage; None when no tier needs it, or while a first build has not encoded
+            all tools.
         static: the static stage, or None when no tier needs it.
         rerankers: the rerank stages by name.
-        requests: tool id to the requests known to belong to the tool, see `Documents`.
+        example_queries: tool id to the example queries of the tool, see `Documents`.
+        vectors: vectors by text, as the encoder made them. With a dense stage: one for each row of
+            `built`, then one for each tool with example queries.
         encoded: how many tools had to be encoded to make this index.
+        provisional: whether the dense stage is still to come: the first version of an engine that
+            answers before its tools are encoded.
+        pending: number of tools that wait for the next version: all tools of a provisional one;
+            otherwise those that are new, and not found yet, or changed.
         learned: the learned adjustments of the dense index, or None.
-        change: change from the version this one was made from, or None.
-        missing: stage name to why it could not be made.
+        missing: stage name to why there is no such stage now.
         twins: tools that say nearly the same; None where nobody asked for them.
         copies: row of each copy to the rows of its originals, see `Twins.copies`.
     """
 
     catalog: Catalog
     tools: tuple[Tool, ...]
+    built: tuple[Tool, ...]
     names: Names
     lexical: LexicalIndex | None = None
     dense: Dense | None = None
     static: StaticRetriever | None = None
     rerankers: Mapping[str, RerankStage] = field(default_factory=dict)
-    requests: Mapping[str, KnownRequests] = field(default_factory=dict)
+    example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
+    vectors: Vectors | None = None
     encoded: int = 0
+    provisional: bool = False
+    pending: int = 0
     learned: Learned | None = None
-    change: Change | None = None
     missing: Mapping[str, Exception] = field(default_factory=dict)
     twins: Twins | None = None
     copies: Mapping[int, Sequence[int]] = field(default_factory=dict)
@@ -98,20 +98,14 @@ class Index:
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
         """The stages that find candidates, by name."""
-        found: dict[str, Retriever] = {}
+        stages: dict[str, Retriever] = {}
         if self.lexical is not None:
-            found["lexical"] = LexicalRetriever(self.lexical)
+            stages["lexical"] = LexicalRetriever(self.lexical)
         if self.static is not None:
-            found["static"] = self.static
+            stages["static"] = self.static
         if (dense := self.dense) is not None:
-            found["dense"] = DenseRetriever(
-                dense.encoder,
-                dense.index,
-                tokens=dense.vectors.tokens is not None,
-                guard=dense.guard,
-                waits_for=0 if dense.comparable else dense.pending,
-            )
-        return found
+            stages["dense"] = DenseRetriever(dense.encoder, dense.index, guard=dense.guard)
+        return stages
 
     @property
     def rows(self) -> Mapping[str, int]:
@@ -119,70 +113,79 @@ class Index:
         return self.names.rows
 
     @property
-    def fresh(self) -> bool:
-        """Whether it was built as a whole, with rows in order of tool id."""
-        return self.names.order is None
-
-    @property
-    def pending(self) -> int:
-        """Number of tools that have static vectors until the encoder has read them."""
-        return 0 if self.dense is None else self.dense.pending
-
-    @property
-    def vectors(self) -> Vectors | None:
-        """What the encoder made of the tools, or None without a dense stage."""
-        return None if self.dense is None else self.dense.vectors
-
-    @property
-    def request_vectors(self) -> RequestVectors | None:
-        """Vectors of the requests known to belong to the tools, if there are any."""
-        return None if self.dense is None else self.dense.requests
-
-    @property
     def encoder(self) -> Encoder | None:
-        """The encoder of the requests, or None without a dense stage."""
+        """The encoder of the queries, or None without a dense stage."""
         return None if self.dense is None else self.dense.encoder
 
-    def check_encoder(self) -> None:
-        """Return at once if a request can be encoded now.
-
-        Raises:
-            ModelError: the encoder is not loaded yet, or has tools to read first.
-        """
-        if isinstance(dense := self.retrievers.get("dense"), DenseRetriever):
-            dense.check()
+    @property
+    def tool_vectors(self) -> NDArray[np.float32] | None:
+        """The encoder's vectors of the tools, shape (n, dim); None without a dense stage."""
+        if self.dense is None or self.vectors is None:
+            return None
+        return self.vectors.values[: len(self.built)]
 
     def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """The rows of a mask in order of tool id, shape (m,)."""
+        """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
         return self.names.by_id(mask)
 
     def named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`; failing that, but for letter case."""
         return self.names.named(text)
 
+    def is_whole(self, catalog: Catalog) -> bool:
+        """Whether all stages were built, over just these tools in any order."""
+        whole = not self.provisional and len(catalog) == len(self.built)
+        return whole and rows_of(catalog) == self.built
+
+    def showing(self, catalog: Catalog) -> Index:
+        """The same stages over a newer catalog, until the next one is built.
+
+        A removed tool is not found any more. A changed tool is found by its old words and shown as
+        it is now. A new tool is not found yet.
+        """
+        if catalog is self.catalog:
+            return self
+        newest = {tool.id: tool for tool in catalog}
+        built = {tool.id: tool for tool in self.built}
+        present = np.array([tool_id in newest for tool_id in built], np.bool_)
+        tools = tuple(newest.get(tool.id, tool) for tool in self.tools)
+        shown = tuple(tool for tool in catalog if tool.id in built)
+        if shown == tuple(self.catalog):
+            catalog_shown = self.catalog
+        else:
+            catalog_shown = catalog if len(shown) == len(catalog) else Catalog(shown)
+        waiting = sum(built.get(tool.id) != tool for tool in catalog)
+        return replace(
+            self,
+            catalog=catalog_shown,
+            tools=tools,
+            names=Names.of(tools, None if present.all() else present),
+            pending=len(catalog) if self.provisional else waiting,
+        )
+
 
 class Documents(Sequence[Mapping[str, str]]):
     """Field name to raw text for each tool, read from the tool each time it is asked for.
 
-    Where tools have requests, the field `all` of such a tool has them too. That of every other tool
-    has each distinct word of its definition twice more: with as many words, it loses less to its
-    neighbours (ADR 20).
+    Where tools have example queries, the field `all` of such a tool has them too. That of every
+    other tool has each distinct word of its definition twice more: with as many words, it loses
+    less to its neighbours (ADR 20).
 
     Args:
         tools: tools in order of row.
         fields: names of the fields.
-        requests: tool id to the requests known to belong to the tool.
+        example_queries: tool id to the example queries of the tool.
     """
 
     def __init__(
         self,
         tools: Sequence[Tool],
         fields: tuple[str, ...],
-        requests: Mapping[str, KnownRequests] | None = None,
+        example_queries: Mapping[str, ExampleQueries] | None = None,
     ) -> None:
         self._tools = tools
         self._fields = fields
-        self._requests = requests or {}
+        self._example_queries = example_queries or {}
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -193,16 +196,19 @@ class Documents(Sequence[Mapping[str, str]]):
     def __getitem__(self, index: slice) -> Documents: ...
     def __getitem__(self, index: int | slice) -> Mapping[str, str] | Documents:
         if isinstance(index, slice):
-            return Documents(self._tools[index], self._fields, self._requests)
+            return Documents(self._tools[index], self._fields, self._example_queries)
         tool = self._tools[index]
         document = lexical_document(tool, self._fields)
-        if self._requests and "all" in document:
-            known = self._requests.get(tool.id)
-            distinct = " ".join(dict.fromkeys(words(document["all"])))
-            document["all"] += f" {distinct} {distinct}" if known is None else f" {known.text}"
+        if self._example_queries and "all" in document:
+            queries = self._example_queries.get(tool.id)
+            if queries is None:
+                distinct = " ".join(dict.fromkeys(words(document["all"])))
+                document["all"] += f" {distinct} {distinct}"
+            else:
+                document["all"] += f" {queries.text}"
         return document
 
 
 def rows_of(catalog: Catalog) -> tuple[Tool, ...]:
-    """The tools of a catalog in the order of a fresh index's rows."""
+    """The tools of a catalog by row: in order of id."""
     return tuple(sorted(catalog, key=lambda tool: tool.id))

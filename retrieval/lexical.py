@@ -6,9 +6,8 @@ import math
 import os
 import shutil
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 from typing import Self
 
 import numpy as np
@@ -29,9 +28,6 @@ _MASK_CLAUSE_ROWS = 512
 _RESERVE = 8
 _ROW = "row"
 _WRITER_BYTES = 128_000_000
-_SMALL_WRITER_BYTES = 15_000_000
-# Share of the documents that may change before all are indexed anew.
-_CHANGED_SHARE = 10
 
 
 class TantivyIndex:
@@ -39,22 +35,21 @@ class TantivyIndex:
 
     Fields contain analysed text, so that documents and queries have the same analysis. A query is a
     disjunction of terms: user input is never parsed.
-
-    A built index is in memory. `updated` adds the changed documents of the next version to that
-    memory, while this version searches its own snapshot. All documents that changed since the build
-    form one segment beside the first one. So tantivy's background merges, which would change scores
-    at random times, have nothing to merge.
     """
 
     Settings = TantivySettings
 
-    def __init__(self, shared: _Shared, boosts: Mapping[str, float], delta: _Delta) -> None:
-        self._shared = shared
+    def __init__(
+        self,
+        index: tantivy.Index,
+        boosts: Mapping[str, float],
+        documents: Sequence[Mapping[str, str]] | Path,
+    ) -> None:
         self._boosts = boosts
-        self._delta = shared.newest = delta
-        self._schema = shared.index.schema
-        self._searcher = shared.index.searcher()
-        self._segments: int = self._searcher.num_segments
+        #: What was indexed; for an index opened from disk, its folder.
+        self._documents = documents
+        self._schema = index.schema
+        self._searcher = index.searcher()
 
     @classmethod
     def build(cls, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]) -> Self:
@@ -67,7 +62,7 @@ class TantivyIndex:
         boosts = _positive(boosts)
         index = tantivy.Index(_schema(boosts))
         _fill(index, documents, boosts)
-        return cls(_Shared(_ready(index), None), boosts, _Delta(documents, len(documents)))
+        return cls(_ready(index), boosts, documents)
 
     @classmethod
     def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self | None:
@@ -80,32 +75,9 @@ class TantivyIndex:
         if folder.is_dir() and not os.access(folder, os.W_OK):
             return None
         try:
-            index = _ready(tantivy.Index.open(str(folder)))
-            return cls(_Shared(index, folder), boosts, _Delta((), index.searcher().num_docs))
+            return cls(_ready(tantivy.Index.open(str(folder))), boosts, folder)
         except ValueError as error:
             raise StoreError(f"{folder}: not a readable lexical index ({error})") from error
-
-    def updated(
-        self, documents: Sequence[Mapping[str, str]], rows: NDArray[np.int64]
-    ) -> Self | None:
-        """An index of other documents, of which only some rows differ; see `Updatable`.
-
-        None for an index opened from disk, for one that another was made from already, and where
-        more than a tenth of the documents has changed since all were indexed.
-        """
-        delta = self._delta.updated(documents, rows)
-        with self._shared.lock:
-            if (
-                self._shared.folder is not None
-                or self._shared.newest is not self._delta
-                or len(delta.late) * _CHANGED_SHARE > delta.built
-                or len(delta.stale) * _CHANGED_SHARE > delta.built
-            ):
-                return None
-            # Whatever goes wrong from here on, nothing else may be made from this one.
-            self._shared.newest = None
-            _write_delta(self._shared.index, self._boosts, self._delta, delta)
-            return type(self)(self._shared, self._boosts, delta)
 
     def save(self, folder: Path) -> None:
         """Write the index into a new folder, as if built anew.
@@ -113,14 +85,14 @@ class TantivyIndex:
         Raises:
             OSError: the disk refuses.
         """
-        if self._shared.folder is not None:
+        if isinstance(self._documents, Path):
             ignored = shutil.ignore_patterns(".*", "*.lock")
-            shutil.copytree(self._shared.folder, folder, ignore=ignored)
+            shutil.copytree(self._documents, folder, ignore=ignored)
         else:
             folder.mkdir(parents=True)
             try:
                 index = tantivy.Index(self._schema, path=str(folder))
-                _fill(index, self._delta.documents, self._boosts)
+                _fill(index, self._documents, self._boosts)
             except ValueError as error:
                 raise OSError(f"tantivy cannot write: {error}") from error
             for lock in folder.glob("*.lock"):
@@ -167,7 +139,7 @@ class TantivyIndex:
 
     def weight(self, term: str) -> float:
         """BM25's inverse document frequency of an analysed term, over the widest field."""
-        total = self._delta.total
+        total = self._searcher.num_docs
         found = max(self._searcher.doc_freq(field, term) for field in self._boosts)
         return math.log(1 + (total - found + 0.5) / (found + 0.5))
 
@@ -185,18 +157,7 @@ class TantivyIndex:
         return tantivy.Query.boolean_query(clauses) if clauses else None
 
     def _collect(self, query: tantivy.Query, limit: int) -> Ranking:
-        """The best rows, ties by row, also at the end of the ranking."""
-        if self._segments < 2:
-            # The rows of one segment are in order, so that the first of equals are found first.
-            return self._hits(query, limit)
-        reading = limit + 1
-        while True:
-            found = self._hits(query, reading)
-            if len(found) < reading or found.scores[limit - 1] != found.scores[-1]:
-                return found.head(limit)
-            reading *= 2
-
-    def _hits(self, query: tantivy.Query, limit: int) -> Ranking:
+        """The best rows. The index is one segment, so that the first of equal rows are found."""
         hits = self._searcher.search(query, limit, count=False).hits
         rows = np.array(
             self._searcher.fast_field_values(_ROW, [address for _, address in hits]), np.int64
@@ -204,53 +165,6 @@ class TantivyIndex:
         scores = np.array([score for score, _ in hits], np.float32)
         order = np.lexsort((rows, -scores))
         return Ranking(rows[order], scores[order])
-
-
-@dataclass(slots=True, eq=False)
-class _Shared:
-    """State that all versions of one built index share.
-
-    Args:
-        index: the tantivy index.
-        folder: its folder on disk; None in memory.
-        newest: the newest written state.
-        lock: lock for writing.
-    """
-
-    index: tantivy.Index
-    folder: Path | None
-    newest: _Delta | None = None
-    lock: Lock = field(default_factory=Lock)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Delta:
-    """The documents of a version that differ from the build.
-
-    Args:
-        documents: documents of the version, by row.
-        built: number of rows that the build indexed.
-        late: row to analysed fields, for rows with another document than in the build.
-        stale: rows of the build whose document changed or was removed.
-    """
-
-    documents: Sequence[Mapping[str, str]]
-    built: int
-    late: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
-    stale: frozenset[int] = frozenset()
-
-    def updated(self, documents: Sequence[Mapping[str, str]], rows: NDArray[np.int64]) -> _Delta:
-        """The next version's."""
-        late = {row: fields for row, fields in self.late.items() if row < len(documents)}
-        late |= {row: _analysed(documents[row]) for row in rows.tolist()}
-        stale = {row for row in late if row < self.built}
-        stale.update(self.stale, range(len(documents), self.built))
-        return _Delta(documents, self.built, late, frozenset(stale))
-
-    @property
-    def total(self) -> int:
-        """Documents that the statistics count."""
-        return self.built + len(self.late)
 
 
 def _positive(boosts: Mapping[str, float]) -> Mapping[str, float]:
@@ -271,7 +185,6 @@ def _schema(fields: Iterable[str]) -> tantivy.Schema:
 def _ready(index: tantivy.Index) -> tantivy.Index:
     """The index as it was opened or written, to be searched."""
     index.register_tokenizer(ANALYZER, analyzer())
-    # By hand: a reader that follows commits would show one version the documents of the next.
     index.config_reader("manual", 0)
     index.reload()
     return index
@@ -291,21 +204,6 @@ def _fill(
         writer.add_document(_entry(row, _analysed(documents[row]), boosts))
     writer.commit()
     writer.wait_merging_threads()
-
-
-def _write_delta(
-    index: tantivy.Index, boosts: Mapping[str, float], before: _Delta, after: _Delta
-) -> None:
-    """Make of one state the next; all late documents are written again, as one segment."""
-    writer = index.writer(heap_size=_SMALL_WRITER_BYTES, num_threads=1)
-    outdated = sorted(before.late.keys() | (after.stale - before.stale))
-    if outdated:
-        writer.delete_documents_by_query(tantivy.Query.term_set_query(index.schema, _ROW, outdated))
-    for row, fields in sorted(after.late.items()):
-        writer.add_document(_entry(row, fields, boosts))
-    writer.commit()
-    writer.wait_merging_threads()
-    index.reload()
 
 
 def _entry(row: int, fields: Mapping[str, str], wanted: Container[str]) -> tantivy.Document:

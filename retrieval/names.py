@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
-from .change import Change
 
 # Before a name that reads like an id; no name has a line break.
 _NAME = "\n"
@@ -25,43 +24,34 @@ class Names:
         rows: tool id to its row.
         exact: id or name to the rows that have it.
         folded: the same without regard to letter case.
-        order: the rows in order of tool id, shape (n,); None where they are numbered so.
+        present: mask of the rows that have a tool, shape (n,); None for all rows.
     """
 
     rows: dict[str, int]
     exact: dict[str, list[int]]
     folded: dict[str, list[int]]
-    order: NDArray[np.int64] | None = None
+    present: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, tools: Sequence[Tool]) -> Self:
-        """Of tools in order of id."""
-        made = cls({}, {}, {})
-        for row, tool in enumerate(tools):
+    def of(cls, tools: Sequence[Tool], present: NDArray[np.bool_] | None = None) -> Self:
+        """The names of tools in order of id.
+
+        Args:
+            tools: tools by row.
+            present: mask of the rows whose tool still exists; None for all rows.
+        """
+        made = cls({}, {}, {}, present)
+        rows = range(len(tools)) if present is None else np.flatnonzero(present).tolist()
+        for row in rows:
+            tool = tools[row]
             made.rows[tool.id] = row
             for held, name in made._places(tool):
                 held.setdefault(name, []).append(row)
         return made
 
-    def patched(self, change: Change) -> Names:
-        """The names of the next version: a copy with the change applied."""
-        gone = change.gone()
-        if not gone and not len(change.rows):
-            return self
-        order = np.arange(len(change.before)) if self.order is None else self.order
-        made = Names(dict(self.rows), dict(self.exact), dict(self.folded), change.ordered(order))
-        for row in gone:
-            made._remove(row, change.before[row])
-        for row in change.rows.tolist():
-            tool = change.tools[row]
-            made.rows[tool.id] = row
-            for held, name in made._places(tool):
-                held[name] = [*held.get(name, ()), row]
-        return made
-
     def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """The rows of a mask in order of tool id, shape (m,)."""
-        return np.flatnonzero(mask) if self.order is None else self.order[mask[self.order]]
+        """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
+        return np.flatnonzero(mask if self.present is None else mask & self.present)
 
     def named(self, text: str) -> Sequence[int]:
         """Rows whose id or name is exactly `text`, or else but for letter case.
@@ -80,15 +70,6 @@ class Names:
             if rows := held.get(key):
                 return rows
         return ()
-
-    def _remove(self, row: int, tool: Tool) -> None:
-        del self.rows[tool.id]
-        for held, name in self._places(tool):
-            # A new list: the one there is the version before's as well.
-            if left := [one for one in held[name] if one != row]:
-                held[name] = left
-            else:
-                del held[name]
 
     def _places(self, tool: Tool) -> Iterator[tuple[dict[str, list[int]], str]]:
         name = tool.name

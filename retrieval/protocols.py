@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .query import Query, Ranking
-
-Content = TypeVar("Content", contravariant=True)
 
 
 class LexicalIndex(Protocol):
@@ -25,8 +23,6 @@ class LexicalIndex(Protocol):
     a folder. `search` returns only rows inside the mask, shape (n,). `weight` is the inverse
     document frequency of an analysed term. `load` may return None if the folder cannot be opened in
     place, for example because it is read-only. The index is then built again.
-
-    A backend may also offer `updated(documents, rows) -> Self | None`, see `Updatable`.
     """
 
     @classmethod
@@ -44,8 +40,6 @@ class DenseIndex(Protocol):
     """Ranks L2-normalised vectors, shape (n, dim), by their inner product with a query vector.
 
     The store saves the vectors themselves. `save` and `load` are for anything else.
-
-    A backend may also offer `updated(vectors, rows) -> Self | None`, see `Updatable`.
     """
 
     @classmethod
@@ -56,26 +50,6 @@ class DenseIndex(Protocol):
     def search(
         self, vector: NDArray[np.float32], depth: int, allowed: NDArray[np.bool_] | None = None
     ) -> Ranking: ...
-
-
-class Updatable(Protocol[Content]):
-    """A lexical or dense index that can make the next version's index from itself."""
-
-    def updated(self, content: Content, rows: NDArray[np.int64]) -> Self | None:
-        """An index of new content in which only some rows differ. This index does not change.
-
-        This index may be searched at the same time and later. The other rows have equal vectors.
-        Scores of a lexical index may still count removed documents, until it is built again.
-
-        Args:
-            content: all documents or vectors by row, as for `build`.
-            rows: rows that differ, ascending, shape (m,), all new rows included. Rows of this index
-                beyond the content are removed.
-
-        Returns:
-            The index; or None to build it again, for example after too many changes.
-        """
-        ...
 
 
 class Retriever(Protocol):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalog import Tool
 from ..errors import RequestError
-from ..models import TokenVectors
 
 #: Characters of a query that are read: far beyond any encoder's window, and a bound on the work.
 MAX_QUERY_CHARS = 8_000
@@ -36,16 +33,12 @@ class Query:
         allowed: mask over the rows of the index, shape (n,), or None when every row may be
             returned. Stages search *inside* it.
         vector: the encoded text, shape (dim,), when it was encoded beforehand in a batch.
-        tokens: the vectors of its tokens, where the encoder gives them.
-        with_tokens: whether a stage reads them, so that they come with the vector.
         due: `perf_counter()` value by which the answer is due; None for no limit.
     """
 
     text: str
     allowed: NDArray[np.bool_] | None = None
     vector: NDArray[np.float32] | None = None
-    tokens: TokenVectors | None = None
-    with_tokens: bool = True
     due: float | None = None
 
 
@@ -54,7 +47,7 @@ class Ranking:
     """Rows of the index, best first.
 
     Args:
-        rows: shape (m,). Stages break ties by row; `by_id` then puts them in order of tool id.
+        rows: shape (m,). Ties are in order of row, which is that of tool id.
         scores: shape (m,), descending.
         rest: score of the rows that are not here, at most; None where it is only known to be no
             more than the lowest score here.
@@ -98,21 +91,16 @@ def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return ordered[first]
 
 
-def by_id(ranking: Ranking, tools: Sequence[Tool]) -> Ranking:
-    """The ranking with neighbours of equal score in order of tool id, all else as it was.
+def ties_by_row(ranking: Ranking) -> Ranking:
+    """The ranking with neighbours of equal score in order of row, which is that of tool id.
+
+    The stages of this package rank so by themselves; this holds for a strategy of the user's too.
 
     Args:
         ranking: any; the scores need not fall all the way.
-        tools: tools by row.
     """
-    equal = ranking.scores[1:] == ranking.scores[:-1]
-    if not equal.any():
+    tied = ranking.scores[1:] == ranking.scores[:-1]
+    if not (tied & (ranking.rows[1:] < ranking.rows[:-1])).any():
         return ranking
-    edges = np.diff(np.concatenate([[False], equal, [False]]).astype(np.int8))
-    rows = ranking.rows.copy()
-    for first, last in zip(
-        np.flatnonzero(edges == 1).tolist(), np.flatnonzero(edges == -1).tolist(), strict=True
-    ):
-        tied = rows[first : last + 1].tolist()
-        rows[first : last + 1] = sorted(tied, key=lambda row: tools[row].id)
-    return replace(ranking, rows=rows)
+    group = np.concatenate([[0], np.cumsum(~tied)])
+    return replace(ranking, rows=ranking.rows[np.lexsort((ranking.rows, group))])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from ..errors import ModelError, RequestError
-from ..models import Encoder, encoded
+from ..errors import RequestError
+from ..models import Encoder
 from .guard import Guard
 from .protocols import DenseIndex, LexicalIndex
 from .query import Query, Ranking
@@ -36,56 +36,29 @@ class DenseRetriever:
     """Finds tools by vectors of a bi-encoder.
 
     Args:
-        encoder: encodes requests with the model of the tools' vectors.
+        encoder: encodes queries with the model of the tools' vectors.
         index: the vectors of the catalog version.
-        tokens: whether the index has token vectors.
         guard: guard of the encoder; a new one by default.
-        waits_for: number of tools whose vectors cannot be compared yet.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        index: DenseIndex,
-        *,
-        tokens: bool = False,
-        guard: Guard | None = None,
-        waits_for: int = 0,
-    ) -> None:
+    def __init__(self, encoder: Encoder, index: DenseIndex, *, guard: Guard | None = None) -> None:
         self.encoder = encoder
         self.index = index
-        self._tokens = tokens
         self._guard = guard or Guard()
-        self._waits_for = waits_for
-
-    def check(self) -> None:
-        """Return at once if a request can be encoded now.
-
-        Raises:
-            ModelError: the encoder is not loaded yet, or has tools to read first.
-        """
-        if self._waits_for:
-            raise ModelError(f"encoder: has {self._waits_for:,} tools to read first")
-        # One that is loaded in the background says why it is not there.
-        missing = getattr(self.encoder, "missing", None)
-        if missing is not None and (why := missing()) is not None:
-            raise ModelError(f"encoder: {why}")
 
     def prepare(self, query: Query) -> Query:
-        """The query with its vector, and those of its tokens where they are wanted."""
+        """The query with its vector."""
         if query.vector is not None:
             return query
-        self.check()
-        wanted = self._tokens and query.with_tokens
-        encode = partial(encoded, self.encoder, [query.text], query=True, tokens=wanted)
+        encode = partial(self.encoder.encode, [query.text], query=True)
         # The first call is slow in every encoder. Later ones of an encoder that runs in this
         # process are so quick and even that a thread for each would only cost.
         quick = self._guard.succeeded and getattr(self.encoder, "in_process", False)
         try:
-            vectors, tokens = self._guard.call(encode, None if quick else query.due)
+            vectors = self._guard.call(encode, None if quick else query.due)
         except BudgetExceeded as error:
             raise BudgetExceeded(f"encoder: {error}") from error
-        return replace(query, vector=vectors[0], tokens=tokens)
+        return replace(query, vector=vectors[0])
 
     def search(self, query: Query, depth: int) -> Ranking:
         """Nearest tools by inner product."""

@@ -11,10 +11,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalog import Tool
 from ..errors import ConfigError, ModelError, RequestError
 from .protocols import Fusion, Retriever
-from .query import Query, Ranking, by_id
+from .query import Query, Ranking
 from .selection import StageResult
 
 LONGEST_MS = 1_000_000_000
@@ -64,7 +63,6 @@ class Run:
         retrievers: stage name to the stage.
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
-        tools: tools by row; None if rows are in order of tool id.
         missing: stage name to why it could not be made.
         spare: rows beyond `k` that a lone retriever gives, see `twins.spare`.
     """
@@ -74,7 +72,6 @@ class Run:
     retrievers: Mapping[str, Retriever]
     rerankers: Mapping[str, RerankStage]
     deadline: float | None = None
-    tools: Sequence[Tool] | None = None
     missing: Mapping[str, Exception] = field(default_factory=dict)
     spare: int = 0
     rankings: dict[str, Ranking] = field(default_factory=dict)
@@ -103,7 +100,7 @@ class Run:
             self.query = prepared
             self.timings["encode"] = (perf_counter() - start) * 1e3
         with self._recorded(stage):
-            self.rankings[stage] = self._search(retriever, max(depth, self.k))
+            self.rankings[stage] = retriever.search(self.query, max(depth, self.k))
         self._depths[stage] = max(depth, self.k)
         return self.rankings[stage]
 
@@ -123,7 +120,7 @@ class Run:
     def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
         """Merge several rankings into one."""
         with self._recorded("fusion"):
-            self.rankings["fusion"] = self._ordered(fusion.fuse(rankings))
+            self.rankings["fusion"] = fusion.fuse(rankings)
         return self.rankings["fusion"]
 
     def rerank(self, reranker: str, ranking: Ranking, candidates: int) -> Ranking:
@@ -143,7 +140,7 @@ class Run:
         try:
             with self._recorded("rerank"):
                 count = _at_least_two(stage.affordable(self, rows), len(rows))
-                scored = self._ordered(stage.rank(self, rows[:count]))
+                scored = stage.rank(self, rows[:count])
         except BudgetExceeded as error:
             raise BudgetExceeded(f"reranker {reranker!r}: {error}") from error
         self.rankings["rerank"] = scored
@@ -163,21 +160,6 @@ class Run:
                 if (place := places.get(row)) is not None:
                     stages[stage] = StageResult(place + 1, scores[place])
         return found
-
-    def _search(self, retriever: Retriever, depth: int) -> Ranking:
-        """The best rows, ties by tool id, also at the end of the ranking."""
-        if self.tools is None:
-            return retriever.search(self.query, depth)
-        reading = depth + 1
-        while True:
-            found = retriever.search(self.query, reading)
-            if len(found) < reading or found.scores[depth - 1] != found.scores[-1]:
-                found = self._ordered(found)
-                return found if len(found) < depth else found.head(depth)
-            reading *= 2
-
-    def _ordered(self, ranking: Ranking) -> Ranking:
-        return ranking if self.tools is None else by_id(ranking, self.tools)
 
     @contextmanager
     def _recorded(self, stage: str) -> Iterator[None]:

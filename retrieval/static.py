@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..models import Encoder
-from .change import Change, patched
 from .exact import ExactIndex
 from .query import Query, Ranking
 
@@ -32,17 +31,6 @@ class StaticRetriever:
     def of(cls, encoder: Encoder, values: NDArray[np.float32]) -> Self:
         """The stage over vectors, see the class."""
         return cls(encoder, values, ExactIndex.build(values))
-
-    def updated(self, change: Change, fresh: NDArray[np.float32]) -> Self:
-        """The stage of the next version.
-
-        Args:
-            change: change from this version to the next.
-            fresh: vectors of the rows that differ, shape (m, dim).
-        """
-        values = patched(self.values, len(change.tools), change.rows, fresh)
-        index = self.index.updated(values, change.rows) or ExactIndex.build(values)
-        return type(self)(self.encoder, values, index)
 
     def prepare(self, query: Query) -> Query:
         """The query as it is: its vector takes no time worth telling apart."""

@@ -6,16 +6,14 @@
       v-000001/
         manifest.json    format, fingerprints, settings; size and hash of every other file
         tools.jsonl      the catalog, in its own order
-        vectors.npy      float32 (n, dim), rows by tool id
+        vectors.npy      float32 (n, dim): tools in order of id, then means of example queries
         keys.npy         hash of the text of each row, uint8 (n, 16)
-        tokens/          vectors, weights and starts of the rows' tokens, if the encoder gives them
         lexical/ dense/  what the backends wrote
         screening.json   what a scan of the tools found, if they were scanned
         quarantine.json  tools that an operator quarantined, with the reasons, if any
         learned.npz      what usage taught, if anything; the dense index was built with it
-        known.json       requests known to belong to tools, if there are any
-        requests/        their vectors; likewise
-        encoded/         what the encoder has read since, see `batch`
+        queries.json     example queries of the tools, if there are any
+        encoded/         vectors that a process added since, while it encoded
 
 A version is written completely before CURRENT names it, so after a crash the old one is current.
 The version before the current one is kept for readers that are opening it. Files that they have
@@ -42,22 +40,19 @@ from pydantic_core import from_json
 
 from ..catalog import Catalog, Tool
 from ..errors import CatalogError, StoreError
-from .batch import Read
+from .example_queries import ExampleQueries, load_queries, save_queries
 from .index import Index
-from .known_requests import KnownRequests, load_known, save_known
 from .learned import Learned
 from .protocols import LexicalIndex
-from .request_vectors import RequestVectors
-from .saved_vectors import read_vectors, write_vectors
 from .vectors import Vectors
 
-FORMAT = 5
+FORMAT = 6
 _LOCK_SECONDS = 30.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5
 _SCREENING = "screening.json"
 _LEARNED = "learned.npz"
-_KNOWN = "known.json"
+_QUERIES = "queries.json"
 QUARANTINE = "quarantine.json"
 
 
@@ -68,14 +63,12 @@ class Saved:
     Args:
         folder: folder of the version.
         catalog: its tools.
-        vectors: its vectors, mapped from disk; None if it was saved without.
+        vectors: vectors by text, mapped from disk; None if it was saved without.
         settings: settings of the backends.
         learned: the learned adjustments, or None.
         screening: findings of the scan, or None.
         quarantined: tool id to the operator's reason.
-        request_vectors: vectors of requests known to belong to tools, or None.
-        known: tool id to these requests.
-        filled: whether there are vectors that the dense index was not built with.
+        example_queries: tool id to the example queries that were indexed.
     """
 
     folder: Path
@@ -85,9 +78,7 @@ class Saved:
     learned: Learned | None = None
     screening: dict[str, Any] | None = None
     quarantined: Mapping[str, str] = field(default_factory=dict)
-    request_vectors: RequestVectors | None = None
-    known: Mapping[str, KnownRequests] = field(default_factory=dict)
-    filled: bool = False
+    example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
 
 
 def folder_of(folder: str | Path) -> Path:
@@ -287,8 +278,9 @@ def _write(
         lines.writelines(
             json.dumps(tool.to_saved(), ensure_ascii=False) + "\n" for tool in index.catalog
         )
+    if index.vectors is not None:
+        index.vectors.save(version)
     if index.dense is not None:
-        write_vectors(version, index.dense.vectors)
         (version / "dense").mkdir()
         index.dense.index.save(version / "dense")
     if screening is not None:
@@ -299,11 +291,8 @@ def _write(
         (version / QUARANTINE).write_text(text, encoding="utf-8")
     if index.learned is not None:
         index.learned.save(version / _LEARNED)
-    if index.requests:
-        save_known(version / _KNOWN, index.requests)
-    if index.dense is not None and index.dense.requests is not None:
-        (version / "requests").mkdir()
-        index.dense.requests.save(version / "requests")
+    if index.example_queries:
+        save_queries(version / _QUERIES, index.example_queries)
     manifest = {
         "format": FORMAT,
         "catalog": index.catalog.fingerprint,
@@ -358,26 +347,16 @@ def _read_version(version: Path) -> Saved:
                 f"{version / 'tools.jsonl'}: not the catalog that was saved; index again"
             )
         learned, screening = version / _LEARNED, version / _SCREENING
-        vectors, later = None, Read()
-        if (model := manifest["model"]) is not None:
-            vectors, later = read_vectors(version, model), Read.appended(version, model)
-        if vectors is not None and later.vectors is not None:
-            vectors = vectors.filled(later.vectors)
-        folder = version / "requests"
-        requests = RequestVectors.load(folder) if folder.is_dir() else None
-        if requests is not None and later.requests is not None:
-            requests = requests.filled(later.requests)
+        model = manifest["model"]
         return Saved(
             version,
             catalog,
-            vectors,
+            None if model is None else Vectors.load(version, model),
             dict(manifest["settings"]),
             Learned.load(learned) if learned.exists() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
             read_quarantine(version / QUARANTINE),
-            requests,
-            load_known(version / _KNOWN),
-            later.vectors is not None or later.requests is not None,
+            load_queries(version / _QUERIES),
         )
     except FileNotFoundError:
         raise

@@ -7,9 +7,8 @@ one of them is trusted, the others rank behind it. See docs/adr/0019-twins-and-s
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from typing import Self
 
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from ..catalog import Tool
 from ..catalog.near_twins import FEWEST_WORDS, LIKENESS, connected, words_of
 from ..text import spaced
-from .change import Change
 from .query import Ranking
 
 COSINE = 0.9
@@ -43,12 +41,10 @@ class Twins:
     Tools are compared where their normalised names or their descriptions are equal.
 
     Args:
-        rows: hash of a normalised name or description to the rows that have it.
-        pairs: the same hash to the twins among those rows, each pair once.
+        pairs: rows of two tools that are twins, each pair once.
     """
 
-    rows: Mapping[int, _Rows]
-    pairs: Mapping[int, tuple[tuple[int, int], ...]]
+    pairs: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, tools: Sequence[Tool], vectors: NDArray[np.float32] | None = None) -> Self:
@@ -62,37 +58,12 @@ class Twins:
         for row, tool in enumerate(tools):
             for key in _keys(tool):
                 rows.setdefault(key, []).append(row)
-        found = partial(_pairs, tools, vectors)
-        pairs = {key: twins for key, many in rows.items() if (twins := found(many))}
-        return cls({key: tuple(many) for key, many in rows.items()}, pairs)
-
-    def patched(self, change: Change, vectors: NDArray[np.float32] | None = None) -> Self:
-        """Twins of the next version; compares only tools that share a key with a changed one.
-
-        Args:
-            change: change from this version to the next.
-            vectors: vectors of the next version's tools, as for `of`.
-        """
-        gone = set(change.gone())
-        touched = {key for row in gone for key in _keys(change.before[row])}
-        added: dict[int, list[int]] = {}
-        for row in change.rows.tolist():
-            for key in _keys(change.tools[row]):
-                added.setdefault(key, []).append(row)
-        touched.update(added)
-        rows, pairs = dict(self.rows), dict(self.pairs)
-        for key in touched:
-            kept = {row for row in rows.pop(key, ()) if row not in gone}
-            pairs.pop(key, None)
-            if many := tuple(sorted(kept.union(added.get(key, ())))):
-                rows[key] = many
-                if twins := _pairs(change.tools, vectors, many):
-                    pairs[key] = twins
-        return type(self)(rows, pairs)
+        pairs = (pair for group in rows.values() for pair in _pairs(tools, vectors, group))
+        return cls(tuple(dict.fromkeys(pairs)))
 
     def groups(self) -> list[_Rows]:
         """Rows that are twins of one another or of a third, ascending; the largest group first."""
-        return connected(self._each())
+        return connected(self.pairs)
 
     def copies(self, tools: Sequence[Tool], originals: Collection[str]) -> dict[int, _Rows]:
         """Row of each copy to the rows of its originals.
@@ -102,14 +73,11 @@ class Twins:
             originals: ids of tools that are trusted; none of them is a copy.
         """
         found: dict[int, set[int]] = {}
-        for one, other in self._each():
+        for one, other in self.pairs:
             for copy, original in ((one, other), (other, one)):
                 if tools[original].id in originals and tools[copy].id not in originals:
                     found.setdefault(copy, set()).add(original)
         return {copy: tuple(sorted(found[copy])) for copy in sorted(found)}
-
-    def _each(self) -> Iterator[tuple[int, int]]:
-        return (pair for pairs in self.pairs.values() for pair in pairs)
 
 
 def behind_originals(ranking: Ranking, copies: Mapping[int, Sequence[int]]) -> Ranking:

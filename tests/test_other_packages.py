@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from shortlist import Config, Engine, Tool
-from shortlist.builder import Builder
+from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder
 from shortlist.retrieval.exact import ExactIndex
 from shortlist.retrieval.hnsw import HnswIndex, HnswSettings

@@ -126,10 +126,10 @@ def gain(
     rows: list[tuple[Any, ...]] = []
     result: dict[str, Any] = {
         "tools": len(catalog),
-        "tools_with_queries": len(index.requests),
+        "tools_with_queries": len(index.example_queries),
         "queries": len(asked),
         "queries_for_tools_with_queries": sum(
-            any(one in index.requests for one in query.relevant) for query in asked
+            any(one in index.example_queries for one in query.relevant) for query in asked
         ),
         "seconds_of_index_with_known_vectors": round(seconds, 2),
         "tiers": {},

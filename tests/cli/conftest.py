@@ -28,7 +28,7 @@ def _plain_output(monkeypatch: pytest.MonkeyPatch) -> None:
 def _encoder_loaded_once() -> Iterator[None]:
     """A process of its own would load it for each command, and a hundred commands are run here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shortlist.stage_models.load_encoder", cache(load_encoder))
+        patch.setattr("shortlist.indexing.stage_models.load_encoder", cache(load_encoder))
         yield
 
 

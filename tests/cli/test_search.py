@@ -54,7 +54,7 @@ def test_one_tier_over_files_builds_no_more_than_it_needs(run_json, servers, mon
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("an encoder was loaded")
 
-    monkeypatch.setattr("shortlist.stage_models.load_encoder", refuse)
+    monkeypatch.setattr("shortlist.indexing.stage_models.load_encoder", refuse)
     assert run_json("search", QUERY, "--tools", servers, "--tier", "lexical")["hits"]
     with pytest.raises(AssertionError, match="an encoder was loaded"):
         run_json("search", QUERY, "--tools", servers, "--tier", "embed")

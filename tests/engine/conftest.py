@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from shortlist import Engine, stage_models
+from shortlist import Engine
+from shortlist.indexing import stage_models
 from shortlist.errors import ModelError
 from shortlist.models import load_encoder
 

@@ -66,4 +66,4 @@ def until(true: Callable[[], object], seconds: float = 60) -> None:
 
 
 def encoding_threads() -> int:
-    return sum(one.name == "shortlist-encoding" for one in threads())
+    return sum(one.name == "shortlist-build" for one in threads())

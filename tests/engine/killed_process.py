@@ -9,7 +9,8 @@ import os
 import sys
 from itertools import count
 
-from shortlist import Engine, stage_models
+from shortlist import Engine
+from shortlist.indexing import stage_models
 
 from .fakes import BagEncoder, make_tools
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import sys
 
-from shortlist import Engine, stage_models
+from shortlist import Engine
+from shortlist.indexing import stage_models
 
 from .fakes import BagEncoder, make_tools
 

@@ -9,7 +9,8 @@ import signal
 import sys
 from itertools import count, islice
 
-from shortlist import Engine, stage_models
+from shortlist import Engine
+from shortlist.indexing import stage_models
 
 from .fakes import BagEncoder, make_tools
 

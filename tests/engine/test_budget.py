@@ -199,7 +199,7 @@ class TestOnMissing:
         def refuse(*_: object, **__: object) -> None:
             raise ModelError("no encoder here")
 
-        monkeypatch.setattr("shortlist.stage_models.load_encoder", refuse)
+        monkeypatch.setattr("shortlist.indexing.stage_models.load_encoder", refuse)
         with pytest.raises(ModelError, match="no encoder here"):
             make_engine()
         engine = make_engine(on_missing="degrade")

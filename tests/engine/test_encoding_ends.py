@@ -11,7 +11,8 @@ from threading import active_count
 
 import pytest
 
-from shortlist import Engine, demo, stage_models
+from shortlist import Engine, demo
+from shortlist.indexing import stage_models
 from shortlist.errors import ModelError
 from shortlist.retrieval.usage import UsageEvent as Used
 

@@ -186,7 +186,8 @@ def test_what_cannot_be_read_of_it_is_encoded_again(other: HeldEncoder, tmp_path
 
 KILLED = """
 import os, signal, sys
-from shortlist import Engine, stage_models
+from shortlist import Engine
+from shortlist.indexing import stage_models
 from tests.engine.fakes import BagEncoder, make_tools
 
 class Killing(BagEncoder):

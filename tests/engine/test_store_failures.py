@@ -171,7 +171,8 @@ def test_a_graph_that_a_full_disk_cuts_short_is_an_error(
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
-from shortlist import Engine, stage_models
+from shortlist import Engine
+from shortlist.indexing import stage_models
 from shortlist.errors import StoreError
 from tests.engine.fakes import BagEncoder, make_tools
 

@@ -10,7 +10,8 @@ import gc
 import sys
 from pathlib import Path
 
-from shortlist import Engine, Tool, stage_models
+from shortlist import Engine, Tool
+from shortlist.indexing import stage_models
 
 from .fakes import BagEncoder, make_tools
 

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 
 from shortlist import Engine, Tool
-from shortlist.builder import Builder
+from shortlist.indexing.builder import Builder
 from shortlist.catalog import Catalog
 from shortlist.config import Config, IndexConfig, TrustConfig
 from shortlist.enrichment import Enrichment, Enrichments

@@ -16,7 +16,7 @@ from shortlist.enrichment import Enrichment, Enrichments, read_enrichments
 from shortlist.enrichment.row import MOST_CHARS, MOST_REQUESTS
 from shortlist.errors import ConfigError
 from shortlist.retrieval.index import Documents
-from shortlist.retrieval.known_requests import KnownRequests
+from shortlist.retrieval.example_queries import ExampleQueries
 from shortlist.retrieval.request_vectors import LENGTH, RequestVectors
 
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -101,7 +101,7 @@ class TestRows:
 
 
 class TestMatching:
-    def known(self, given: Tool, **row: object) -> KnownRequests | None:
+    def known(self, given: Tool, **row: object) -> ExampleQueries | None:
         return Enrichments([Enrichment(requests=("ask",), **row)]).of(given)  # type: ignore[arg-type]
 
     def test_a_row_without_a_fingerprint_belongs_to_its_id(self) -> None:
@@ -133,7 +133,7 @@ class TestMatching:
             for place, source in enumerate(("model", "usage"))
         ]
         found = Enrichments(rows).of(Tool("b", "a"))
-        assert found == KnownRequests(("one 0", "both", "one 1"), ("When.",), ("model", "usage"))
+        assert found == ExampleQueries(("one 0", "both", "one 1"), ("When.",), ("model", "usage"))
 
 
 class TestSearch:
@@ -173,7 +173,7 @@ class TestSearch:
 
 
 def test_distinct_words_of_definitions_count_twice_more_beside_tools_with_requests() -> None:
-    known = {"health/bmi": KnownRequests(("am I fat?", "am I too fat?"))}
+    known = {"health/bmi": ExampleQueries(("am I fat?", "am I too fat?"))}
     rich, plain, _ = Documents(TOOLS, ("all", "name"), known)
     assert rich["all"].endswith("am I fat? am I too fat?")
     counted = [plain["all"].lower().split().count(word) for word in ("matrix", "of")]
@@ -253,11 +253,11 @@ class Words:
 
 def test_only_new_requests_are_encoded() -> None:
     encoder = Words()
-    known = {"health/bmi": KnownRequests(("ask", "more")), "algebra/rank": KnownRequests(("why",))}
+    known = {"health/bmi": ExampleQueries(("ask", "more")), "algebra/rank": ExampleQueries(("why",))}
     first = RequestVectors.of(encoder, known)  # type: ignore[arg-type]
     assert sorted(encoder.texts) == ["ask", "more", "why"]
     encoder.texts.clear()
-    changed = {**known, "algebra/rank": KnownRequests((), ("when",))}
+    changed = {**known, "algebra/rank": ExampleQueries((), ("when",))}
     second = RequestVectors.of(encoder, changed, first)  # type: ignore[arg-type]
     assert encoder.texts == ["when"]
     assert np.array_equal(second.values[second.ids.index("health/bmi")], first.values[1])
@@ -266,7 +266,7 @@ def test_only_new_requests_are_encoded() -> None:
 def test_vectors_with_requests_are_shorter_and_the_others_stay() -> None:
     encoder = Words()
     values = encoder.encode(["a", "bb", "ccc"])
-    made = RequestVectors.of(encoder, {"health/bmi": KnownRequests(("a long request",))})  # type: ignore[arg-type]
+    made = RequestVectors.of(encoder, {"health/bmi": ExampleQueries(("a long request",))})  # type: ignore[arg-type]
     moved = made.applied(TOOLS, values)
     assert np.linalg.norm(moved[0]) == pytest.approx(LENGTH)
     assert np.array_equal(moved[1:], values[1:])

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from shortlist import Engine, Tool, stage_models
+from shortlist import Engine, Tool
+from shortlist.indexing import stage_models
 from shortlist.errors import RequestError, StoreError
 from shortlist.retrieval.held_out import LEAST, Comparison, refusal, scores
 from shortlist.retrieval.learned import Learned

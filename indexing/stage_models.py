@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Event, Lock
+from threading import Lock
 from typing import Any
 
-from .config import Config
-from .errors import MissingExtraError, ModelError
-from .models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
-from .models.lazy_encoder import LazyEncoder
-from .models.loading import FEATURES, check_model, static_encoder
-from .retrieval.guard import Guard
-from .retrieval.stand_in import StandIn
-from .strategies import chosen_reranker
+from ..config import Config
+from ..errors import MissingExtraError, ModelError
+from ..models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
+from ..models.loading import FEATURES, check_model
+from ..retrieval.guard import Guard
+from ..strategies import chosen_reranker
 
 
 class StageModels:
@@ -21,7 +19,6 @@ class StageModels:
 
     Args:
         config: the settings, which name the models.
-        lazy: whether the bundled encoder may be loaded after it is asked for.
 
     Attributes:
         guards: name of a reranker to the guard that records its failures.
@@ -34,9 +31,8 @@ class StageModels:
             "degrade".
     """
 
-    def __init__(self, config: Config, *, lazy: bool = False) -> None:
+    def __init__(self, config: Config) -> None:
         self._config = config
-        self._lazy = lazy
         self._loaded: dict[str, Any] = {}
         self._lock = Lock()
         chosen = [
@@ -53,39 +49,18 @@ class StageModels:
     def encoder(self) -> Encoder:
         """The encoder of the dense stage."""
         spec, arguments = self._config.model_arguments(self._config.encoder)
-
-        def load() -> Encoder:
-            if not self._lazy or spec not in ("bundled", DEFAULT_ENCODER):
-                return load_encoder(spec, **arguments)
-            static = static_encoder()
-            return LazyEncoder(
-                static.teacher, static.teacher_dim, lambda: load_encoder(spec, **arguments)
-            )
-
-        encoder: Encoder = self._model("encoder", load)
+        encoder: Encoder = self._model("encoder", lambda: load_encoder(spec, **arguments))
         return encoder
 
-    def load_encoder(self) -> None:
-        """Load the encoder if it is not yet.
+    @property
+    def encoder_is_bundled(self) -> bool:
+        """Whether the encoder is the one that the static tables were trained for."""
+        return self.spec in ("bundled", DEFAULT_ENCODER)
 
-        Raises:
-            ModelError: it cannot be loaded.
-            MissingExtraError: an optional dependency is not installed.
-        """
-        if isinstance(encoder := self.encoder(), LazyEncoder):
-            encoder.load()
-
-    def wanted(self) -> Event | None:
-        """Set once a request waits for the encoder; None where it is loaded as soon as named."""
-        encoder = self._loaded.get("encoder")
-        return encoder.wanted if isinstance(encoder, LazyEncoder) else None
-
-    def stand_in(self) -> StandIn | None:
-        """Gives vectors until the encoder does; None where the encoder takes no time itself."""
-        encoder, static = self.encoder(), static_encoder()
-        if encoder.fingerprint == static.teacher:
-            return StandIn(static, encoder.dim)
-        return None if encoder.fingerprint == static.fingerprint else StandIn(None, encoder.dim)
+    @property
+    def spec(self) -> str:
+        """Name of the encoder in the configuration."""
+        return self._config.model_arguments(self._config.encoder)[0]
 
     def reranker(self, name: str) -> Reranker:
         """A reranker that a tier names."""

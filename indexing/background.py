@@ -1,41 +1,43 @@
-"""Encoding beside searches: tools that have static vectors get the encoder's, batch by batch."""
+"""Builds beside searches: in a thread of their own, at a lower priority where they encode."""
 
 from __future__ import annotations
 
 import atexit
 import logging
 import os
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
-from threading import Condition, Event, Thread
-from typing import Any
+from queue import SimpleQueue
+from threading import Condition, Event, Thread, get_native_id
+from typing import Any, TypeVar
 from weakref import WeakMethod, WeakSet
 
-from .errors import MissingExtraError, ModelError
-from .retrieval.background import give_way
+from ..errors import MissingExtraError, ModelError
+
+Result = TypeVar("Result")
 
 _LOG = logging.getLogger(__name__)
 _START_S = 0.5
-"""Seconds until the encoder is loaded: the first requests of a process come before it."""
-_ANSWER_S = 0.05
-"""How long it waits when a request asks for the encoder: that request is answered first."""
+"""Seconds until the first step: a process answers its first requests before it loads a model."""
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 300.0
 _EXIT_WAIT_S = 60.0
 """How long the end of the process waits for the texts in work, a tenth of a second where nothing
 else runs. A thread that is in native code when the interpreter goes would abort the process."""
-
-Step = Callable[[Callable[[], bool]], bool]
-"""Encodes one batch, unless the function it is given says to stop; returns whether more waits."""
+NICENESS = 10
+"""Of a thread that encodes; one of 10 gets a tenth of the CPU time of one of 0 that competes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """How far the encoder is with the tools of an engine.
+    """How far the present build of an engine is.
 
     Args:
         total: number of tools.
-        encoded: how many of them the encoder has read; the others have static vectors.
-        error: error of the last try, or None. The encoder is tried again, less and less often.
+        encoded: how many of them need no further work of the encoder.
+        error: error of the last try, or None. The build is tried again, less and less often.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -50,36 +52,36 @@ class Ready:
 
     @property
     def done(self) -> bool:
-        """Whether the encoder has read all tools."""
+        """Whether searches use the whole newest version."""
         return self.encoded == self.total
 
     @property
     def fraction(self) -> float:
-        """Share of the tools that it has read, 0 to 1."""
+        """Share of the tools that are encoded, 0 to 1."""
         return self.encoded / self.total if self.total else 1.0
 
 
-_alive: WeakSet[BackgroundEncoding] = WeakSet()
+_alive: WeakSet[BackgroundBuild] = WeakSet()
 
 
 @atexit.register
 def _finish() -> None:
-    for one in tuple(_alive):
-        one.close(_EXIT_WAIT_S)
+    for each in tuple(_alive):
+        each.close(_EXIT_WAIT_S)
 
 
-class BackgroundEncoding:
-    """Runs a step in a thread of low priority until nothing waits any more. Thread-safe.
+class BackgroundBuild:
+    """Runs a step in a thread until there is nothing left to do. Thread-safe.
 
     Args:
-        step: a method, of which no reference is kept that keeps its object alive.
-        wanted: starts the first step early.
+        step: a method that does a part of a build and returns whether there is more to do. No
+            reference is kept that keeps its object alive.
     """
 
-    def __init__(self, step: WeakMethod[Step], wanted: Event | None = None) -> None:
+    def __init__(self, step: WeakMethod[Callable[[], bool]]) -> None:
         self._step = step
-        self._wanted = wanted or Event()
         self._state = Condition()
+        self._hurry = Event()
         self._stopped = Event()
         self._thread: Thread | None = None
         self._again = False
@@ -93,30 +95,28 @@ class BackgroundEncoding:
         with self._state:
             self._again = True
             if self._thread is None and not self._stopped.is_set():
-                thread = Thread(target=self._run, name="shortlist-encoding", daemon=True)
+                thread = Thread(target=self._run, name="shortlist-build", daemon=True)
                 thread.start()
                 self._thread = thread
 
     def wait(self, timeout_s: float | None = None) -> None:
-        """Wait until nothing waits any more, a step has failed, it was closed, or time is up."""
-        self._wanted.set()
+        """Wait until there is nothing left to do, a step fails, it is closed, or time is up."""
+        self._hurry.set()
         with self._state:
             self._state.wait_for(lambda: self._thread is None or self.error is not None, timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Stop after the texts in work; harmless in a fork, which has no such thread."""
+        """Stop after the step in work; harmless in a fork, which has no such thread."""
         if os.getpid() != self._pid:
             return
         self._stopped.set()
-        self._wanted.set()
+        self._hurry.set()
         thread = self._thread
         if thread is not None:
             thread.join(timeout_s)
 
     def _run(self) -> None:
-        give_way()
-        if self._wanted.wait(_START_S):
-            self._stopped.wait(_ANSWER_S)
+        self._hurry.wait(_START_S)
         failures = 0
         while not self._stopped.is_set():
             with self._state:
@@ -125,11 +125,11 @@ class BackgroundEncoding:
             if step is None:
                 break
             try:
-                more, error = step(self._stopped.is_set), None
+                more, error = step(), None
             except (ModelError, MissingExtraError) as failure:
                 more, error = True, str(failure)
             except Exception as failure:  # noqa: BLE001 - reported, and the thread ends
-                _LOG.exception("encoding has stopped; new tools keep their static vectors")
+                _LOG.exception("the build has stopped; searches use the version before")
                 more, error = False, f"{type(failure).__name__}: {failure}"
             del step
             if error is not None and error != self.error:
@@ -146,3 +146,34 @@ class BackgroundEncoding:
         with self._state:
             self._thread = None
             self._state.notify_all()
+
+
+def at_low_priority(
+    work: Callable[[Callable[[int], None]], Result], progress: Callable[[int], None]
+) -> Result:
+    """The result of `work`, which runs in a thread that searches take precedence over.
+
+    On Linux the thread has a lower priority, and so have the threads it starts. Elsewhere a
+    priority belongs to a whole process and stays as it is.
+
+    Args:
+        work: takes a function to report progress with; raises what it raises. It should release
+            the interpreter lock for most of its time, as an encoder does: a thread of low priority
+            that has the lock and no CPU keeps every other thread waiting.
+        progress: called from the caller's thread with what is reported.
+    """
+    reported: SimpleQueue[int | None] = SimpleQueue()
+    with ThreadPoolExecutor(1, "shortlist-encoding", initializer=_give_way) as pool:
+        running = pool.submit(work, reported.put)
+        running.add_done_callback(lambda _: reported.put(None))
+        while (step := reported.get()) is not None:
+            progress(step)
+        return running.result()
+
+
+def _give_way() -> None:
+    """Let other threads go before this one, where a thread has a priority of its own."""
+    # Only Linux takes the id of a thread here. A sandbox may forbid the call.
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), NICENESS)

@@ -1,0 +1,1 @@
+"""One build of one catalog version, in the background or not."""

@@ -1,0 +1,267 @@
+"""Builder: makes, opens and saves the indexes of an engine from a Config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..catalog import Catalog
+from ..config import Config, TrustConfig
+from ..enrichment import Enrichments
+from ..errors import ConfigError, ModelError, StoreError
+from ..gating import Gate
+from ..gating.gatekeeper import Gatekeeper
+from ..gating.quarantine import Quarantine
+from ..gating.votes import without_voting_tools
+from ..models.loading import static_encoder
+from ..processes import paused_gc
+from ..retrieval import Strategy
+from ..retrieval.held_out import DEPTH
+from ..retrieval.index import Index, rows_of
+from ..retrieval.learned import Learned
+from ..retrieval.searcher import Searcher
+from ..retrieval.store import Saved, current, folder_of, read, save
+from ..retrieval.twins import Twins
+from ..strategies import strategies
+from .build import Build, Progress
+from .stage_models import StageModels
+from .stages import Stages
+
+if TYPE_CHECKING:
+    from ..trust import Flag, Trust
+
+
+class Builder:
+    """Builds, opens and saves indexes with the settings of a Config.
+
+    Has the models that they share.
+
+    Args:
+        config: the settings.
+        models: encoder and rerankers; by default those that the config names.
+
+    Attributes:
+        trust: decides which definitions are quarantined; None if nothing is scanned or pinned.
+
+    Raises:
+        ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
+        MissingExtraError: the optional dependency of a model is missing, unless `on_missing` is
+            "degrade".
+    """
+
+    def __init__(self, config: Config, models: StageModels | None = None) -> None:
+        self.config = config
+        self.trust = _trust(config.trust)
+        self._queries = Enrichments.read(config.index.enrichments)
+        self._stages = Stages(config, StageModels(config) if models is None else models)
+
+    def strategies(self) -> dict[str, Strategy]:
+        """The configured tiers by name."""
+        return strategies(self.config)
+
+    @property
+    def waits_for_model(self) -> bool:
+        """Whether a build runs a model, so that a version without it is worth having first."""
+        return self._stages.has_dense and self._stages.models.spec != "static"
+
+    def begin(
+        self, catalog: Catalog, before: Index | None = None, unfinished: Build | None = None
+    ) -> Build:
+        """Begin the build of a catalog version. Only texts without a known vector are encoded.
+
+        Args:
+            catalog: the version.
+            before: the version that is searched now.
+            unfinished: an earlier build that was not finished.
+        """
+        catalog = without_voting_tools(catalog)
+        queries = self._queries.matched(rows_of(catalog))
+        known = None if before is None else before.vectors
+        if unfinished is not None:
+            known = unfinished.known() or known
+        learned = None if before is None else before.learned
+        return Build(
+            self._stages, catalog, queries, known=known, before=before, learned=learned
+        )
+
+    @paused_gc()
+    def finished(self, build: Build) -> Index:
+        """The index of a build that has nothing left to encode."""
+        return self.judged(build.index())
+
+    @paused_gc()
+    def provisional(self, build: Build) -> Index:
+        """The index of a build that has not begun to encode."""
+        index = self.judged(build.provisional_index())
+        if not index.provisional:
+            return index
+        waiting = ModelError(f"encoder: has {build.remaining:,} tools to read first")
+        return replace(index, missing={**index.missing, "dense": waiting})
+
+    def build(self, catalog: Catalog, progress: Progress | None = None) -> Index:
+        """Index a catalog version from nothing, in one go."""
+        build = self.begin(catalog)
+        while build.encode_some(progress) is not None:
+            pass
+        return self.finished(build)
+
+    def taught(self, index: Index, learned: Learned | None) -> Index:
+        """An index over the same tools with learned adjustments, or without.
+
+        Raises:
+            ConfigError: no tier uses vectors.
+        """
+        if index.vectors is None or index.dense is None:
+            raise ConfigError("learning changes vectors, but no tier uses vectors")
+        queries = index.example_queries
+        dense = self._stages.dense(index.built, queries, index.vectors, learned)
+        static = self._stages.static(index.built, queries, dense)
+        return replace(index, dense=dense, static=static, learned=learned)
+
+    @paused_gc()
+    def open(self, folder: str | Path, catalog: Catalog | None = None) -> tuple[Build, Saved]:
+        """Begin a build from a saved index; returns it with what was saved.
+
+        Parts that no longer fit the tools or the settings are built again.
+
+        Args:
+            folder: folder of all versions.
+            catalog: the present catalog; the saved one when absent.
+
+        Raises:
+            StoreError: the folder has no readable index.
+        """
+        folder = folder_of(folder)
+        while True:
+            saved = read(folder)
+            try:
+                return self._opened(saved, catalog), saved
+            except StoreError:
+                # A writer may have replaced and removed the version meanwhile.
+                if saved.folder.name == current(folder):
+                    raise
+
+    def _opened(self, saved: Saved, catalog: Catalog | None) -> Build:
+        if self.trust is not None:
+            self.trust.recall(saved.catalog, saved.screening)
+        catalog = without_voting_tools(saved.catalog if catalog is None else catalog)
+        same = catalog is saved.catalog or catalog.fingerprint == saved.catalog.fingerprint
+        if same:
+            catalog = saved.catalog
+        tools = rows_of(catalog)
+        if (
+            same
+            and saved.vectors is not None
+            and saved.settings.get("enrichments") == self._queries.fingerprint
+        ):
+            queries = saved.example_queries
+        else:
+            queries = self._queries.matched(tools)
+        lexical = dense = None
+        if same and queries == saved.example_queries:
+            settings = self._stages.settings()
+            if saved.settings.get("lexical") == settings.get("lexical"):
+                lexical = self._stages.loaded_lexical(saved.folder / "lexical")
+            if saved.settings.get("dense") == settings.get("dense"):
+                dense = saved.folder / "dense"
+        return Build(
+            self._stages,
+            catalog,
+            queries,
+            known=saved.vectors,
+            lexical=lexical,
+            dense_folder=dense,
+            learned=saved.learned,
+        )
+
+    def save(
+        self, index: Index, folder: str | Path, quarantined: Mapping[str, str] | None = None
+    ) -> Path:
+        """Write an index as the new current version of a folder.
+
+        Returns the folder of the version.
+
+        Args:
+            index: the index to write; it shows the tools that it was built over.
+            folder: folder of all versions.
+            quarantined: tool id to reason, set by an operator.
+        """
+        settings = {**self._stages.settings(), "enrichments": self._queries.fingerprint}
+        return save(
+            index,
+            folder_of(folder),
+            settings,
+            None if self.trust is None else self.trust.to_dict(index.catalog),
+            quarantined,
+            lexical=partial(self._stages.lexical, index.built, index.example_queries),
+        )
+
+    def encoder_of(self, index: Index) -> str | None:
+        """Fingerprint of the encoder of an index, also while it waits for that; None without."""
+        if index.encoder is not None:
+            return index.encoder.fingerprint
+        waits = index.provisional and self._stages.models.encoder_is_bundled
+        return static_encoder().teacher if waits else None
+
+    def flags(self, catalog: Catalog, before: Mapping[str, Flag] | None = None) -> dict[str, Flag]:
+        """Decide which tools of a catalog version are quarantined. Logs a line if they are new.
+
+        Args:
+            catalog: the catalog version.
+            before: the flags of the version before.
+
+        Raises:
+            PinsError: the file of pins is missing or cannot be read.
+        """
+        if self.trust is None:
+            return {}
+        from ..trust import tell
+
+        flags = self.trust.flags(catalog)
+        tell(flags, before or {})
+        return flags
+
+    def judged(self, index: Index) -> Index:
+        """The index with the tools that rank behind their originals, by the present pins."""
+        missing = {**self._stages.models.missing}
+        trust, tools = self.config.trust, index.tools
+        twins, copies = index.twins, dict[int, tuple[int, ...]]()
+        if self.trust is not None and (trust.approved or trust.pins is not None):
+            if twins is None:
+                twins = Twins.of(tools, index.tool_vectors)
+            copies = twins.copies(tools, self.trust.originals(index.catalog))
+        missing |= {name: error for name, error in index.missing.items() if name not in missing}
+        return replace(index, missing=missing, twins=twins, copies=copies)
+
+
+def _trust(settings: TrustConfig) -> Trust | None:
+    """The `Trust` of a Config, imported only if something is scanned or pinned."""
+    if not settings.scan and settings.pins is None and not settings.approved:
+        return None
+    from ..trust import Trust
+
+    return Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
+
+
+def ranked(
+    builder: Builder,
+    searcher: Searcher,
+    index: Index,
+    learned: Learned | None,
+    queries: Sequence[str],
+    vectors: NDArray[np.float32],
+) -> list[NDArray[np.int64]]:
+    """Rows that each query finds, best first, in an index with other learned adjustments."""
+    index = builder.taught(index, learned)
+    everything = Gatekeeper(Gate()).admission(index, Quarantine())
+    selections = (
+        searcher.search(everything, query, k=DEPTH, vector=vector)
+        for query, vector in zip(queries, vectors, strict=True)
+    )
+    return [np.array([index.rows[hit.id] for hit in each], np.int64) for each in selections]

@@ -1,0 +1,226 @@
+"""Stages: builds the stages of an index from a Config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import registry
+from ..catalog import Tool
+from ..catalog.document import embedding_text
+from ..config import Config
+from ..models.loading import static_encoder
+from ..retrieval import LexicalIndex
+from ..retrieval.example_queries import ExampleQueries, moved_to_queries
+from ..retrieval.index import Dense, Documents
+from ..retrieval.learned import Learned
+from ..retrieval.rerank import ModelRerank, TextScorer
+from ..retrieval.settings import DEFAULT_BOOSTS
+from ..retrieval.static import StaticRetriever
+from ..retrieval.vectors import Vectors, text_key
+from .stage_models import StageModels
+
+Queries = Mapping[str, ExampleQueries]
+
+
+class Stages:
+    """Builds and loads the stages of indexes. Has the models that they share.
+
+    Args:
+        config: the settings.
+        models: encoder and rerankers.
+
+    Attributes:
+        models: encoder and rerankers.
+        has_dense: whether a whole index has a dense stage.
+    """
+
+    def __init__(self, config: Config, models: StageModels) -> None:
+        self._config = config
+        stages = {stage for tier in config.tiers.values() for stage in tier.retrievers}
+        self._lexical: Any = (
+            registry.load("lexical", config.lexical.backend) if "lexical" in stages else None
+        )
+        self._dense: Any = (
+            registry.load("dense", config.dense.backend) if "dense" in stages else None
+        )
+        self.models = models
+        if "dense" in models.missing:
+            self._dense = None
+        self.has_dense = self._dense is not None
+        self._has_static = "static" in stages
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of the stages. A saved stage with other settings is built again."""
+        settings = {}
+        if self._lexical is not None:
+            settings["lexical"] = self._config.lexical.saved()
+        if self._dense is not None:
+            settings["dense"] = self._config.dense.saved()
+        return settings
+
+    def lexical(self, tools: tuple[Tool, ...], queries: Queries) -> LexicalIndex | None:
+        """The lexical index over tools; None if no tier needs one."""
+        if self._lexical is None:
+            return None
+        arguments = self._lexical_arguments()
+        fields = tuple(name for name, boost in arguments["boosts"].items() if boost > 0)
+        built: LexicalIndex = self._lexical.build(Documents(tools, fields, queries), **arguments)
+        return built
+
+    def loaded_lexical(self, folder: Path) -> LexicalIndex | None:
+        """The lexical index saved in a folder; None if it has to be built again."""
+        if self._lexical is None:
+            return None
+        loaded: LexicalIndex | None = self._lexical.load(folder, **self._lexical_arguments())
+        return loaded
+
+    def dense(
+        self,
+        tools: tuple[Tool, ...],
+        queries: Queries,
+        vectors: Vectors,
+        learned: Learned | None,
+        folder: Path | None = None,
+    ) -> Dense:
+        """The dense stage over tools.
+
+        Args:
+            tools: tools by row.
+            queries: example queries of the tools.
+            vectors: a vector for each row, then one for each tool with example queries.
+            learned: learned adjustments.
+            folder: folder in which the same stage was saved; built when absent.
+        """
+        values = vectors.values[: len(tools)]
+        if learned is not None:
+            values = learned.vectors(values)
+        values = moved_to_queries(values, _rows(tools, queries), vectors.values[len(tools) :])
+        arguments = self._config.dense.arguments()
+        index = (
+            self._dense.build(values, **arguments)
+            if folder is None
+            else self._dense.load(folder, values, **arguments)
+        )
+        return Dense(index, values, self.models.encoder(), self.models.encoder_guard)
+
+    def static(
+        self, tools: tuple[Tool, ...], queries: Queries, dense: Dense | None
+    ) -> StaticRetriever | None:
+        """The static stage; None if no tier needs one.
+
+        Args:
+            tools: tools by row.
+            queries: example queries of the tools.
+            dense: the dense stage over them. Its vectors are projected, if they are of the encoder
+                that the static tables were trained for.
+        """
+        if not self._has_static:
+            return None
+        static = static_encoder()
+        if dense is not None and dense.encoder.fingerprint == static.teacher:
+            # Vectors of tools with example queries are shorter than 1.
+            values = static.project(dense.values, keep_lengths=bool(queries))
+        elif dense is not None and dense.encoder.fingerprint == static.fingerprint:
+            values = dense.values
+        else:
+            values = static.encode([embedding_text(tool) for tool in tools])
+        return StaticRetriever.of(static, values)
+
+    def first_static(
+        self, tools: tuple[Tool, ...], queries: Queries, known: Vectors | None
+    ) -> StaticRetriever | None:
+        """The static stage over tools of which not all are encoded; None if no tier needs one.
+
+        For the bundled encoder it is made as after the encoding, with sums of token vectors for
+        texts that have no vector yet: they lie in the encoder's space (ADR 22).
+
+        Args:
+            tools: tools by row.
+            queries: example queries of the tools.
+            known: vectors of texts that were encoded before.
+        """
+        if not self._has_static or not self.models.encoder_is_bundled:
+            return self.static(tools, queries, None)
+        static = static_encoder()
+        if known is not None and known.model != static.teacher:
+            known = None
+
+        def means(texts: Sequence[str]) -> NDArray[np.float32]:
+            return static.lifted(texts, query=True).mean(axis=0)
+
+        values = _known_or_made(
+            known,
+            [text_key(embedding_text(tool)) for tool in tools],
+            lambda rows: static.lifted([embedding_text(tools[row]) for row in rows]),
+            static.teacher_dim,
+        )
+        asked = [queries[tool.id] for tool in tools if tool.id in queries]
+        moved = _known_or_made(
+            known,
+            [each.key for each in asked],
+            lambda rows: np.stack(
+                [
+                    mean.values
+                    if (mean := asked[row].mean) is not None and mean.model == static.teacher
+                    else means(asked[row].to_encode)
+                    for row in rows
+                ]
+            ),
+            static.teacher_dim,
+        )
+        values = moved_to_queries(values, _rows(tools, queries), moved)
+        return StaticRetriever.of(static, static.project(values, keep_lengths=bool(queries)))
+
+    def rerankers(self, tools: tuple[Tool, ...]) -> dict[str, ModelRerank]:
+        """The rerank stages over tools, by name."""
+
+        def texts(rows: NDArray[np.int64]) -> list[str]:
+            return [embedding_text(tools[row]) for row in rows.tolist()]
+
+        def scorer(name: str) -> TextScorer:
+            return TextScorer(self.models.reranker(name), texts)
+
+        return {
+            name: ModelRerank(partial(scorer, name), guard)
+            for name, guard in self.models.guards.items()
+        }
+
+    def _lexical_arguments(self) -> dict[str, Any]:
+        # A backend that has no boosts as a setting still gets them: they say which fields to index.
+        return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.arguments()}
+
+
+def _rows(tools: Sequence[Tool], queries: Queries) -> NDArray[np.int64]:
+    """Rows of the tools with example queries."""
+    return np.array([row for row, tool in enumerate(tools) if tool.id in queries], np.int64)
+
+
+def _known_or_made(
+    known: Vectors | None,
+    keys: Sequence[bytes],
+    make: Callable[[Sequence[int]], NDArray[np.float32]],
+    dim: int,
+) -> NDArray[np.float32]:
+    """A vector for each key, shape (len(keys), dim).
+
+    Args:
+        known: vectors that are there already.
+        keys: hashes of the texts.
+        make: returns vectors for the positions of the other keys.
+        dim: length of a vector.
+    """
+    values = np.empty((len(keys), dim), np.float32)
+    rows = {} if known is None else known.rows
+    there = [place for place, key in enumerate(keys) if key in rows]
+    absent = [place for place, key in enumerate(keys) if key not in rows]
+    if known is not None and there:
+        values[there] = known.values[[rows[keys[place]] for place in there]]
+    if absent:
+        values[absent] = make(absent)
+    return values

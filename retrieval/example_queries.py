@@ -1,0 +1,109 @@
+"""Example queries of tools, as an index uses them: their words, and what their vectors change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic_core import from_json
+
+from .vectors import text_key
+
+#: What the mean of a tool's example queries weighs beside its definition, and the length of the
+#: vector of a tool that has some. They lie nearer to queries than definitions do: at full length
+#: such tools would displace tools without any. Chosen on mcp_dev (ADR 20).
+WEIGHT, LENGTH = 1.3, 0.9
+
+
+class QueryMean(NamedTuple):
+    """The mean of the vectors of some queries, made beforehand.
+
+    Args:
+        model: fingerprint of the encoder.
+        values: shape (dim,).
+    """
+
+    model: str
+    values: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleQueries:
+    """The example queries of one tool.
+
+    Args:
+        queries: example queries.
+        when: sentences on when to use the tool.
+        sources: sources of the queries, without duplicates.
+        stale: whether they were written for another definition of the tool.
+        mean: mean vector of the queries, if it is known.
+    """
+
+    queries: tuple[str, ...]
+    when: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    stale: bool = False
+    mean: QueryMean | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """All of it, as the lexical index reads it."""
+        return " ".join((*self.queries, *self.when))
+
+    @property
+    def to_encode(self) -> tuple[str, ...]:
+        """The texts to encode: the queries, or the sentences if there are none."""
+        return self.queries or self.when
+
+    def to_dict(self) -> dict[str, Any]:
+        """Who wrote them, without their texts; JSON form."""
+        return {"sources": list(self.sources), "stale": self.stale}
+
+    @property
+    def key(self) -> bytes:
+        """Hash of queries and sentences, under which their mean is found again."""
+        return text_key(json.dumps([self.queries, self.when], ensure_ascii=False))
+
+
+def moved_to_queries(
+    values: NDArray[np.float32], rows: NDArray[np.int64], means: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Vectors of tools, those with example queries moved towards them; shape (n, dim).
+
+    v becomes LENGTH * (v + WEIGHT * r) / |v + WEIGHT * r|, r the mean of the queries.
+
+    Args:
+        values: vectors of the tools, L2-normalised, shape (n, dim).
+        rows: rows of the tools with example queries, shape (m,).
+        means: the mean vector of the queries of each, shape (m, dim).
+    """
+    if not len(rows):
+        return values
+    moved = values[rows] + WEIGHT * means
+    lengths = np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
+    result = np.array(values, np.float32)
+    result[rows] = LENGTH * moved / lengths
+    return result
+
+
+def save_queries(path: Path, queries: Mapping[str, ExampleQueries]) -> None:
+    """Write the example queries of all tools, without their means."""
+    rows = {
+        tool_id: [each.queries, each.when, each.sources, each.stale]
+        for tool_id, each in queries.items()
+    }
+    path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
+
+
+def load_queries(path: Path) -> dict[str, ExampleQueries]:
+    """Tool id to the example queries that `save_queries` wrote; empty if there is no such file."""
+    rows = from_json(path.read_bytes()) if path.exists() else {}
+    return {
+        tool_id: ExampleQueries(tuple(queries), tuple(when), tuple(sources), stale)
+        for tool_id, (queries, when, sources, stale) in rows.items()
+    }
