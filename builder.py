@@ -358,7 +358,7 @@ class Builder:
         return replace(
             index,
             static=index.static or self.stages.static(tools, dense),
-            rerankers=self.stages.rerankers(tools, dense, index.lexical),
+            rerankers=self.stages.rerankers(tools),
             missing=self.stages.models.missing,
             twins=twins,
             copies=copies,

@@ -72,7 +72,8 @@ class Engine:
         self._folder = folder
         self._saving = GuardedLock("engine")
         self._used: dict[str, None] = {}
-        self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
+        config = builder.config
+        self._tiers = Tiers(builder.strategies(), config.default_tier, reranks=config.reranks)
         self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
         self._gatekeeper.over(index)
@@ -81,7 +82,8 @@ class Engine:
         # A request reads, and a change replaces, the version and its quarantine together.
         self._offering = GuardedLock("engine")
         encoder = None if index.encoder is None else index.encoder.fingerprint
-        self._decider = decider_for(builder.config.decision, encoder)
+        reranked = [name for name, tier in config.tiers.items() if tier.reranker]
+        self._decider = decider_for(config.decision, encoder, reranked)
         wanted = builder.stages.models.wanted()
         self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), wanted)
         if index.pending or wanted is not None:

@@ -10,7 +10,7 @@ from .config import Config
 from .errors import MissingExtraError, ModelError
 from .models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
 from .models.lazy_encoder import LazyEncoder
-from .models.loading import FEATURES, check_model, static_encoder
+from .models.loading import check_model, static_encoder
 from .retrieval.guard import Guard
 from .retrieval.stand_in import StandIn
 from .strategies import chosen_reranker
@@ -99,8 +99,6 @@ class StageModels:
         """Check every model that a tier names, before the first search."""
         degrade = self._config.on_missing == "degrade"
         for name, choice in self._rerankers.items():
-            if name == FEATURES:
-                continue
             spec, settings = self._config.model_arguments(choice)
             try:
                 if not check_model("reranker", spec, **settings):

@@ -14,17 +14,16 @@ from . import registry
 from .catalog import Tool
 from .catalog.document import embedding_text
 from .config import Config
-from .models.loading import FEATURES, static_encoder
-from .retrieval import CandidateScorer, LexicalIndex
+from .models.loading import static_encoder
+from .retrieval import LexicalIndex
 from .retrieval.batch import Batch, Read
 from .retrieval.change import Change, patched
-from .retrieval.features import FeatureScorer, reader
 from .retrieval.index import Dense, Documents
 from .retrieval.known_requests import KnownRequests
 from .retrieval.learned import Learned
 from .retrieval.query import distinct
 from .retrieval.request_vectors import RequestVectors
-from .retrieval.rerank import ModelRerank, TextScorer
+from .retrieval.rerank import ModelRerank
 from .retrieval.settings import DEFAULT_BOOSTS
 from .retrieval.stand_in import StandIn
 from .retrieval.static import StaticRetriever
@@ -61,8 +60,6 @@ class Stages:
             self._dense = None
         self.has_dense = self._dense is not None
         self._has_static = "static" in stages
-        self._reads_tokens = FEATURES in self.models.guards
-        self._read = reader()
 
     def settings(self) -> dict[str, Any]:
         """The settings of the stages. A saved stage with other settings is built again."""
@@ -120,7 +117,6 @@ class Stages:
             tools,
             known,
             progress,
-            tokens=self._reads_tokens,
             stand_in=self._stand_in(wait),
         )
 
@@ -143,9 +139,7 @@ class Stages:
 
     def fits(self, vectors: Vectors) -> bool:
         """Whether vectors were made by the configured encoder."""
-        # Where the encoder has read nothing, it need not be loaded to learn what it gives.
-        read = len(vectors.pending()) < len(vectors.keys)
-        return vectors.fits(self.models.encoder(), tokens=self._reads_tokens and read)
+        return vectors.fits(self.models.encoder())
 
     def dense(
         self,
@@ -310,21 +304,14 @@ class Stages:
         # As if built as a whole: a product of other rows may round differently.
         return self.updated_static(static, change, dense) if dense.pending else None
 
-    def rerankers(
-        self, tools: tuple[Tool, ...], dense: Dense | None, lexical: LexicalIndex | None
-    ) -> dict[str, ModelRerank]:
+    def rerankers(self, tools: tuple[Tool, ...]) -> dict[str, ModelRerank]:
         """The rerank stages over tools, by name."""
 
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
-        def scorer(name: str) -> CandidateScorer:
-            return TextScorer(self.models.reranker(name), texts)
-
-        values, tokens = (dense.values, dense.vectors.tokens) if dense else (None, None)
-        ready = {FEATURES: FeatureScorer(tools, values, tokens, lexical, self._read)}
         return {
-            name: ModelRerank(partial(scorer, name), guard, ready.get(name))
+            name: ModelRerank(partial(self.models.reranker, name), texts, guard)
             for name, guard in self.models.guards.items()
         }
 

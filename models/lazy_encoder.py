@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError
 from .encoder import Advance, Encoder
-from .token_vectors import TokenVectors, encoded, gives_tokens
 
 
 class LazyEncoder:
@@ -71,27 +70,8 @@ class LazyEncoder:
         self.wanted.set()
         return self._failure or "is not loaded yet"
 
-    @property
-    def token_dim(self) -> int:
-        """Length of a token's vector; 0 where the model has none."""
-        found = self.load()
-        return found.token_dim if gives_tokens(found) else 0
-
     def encode(
         self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         return self.load().encode(texts, query=query, progress=progress)
-
-    def encode_with_tokens(
-        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
-    ) -> tuple[NDArray[np.float32], TokenVectors]:
-        """Embed texts and their tokens; see `TokenEncoder.encode_with_tokens`.
-
-        Raises:
-            ModelError: the model gives no tokens.
-        """
-        values, tokens = encoded(self.load(), texts, query=query, progress=progress)
-        if tokens is None:
-            raise ModelError(f"encoder {self.name!r} has no token vectors")
-        return values, tokens

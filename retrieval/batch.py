@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from ..catalog import Tool
-from ..models import TokenTable, TokenVectors
 from .known_requests import KnownRequests
 from .request_vectors import RequestVectors
 from .saved_vectors import read_vectors, write_vectors
@@ -112,16 +111,12 @@ class Read:
                 )
             except (OSError, ValueError, KeyError, TypeError, EOFError):
                 continue  # it is encoded again
-        if any(one.vectors is not None and one.vectors.tokens is not None for one in found):
-            found = [one for one in found if one.vectors is None or one.vectors.tokens is not None]
         return cls.joined(found)
 
 
 def _joined_vectors(parts: Sequence[Vectors]) -> Vectors:
-    tokens = [TokenTable.of(one.tokens).whole() for one in parts if one.tokens is not None]
     return Vectors(
         np.concatenate([one.values for one in parts]),
         tuple(key for one in parts for key in one.keys),
         parts[0].model,
-        TokenVectors.joined(tokens) if len(tokens) == len(parts) else None,
     )

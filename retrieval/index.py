@@ -107,7 +107,6 @@ class Index:
             found["dense"] = DenseRetriever(
                 dense.encoder,
                 dense.index,
-                tokens=dense.vectors.tokens is not None,
                 guard=dense.guard,
                 waits_for=0 if dense.comparable else dense.pending,
             )

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..errors import RequestError
-from ..models import TokenVectors
 
 #: Characters of a query that are read: far beyond any encoder's window, and a bound on the work.
 MAX_QUERY_CHARS = 8_000
@@ -36,16 +35,12 @@ class Query:
         allowed: mask over the rows of the index, shape (n,), or None when every row may be
             returned. Stages search *inside* it.
         vector: the encoded text, shape (dim,), when it was encoded beforehand in a batch.
-        tokens: the vectors of its tokens, where the encoder gives them.
-        with_tokens: whether a stage reads them, so that they come with the vector.
         due: `perf_counter()` value by which the answer is due; None for no limit.
     """
 
     text: str
     allowed: NDArray[np.bool_] | None = None
     vector: NDArray[np.float32] | None = None
-    tokens: TokenVectors | None = None
-    with_tokens: bool = True
     due: float | None = None
 
 

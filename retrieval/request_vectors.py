@@ -79,7 +79,7 @@ class RequestVectors:
             if stand_in is None:
                 made = encoder.encode(texts, query=True)
             else:
-                made, _ = stand_in.encoded(texts, None, query=True)
+                made = stand_in.encoded(texts, query=True)
             ends = np.cumsum([len(requests[ids[place]].encoded) for place in fresh])
             for place, part in zip(fresh, np.split(made, ends[:-1]), strict=True):
                 values[place] = part.mean(axis=0)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ModelError, RequestError
-from ..models import Encoder, encoded
+from ..models import Encoder
 from .guard import Guard
 from .protocols import DenseIndex, LexicalIndex
 from .query import Query, Ranking
@@ -38,7 +40,6 @@ class DenseRetriever:
     Args:
         encoder: encodes requests with the model of the tools' vectors.
         index: the vectors of the catalog version.
-        tokens: whether the index has token vectors.
         guard: guard of the encoder; a new one by default.
         waits_for: number of tools whose vectors cannot be compared yet.
     """
@@ -48,13 +49,11 @@ class DenseRetriever:
         encoder: Encoder,
         index: DenseIndex,
         *,
-        tokens: bool = False,
         guard: Guard | None = None,
         waits_for: int = 0,
     ) -> None:
         self.encoder = encoder
         self.index = index
-        self._tokens = tokens
         self._guard = guard or Guard()
         self._waits_for = waits_for
 
@@ -72,20 +71,22 @@ class DenseRetriever:
             raise ModelError(f"encoder: {why}")
 
     def prepare(self, query: Query) -> Query:
-        """The query with its vector, and those of its tokens where they are wanted."""
+        """The query with its vector."""
         if query.vector is not None:
             return query
         self.check()
-        wanted = self._tokens and query.with_tokens
-        encode = partial(encoded, self.encoder, [query.text], query=True, tokens=wanted)
+
+        def encode() -> NDArray[np.float32]:
+            return self.encoder.encode([query.text], query=True)
+
         # The first call is slow in every encoder. Later ones of an encoder that runs in this
         # process are so quick and even that a thread for each would only cost.
         quick = self._guard.succeeded and getattr(self.encoder, "in_process", False)
         try:
-            vectors, tokens = self._guard.call(encode, None if quick else query.due)
+            vectors = self._guard.call(encode, None if quick else query.due)
         except BudgetExceeded as error:
             raise BudgetExceeded(f"encoder: {error}") from error
-        return replace(query, vector=vectors[0], tokens=tokens)
+        return replace(query, vector=vectors[0])
 
     def search(self, query: Query, depth: int) -> Ranking:
         """Nearest tools by inner product."""

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError, RequestError
-from ..models import TokenVectors, encoded
 from ..processes import ProcessGuard
 from .answer import hits_of, outside, permitted, promoted
 from .explain import Explanation, explain
@@ -64,7 +63,6 @@ class Searcher:
         budget_ms: float | None = None,
         start: float | None = None,
         vector: NDArray[np.float32] | None = None,
-        tokens: TokenVectors | None = None,
     ) -> Selection:
         """The tools a request needs, best first.
 
@@ -76,7 +74,6 @@ class Searcher:
             budget_ms: time limit in milliseconds, from `start`.
             start: start of the request by `perf_counter()`; now by default.
             vector: vector of the query, shape (dim,), if it is known.
-            tokens: token vectors of the query, if they are known.
 
         Raises:
             RequestError: an argument has a wrong type or value, or there is no such tier.
@@ -86,7 +83,7 @@ class Searcher:
         start = perf_counter() if start is None else start
         name, strategy = self._tiers.asked(tier)
         due = deadline(start, budget_ms)
-        asked = Query(bounded(query), admitted.mask, vector, tokens, _reads_tokens(strategy), due)
+        asked = Query(bounded(query), admitted.mask, vector, due)
         run = self._run(admitted, asked, k)
         index = admitted.index
         ranking, ran, reason = self._ranked(admitted, run, name, strategy)
@@ -128,7 +125,7 @@ class Searcher:
             raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
         texts = [bounded(query) for query in queries]
         _, strategy = self._tiers.asked(tier)
-        vectors, tokens = self._encoded(admitted.index, texts, strategy)
+        vectors = self._encoded(admitted.index, texts, strategy)
         return [
             self.search(
                 admitted,
@@ -136,28 +133,26 @@ class Searcher:
                 tier=tier,
                 k=k,
                 vector=None if vectors is None else vectors[row],
-                tokens=None if tokens is None else tokens.take([row]),
             )
             for row, text in enumerate(texts)
         ]
 
     def _encoded(
         self, index: Index, texts: Sequence[str], strategy: Strategy
-    ) -> tuple[NDArray[np.float32] | None, TokenVectors | None]:
+    ) -> NDArray[np.float32] | None:
         """The texts, encoded together; None where each search does it, if any."""
         if (
             index.encoder is None
             or index.vectors is None
             or "dense" not in getattr(strategy, "retrievers", ())
         ):
-            return None, None
-        wanted = index.vectors.tokens is not None and _reads_tokens(strategy)
+            return None
         try:
             index.check_encoder()
-            return encoded(index.encoder, texts, query=True, tokens=wanted)
+            return index.encoder.encode(texts, query=True)
         except ModelError:
             # One by one, each falls back and says so.
-            return None, None
+            return None
 
     def explain(
         self,
@@ -177,7 +172,7 @@ class Searcher:
         self._guard.check()
         index, refusal = admitted.index, admitted.refusal(tool_id)
         name, strategy = self._tiers.asked(tier)
-        asked = Query(bounded(query), admitted.mask, with_tokens=_reads_tokens(strategy))
+        asked = Query(bounded(query), admitted.mask)
         run = self._run(admitted, asked, k)
         ranking, ran, reason = self._ranked(admitted, run, name, strategy)
         ranking, _ = promoted(index, asked, ranking, admitted.claimed)
@@ -220,8 +215,3 @@ class Searcher:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise RequestError(f"k: {k!r:.80}; a whole number of hits, at least 1")
         return k
-
-
-def _reads_tokens(strategy: Strategy) -> bool:
-    """Whether a tier may come to a reranker, which alone reads tokens."""
-    return getattr(strategy, "reranker", strategy) is not None

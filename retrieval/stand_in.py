@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models import TokenVectors
-
 if TYPE_CHECKING:
     from ..models import StaticEncoder
 
@@ -34,20 +32,16 @@ class StandIn:
     static: StaticEncoder | None
     dim: int
 
-    def encoded(
-        self, texts: Sequence[str], token_dim: int | None, *, query: bool = False
-    ) -> tuple[NDArray[np.float32], TokenVectors | None]:
-        """Vectors of texts, shape (n, dim), and blank token vectors if other texts have some.
+    def encoded(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """Vectors of texts, shape (n, dim).
 
         Args:
             texts: definitions, or queries.
-            token_dim: length of the token vectors; None if there are none.
             query: whether the texts are queries.
         """
-        values = np.zeros((len(texts), self.dim), np.float32)
         if self.static is not None and texts:
-            values = self.static.lifted(texts, query=query)
-        return values, None if token_dim is None else TokenVectors.blank(len(texts), token_dim)
+            return self.static.lifted(texts, query=query)
+        return np.zeros((len(texts), self.dim), np.float32)
 
 
 def static_key(key: bytes) -> bytes:

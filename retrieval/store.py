@@ -8,7 +8,6 @@
         tools.jsonl      the catalog, in its own order
         vectors.npy      float32 (n, dim), rows by tool id
         keys.npy         hash of the text of each row, uint8 (n, 16)
-        tokens/          vectors, weights and starts of the rows' tokens, if the encoder gives them
         lexical/ dense/  what the backends wrote
         screening.json   what a scan of the tools found, if they were scanned
         quarantine.json  tools that an operator quarantined, with the reasons, if any
@@ -51,7 +50,7 @@ from .request_vectors import RequestVectors
 from .saved_vectors import read_vectors, write_vectors
 from .vectors import Vectors
 
-FORMAT = 5
+FORMAT = 6
 _LOCK_SECONDS = 30.0
 # How often a reader looks up CURRENT again when the version it named has gone meanwhile.
 _READ_ATTEMPTS = 5

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..catalog.document import embedding_text
-from ..models import Encoder, TokenTable, TokenVectors, encoded, gives_tokens
+from ..models import Encoder
 from .background import in_background
 from .change import NEW, Change, patched
 from .stand_in import StandIn, is_static, static_key
@@ -31,18 +30,15 @@ class Vectors:
         keys: hash of the text each row was encoded from; a `static_key` of it where the encoder
             has not read the text yet.
         model: fingerprint of the encoder.
-        tokens: those of each row's text, where the encoder gives them.
     """
 
     values: NDArray[np.float32]
     keys: tuple[bytes, ...]
     model: str
-    tokens: TokenVectors | TokenTable | None = None
 
-    def fits(self, encoder: Encoder, *, tokens: bool) -> bool:
-        """Whether an encoder made them, with those of the tokens where these are wanted."""
-        has = self.tokens is not None or not tokens or not gives_tokens(encoder)
-        return self.model == encoder.fingerprint and has
+    def fits(self, encoder: Encoder) -> bool:
+        """Whether an encoder made them."""
+        return self.model == encoder.fingerprint
 
     def pending(self) -> NDArray[np.int64]:
         """Rows that the encoder has not read yet, ascending."""
@@ -52,11 +48,8 @@ class Vectors:
         """These vectors with those of texts that the encoder has read meanwhile.
 
         Args:
-            made: what it made; texts that no row waits for are passed over, and all of it where it
-                lacks vectors of tokens that other rows have.
+            made: what it made; texts that no row waits for are passed over.
         """
-        if made.tokens is None and self.tokens is not None:
-            return self
         places = {static_key(key): place for place, key in enumerate(made.keys)}
         waiting = self.pending().tolist()
         rows = np.array([row for row in waiting if self.keys[row] in places], np.int64)
@@ -66,13 +59,8 @@ class Vectors:
         keys = list(self.keys)
         for row, place in zip(rows.tolist(), chosen.tolist(), strict=True):
             keys[row] = made.keys[place]
-        size, table = len(keys), self.tokens
-        if made.tokens is not None:
-            fresh = TokenTable.of(made.tokens).whole()
-            blank = TokenVectors.blank(size, fresh.dim) if table is None else table
-            table = TokenTable.of(blank).patched(size, rows, -1 - chosen, fresh)
-        values = patched(self.values, size, rows, made.values[chosen])
-        return Vectors(values, tuple(keys), self.model, table)
+        values = patched(self.values, len(keys), rows, made.values[chosen])
+        return Vectors(values, tuple(keys), self.model)
 
 
 def encode_tools(
@@ -81,7 +69,6 @@ def encode_tools(
     known: Vectors | None = None,
     progress: Callable[[int, int], None] | None = None,
     *,
-    tokens: bool = True,
     stand_in: StandIn | None = None,
     background: bool = False,
 ) -> tuple[Vectors, int]:
@@ -92,7 +79,6 @@ def encode_tools(
         tools: tools in order of row.
         known: vectors of an earlier version.
         progress: called with (tools encoded, tools to encode).
-        tokens: whether to return token vectors too, if the encoder has them.
         stand_in: returns vectors of new texts, in place of the encoder.
         background: whether searches take precedence over the encoding.
 
@@ -101,8 +87,7 @@ def encode_tools(
     """
     texts = [embedding_text(tool) for tool in tools]
     keys = tuple(map(_key, texts))
-    wanted = tokens and stand_in is None
-    if known is not None and not known.fits(encoder, tokens=wanted):
+    if known is not None and not known.fits(encoder):
         known = None
     # Place of each key among the vectors there are: the known ones, and the fresh behind them.
     places = {key: row for row, key in enumerate(known.keys)} if known else {}
@@ -115,39 +100,27 @@ def encode_tools(
     count = len(known.keys) if known else 0
     places.update({key: count + place for place, key in enumerate(fresh)})
     values: list[NDArray[np.float32]] = []
-    held: list[TokenVectors] = []
     rows = np.array([places[key] for key in keys], np.int64)
-    token_rows = rows
     if known is not None:
         values.append(known.values)
-        if tokens and known.tokens is not None:
-            table = TokenTable.of(known.tokens)
-            held += [table.base, table.patch]
-            token_rows = np.concatenate([table.places, table.count + np.arange(len(fresh))])[rows]
     if fresh or known is None:
+        new_texts = list(fresh.values())
         if stand_in is None:
             advance = _counted(progress, len(fresh))
-            run = partial(encoded, encoder, list(fresh.values()), tokens=tokens)
             if background and fresh:
-                made = in_background(lambda report: run(progress=report), advance)
+                values.append(
+                    in_background(
+                        lambda report: encoder.encode(new_texts, progress=report), advance
+                    )
+                )
             else:
-                made = run(progress=advance)
+                values.append(encoder.encode(new_texts, progress=advance))
         else:
-            made = stand_in.encoded(list(fresh.values()), held[0].dim if held else None)
-        values.append(made[0])
-        if made[1] is not None:
-            held.append(made[1])
-        del made
+            values.append(stand_in.encoded(new_texts))
     count = 0 if stand_in else len(fresh)
     if len(values) == 1 and np.array_equal(rows, np.arange(len(values[0]))):
-        whole = held[0] if held else None
-        if known is None or not isinstance(known.tokens, TokenTable):
-            return Vectors(values[0], keys, encoder.fingerprint, whole), count
-    chosen = _rows_of_parts(values, rows)
-    # Let go of before the tokens, the larger half, are copied in turn.
-    values.clear()
-    chosen_tokens = TokenVectors.joined(held, token_rows) if held else None
-    return Vectors(chosen, keys, encoder.fingerprint, chosen_tokens), count
+        return Vectors(values[0], keys, encoder.fingerprint), count
+    return Vectors(_rows_of_parts(values, rows), keys, encoder.fingerprint), count
 
 
 def patch_vectors(
@@ -178,7 +151,6 @@ def patch_vectors(
         [change.tools[row] for row in rows[new].tolist()],
         known,
         progress,
-        tokens=known.tokens is not None,
         stand_in=stand_in,
         background=True,
     )
@@ -190,14 +162,8 @@ def patch_vectors(
     values = np.empty((len(rows), known.values.shape[1]), np.float32)
     values[new] = made.values
     values[~new] = known.values[sources[~new]]
-    table = known.tokens
-    if table is not None and made.tokens is not None:
-        fresh = TokenTable.of(made.tokens).whole()
-        table = TokenTable.of(table).patched(size, rows, sources, fresh)
-    return (
-        Vectors(patched(known.values, size, rows, values), tuple(keys), known.model, table),
-        encoded_count,
-    )
+    values = patched(known.values, size, rows, values)
+    return Vectors(values, tuple(keys), known.model), encoded_count
 
 
 def _key(text: str) -> bytes:
