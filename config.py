@@ -8,7 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 # First, because numpy then loads before the settings models: measured, 40 ms less in all.
 from .catalog.text_file import read_text_file
@@ -18,6 +25,9 @@ from .gating.gate import Gate
 from .sections import (
     AUTO,
     BUILT_IN_TIERS,
+    DEFAULT_RERANKER,
+    RERANK,
+    RERANKER_MISSING,
     DenseConfig,
     EncoderConfig,
     FusionConfig,
@@ -27,6 +37,7 @@ from .sections import (
     RerankerConfig,
     Section,
     checked_model,
+    offered_tiers,
 )
 from .settings import joined
 
@@ -181,10 +192,6 @@ class SessionConfig(Section):
             raise ConfigError(f"session: {joined(error)}") from error
 
 
-def _built_in_tiers() -> dict[str, TierConfig]:
-    return {name: TierConfig(**tier) for name, tier in BUILT_IN_TIERS.items()}
-
-
 def _chosen_tier(name: str, among: Sequence[str]) -> dict[str, Any]:
     """A built-in tier that falls back past those that were not chosen."""
     tier = dict(BUILT_IN_TIERS[name])
@@ -204,8 +211,9 @@ class Config(Section):
         encoder: `bundled`, `static` (tables of token vectors, see `docs/instant.md`), a bundled
             model's name, a folder, a hub name, `sentence-transformers:NAME`, or a registered name;
             or a table of such a `name` and the model's settings (`threads`).
-        reranker: `features` (a weighted sum of the stages' scores), a folder or a hub name
-            of a cross-encoder, or a registered name; or a table, as for `encoder`.
+        reranker: model of the tier `rerank`, which exists only if this is set: a folder or a hub
+            name of a cross-encoder, `sentence-transformers:NAME`, or a registered name; or a table,
+            as for `encoder`. None is bundled.
         threads: threads that a model may use for one query, unless its table sets `threads`; None
             for the model's default.
         on_missing: what happens if a model that a tier names is missing when the engine is made:
@@ -214,7 +222,8 @@ class Config(Section):
         dense: the dense stage.
         fusion: how rankings are merged in tiers that do not set `fusion`.
         tiers: a table of tiers, which adds tiers or changes single settings of the built-in
-            `lexical`, `fast`, `embed`, `hybrid`, `rerank`; or a list of names, to offer only those.
+            `lexical`, `fast`, `embed`, `hybrid` and, with a `reranker`, `rerank`; or a list of
+            names, to offer only those.
         default_tier: tier of a search that names none; `auto` for the best that fits its budget.
         k: number of hits of a search that names none.
         index: what is indexed besides the definitions.
@@ -230,13 +239,13 @@ class Config(Section):
     """
 
     encoder: EncoderChoice = "bundled"
-    reranker: RerankerChoice = "features"
+    reranker: RerankerChoice | None = None
     threads: int | None = Field(default=None, ge=1)
     on_missing: Literal["error", "degrade"] = "error"
     lexical: LexicalConfig = Field(default_factory=LexicalConfig)
     dense: DenseConfig = Field(default_factory=DenseConfig)
     fusion: FusionConfig = Field(default_factory=FusionConfig)
-    tiers: dict[str, TierConfig] = Field(default_factory=_built_in_tiers)
+    tiers: dict[str, TierConfig] = Field(default_factory=dict, validate_default=True)
     default_tier: str = "hybrid"
     k: int = Field(default=10, ge=1)
     index: IndexConfig = IndexConfig()
@@ -253,7 +262,9 @@ class Config(Section):
 
     @field_validator("tiers", mode="before")
     @classmethod
-    def _complete_tiers(cls, tiers: Any) -> Any:
+    def _complete_tiers(cls, tiers: Any, info: ValidationInfo) -> Any:
+        # A reranker whose setting is wrong is not among the data.
+        reranks = info.data.get("reranker", DEFAULT_RERANKER) is not None
         if isinstance(tiers, list | tuple):
             if unknown := [name for name in tiers if name not in list(BUILT_IN_TIERS)]:
                 raise ValueError(
@@ -268,7 +279,7 @@ class Config(Section):
                 else tier
                 for name, tier in tiers.items()
             }
-            return {**BUILT_IN_TIERS, **changed}
+            return {**offered_tiers(reranks=reranks), **changed}
         return tiers
 
     @model_validator(mode="before")
@@ -285,13 +296,17 @@ class Config(Section):
         if self.default_tier not in self.tiers and not auto:
             raise ValueError(
                 f"default_tier {self.default_tier!r} is not among the tiers: {_list(self.tiers)}"
+                f"{self._hint(self.default_tier)}"
             )
+        for name, tier in self.tiers.items():
+            if tier.reranker == DEFAULT_RERANKER and not self.reranks:
+                raise ValueError(f"tiers.{name}: {RERANKER_MISSING}")
         self._check_fallbacks()
         return self
 
     def _check_fallbacks(self) -> None:
         # A list of tiers may leave out a built-in one that another falls back to.
-        known = dict.fromkeys([*self.tiers, *BUILT_IN_TIERS])
+        known = dict.fromkeys([*self.tiers, *offered_tiers(reranks=self.reranks)])
         for name in self.tiers:
             passed: list[str] = []
             step: str | None = name
@@ -305,8 +320,17 @@ class Config(Section):
             if step is not None and step not in known:
                 raise ValueError(
                     f"tiers.{passed[-1]}: no tier {step!r} to fall back to; "
-                    f"use one of: {_list(known)}"
+                    f"use one of: {_list(known)}{self._hint(step)}"
                 )
+
+    def _hint(self, missing: str) -> str:
+        """What to do where a tier is missing because no reranker is set."""
+        return f". {RERANK}: {RERANKER_MISSING}" if missing == RERANK and not self.reranks else ""
+
+    @property
+    def reranks(self) -> bool:
+        """Whether the setting `reranker` is set, which the tier `rerank` needs."""
+        return self.reranker is not None
 
     def model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:
         """The name of an encoder or a reranker, and the keyword arguments to load it.

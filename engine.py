@@ -72,7 +72,8 @@ class Engine:
         # Folder of a saved version, which takes what is encoded from now on.
         self._folder = folder
         self._saving = GuardedLock("engine")
-        self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
+        config = builder.config
+        self._tiers = Tiers(builder.strategies(), config.default_tier, reranks=config.reranks)
         self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
         # The newest catalog, and the build of its index while that is not done.
@@ -667,7 +668,9 @@ class Engine:
             catalog: the newest catalog.
         """
         self._gatekeeper.over(index)
-        decider = decider_for(self.config.decision, self._builder.encoder_of(index))
+        reranked = [name for name, tier in self.config.tiers.items() if tier.reranker]
+        encoder = self._builder.encoder_of(index)
+        decider = decider_for(self.config.decision, encoder, reranked)
         with self._offering:
             self._index = index
             self._decider = decider

@@ -31,7 +31,7 @@ reach the class.
 
 Encoders and rerankers are named by a spec:
 
-- a registered name, such as `bundled` or `features`;
+- a registered name, such as `bundled` or `static`;
 - `NAME:MODEL`, a registered name and its setting `model`, such as `sentence-transformers:NAME`;
 - anything else is a model for ONNX Runtime: the name of a bundled model, a folder, or `org/name` on
   the Hugging Face hub. It means the part `onnx` with that `model`.
@@ -86,7 +86,6 @@ BUILT_IN: Mapping[str, Mapping[str, Part]] = {
     # The keys that every tier has are fields of TierConfig.
     "strategy": {"pipeline": Part("shortlist.retrieval.strategy:Pipeline", _NO_SETTINGS)},
     "reranker": {
-        "features": Part("shortlist.retrieval.features:FeatureScorer", _NO_SETTINGS),
         "onnx": Part("shortlist.models.loading:onnx_reranker", _MODEL_SETTINGS),
         "sentence-transformers": Part(
             "shortlist.models.sentence_transformers:SentenceTransformersReranker", _MODEL_SETTINGS

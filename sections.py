@@ -22,6 +22,16 @@ from .settings import explain, problem
 DEFAULT_RERANKER = "default"
 """The reranker of a tier that stands for the top-level setting."""
 
+RERANK = "rerank"
+"""The built-in tier that exists only if the top-level setting `reranker` is set."""
+
+RERANKER_MISSING = (
+    "no reranker is set; none is bundled. Add the line "
+    '`reranker = "mixedbread-ai/mxbai-rerank-xsmall-v1"`, or another cross-encoder, to the '
+    "configuration. A model on the Hugging Face hub needs: pip install 'shortlist[hub]'"
+)
+"""What is wrong and what to do where a tier needs the top-level `reranker`."""
+
 BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     "lexical": {"retrievers": ("lexical",)},
     "fast": {
@@ -31,13 +41,23 @@ BUILT_IN_TIERS: Mapping[str, Mapping[str, Any]] = {
     },
     "embed": {"retrievers": ("dense",), "fallback": "fast"},
     "hybrid": {"retrievers": ("lexical", "dense"), "fallback": "fast"},
-    "rerank": {
+    RERANK: {
         "retrievers": ("lexical", "dense"),
         "reranker": DEFAULT_RERANKER,
         "fallback": "hybrid",
     },
 }
 """Settings of the built-in tiers by name, the better behind the cheaper; see `TierConfig`."""
+
+
+def offered_tiers(*, reranks: bool) -> dict[str, Mapping[str, Any]]:
+    """Settings of the built-in tiers that a configuration has by default.
+
+    Args:
+        reranks: whether the top-level `reranker` is set.
+    """
+    return {name: tier for name, tier in BUILT_IN_TIERS.items() if reranks or name != RERANK}
+
 
 AUTO = "auto"
 """Name that stands for the best tier that fits a request's time budget."""

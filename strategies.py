@@ -20,7 +20,10 @@ def strategies(config: Config) -> dict[str, Strategy]:
 
 def chosen_reranker(config: Config, reranker: str | RerankerConfig) -> str | RerankerConfig:
     """The reranker of a tier: named in the tier, or the default of the configuration."""
-    return config.reranker if reranker == DEFAULT_RERANKER else reranker
+    if reranker == DEFAULT_RERANKER:
+        # A Config with such a tier has one.
+        return config.reranker or reranker
+    return reranker
 
 
 def _strategy(config: Config, name: str, tier: TierConfig) -> Strategy:

@@ -30,7 +30,7 @@ class SearchOptions:
     tier: Annotated[
         str | None,
         typer.Option(
-            metavar="TIER", help="lexical, fast, embed, hybrid, rerank, or a tier of the settings."
+            metavar="TIER", help="lexical, fast, embed, hybrid, or a tier of the settings."
         ),
     ] = None
     k: Annotated[

@@ -234,12 +234,16 @@ def tiers_of(engine: Engine, asked: Sequence[str] | None, *also: str) -> list[st
     """
     for name in asked or ():
         if name not in also:
-            _check_tier(name, engine.tiers)
+            _check_tier(name, engine.tiers, engine.config)
     return list(dict.fromkeys(asked or engine.tiers))
 
 
-def _check_tier(name: str, known: Collection[str]) -> None:
+def _check_tier(name: str, known: Collection[str], config: Config) -> None:
+    from ..sections import RERANK, RERANKER_MISSING
+
     if name not in known:
+        if name == RERANK and not config.reranks:
+            raise typer.BadParameter(f"tier {name!r}: {RERANKER_MISSING}")
         raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(known)}")
 
 
@@ -254,7 +258,7 @@ def _offering(config: Config, tier: str) -> Config:
 
     if tier == AUTO and tier not in config.tiers:
         return config.model_copy(update={"default_tier": tier})
-    _check_tier(tier, config.tiers)
+    _check_tier(tier, config.tiers, config)
     kept = {}
     name: str | None = tier
     while name is not None and name not in kept:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
@@ -205,7 +205,9 @@ class Decider:
         )
 
 
-def decider_for(setting: str | Path, encoder: str | None) -> Decider | None:
+def decider_for(
+    setting: str | Path, encoder: str | None, reranked: Collection[str] = ()
+) -> Decider | None:
     """The decider of the setting `decision`, for an encoder; None where the decision is off.
 
     There is no decision for tiers whose scores come from another encoder than the calibration's;
@@ -214,14 +216,18 @@ def decider_for(setting: str | Path, encoder: str | None) -> Decider | None:
     Args:
         setting: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
         encoder: fingerprint of the engine's encoder; None if it has none.
+        reranked: names of the tiers with a reranker; the bundled calibration has no model for them.
 
     Raises:
         ConfigError: the file cannot be read.
     """
     if setting == OFF:
         return None
-    decider = Decider.bundled() if setting == BUNDLED else Decider.load(setting)
-    return decider.for_encoder(encoder)
+    if setting != BUNDLED:
+        return Decider.load(setting).for_encoder(encoder)
+    decider = Decider.bundled().for_encoder(encoder)
+    models = {tier: model for tier, model in decider.tiers.items() if tier not in reranked}
+    return replace(decider, tiers=models)
 
 
 def _short(probability: float | None) -> float | None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog import Catalog, Tool, read_tools
 from ..errors import CatalogError, EvaluationError
+from ..sections import RERANK
 from .dataset import LabelledQuery, Malformed
 from .report import rounded
 from .runner import QueryOutcome, Summary, measure, summarise, tier_method
@@ -298,6 +299,9 @@ def table(methods: Mapping[str, Mapping[str, Summary]]) -> Table:
     for method, found in methods.items():
         cells = [_pair(_percent(found[column])) if column in found else None for column in columns]
         rows.append((method, *cells))
+    if RERANK not in methods:
+        # No reranker is bundled: this row needs one in the configuration.
+        rows.append((RERANK, *("not run" for _ in columns)))
     counts = next(iter(methods.values()), {})
     rows.append(
         ("queries", *(counts[column].queries if column in counts else None for column in columns))

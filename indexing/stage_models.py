@@ -9,7 +9,7 @@ from typing import Any
 from ..config import Config
 from ..errors import MissingExtraError, ModelError
 from ..models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
-from ..models.loading import FEATURES, check_model
+from ..models.loading import check_model
 from ..retrieval.guard import Guard
 from ..strategies import chosen_reranker
 
@@ -74,8 +74,6 @@ class StageModels:
         """Check every model that a tier names, before the first search."""
         degrade = self._config.on_missing == "degrade"
         for name, choice in self._rerankers.items():
-            if name == FEATURES:
-                continue
             spec, settings = self._config.model_arguments(choice)
             try:
                 if not check_model("reranker", spec, **settings):

@@ -19,7 +19,7 @@ from ..retrieval import LexicalIndex
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
 from ..retrieval.index import Dense, Documents
 from ..retrieval.learned import Learned
-from ..retrieval.rerank import ModelRerank, TextScorer
+from ..retrieval.rerank import ModelRerank
 from ..retrieval.settings import DEFAULT_BOOSTS
 from ..retrieval.static import StaticRetriever
 from ..retrieval.vectors import Vectors, text_key
@@ -183,11 +183,8 @@ class Stages:
         def texts(rows: NDArray[np.int64]) -> list[str]:
             return [embedding_text(tools[row]) for row in rows.tolist()]
 
-        def scorer(name: str) -> TextScorer:
-            return TextScorer(self.models.reranker(name), texts)
-
         return {
-            name: ModelRerank(partial(scorer, name), guard)
+            name: ModelRerank(partial(self.models.reranker, name), texts, guard)
             for name, guard in self.models.guards.items()
         }
 

@@ -11,13 +11,10 @@ if TYPE_CHECKING:
     from .loading import DEFAULT_ENCODER, load_encoder, load_reranker
     from .reranker import Reranker
     from .static import StaticEncoder
-    from .token_vectors import TokenEncoder, TokenTable, TokenVectors, encoded, gives_tokens
     from .tokens import TokenCounter
 
-_TOKENS = ("TokenEncoder", "TokenTable", "TokenVectors", "encoded", "gives_tokens")
 _LOADING = ("DEFAULT_ENCODER", "load_encoder", "load_reranker")
 _HOMES = {
-    **dict.fromkeys(_TOKENS, ".token_vectors"),
     **dict.fromkeys(_LOADING, ".loading"),
     "Encoder": ".encoder",
     "Reranker": ".reranker",
@@ -30,11 +27,6 @@ __all__ = [
     "Reranker",
     "StaticEncoder",
     "TokenCounter",
-    "TokenEncoder",
-    "TokenTable",
-    "TokenVectors",
-    "encoded",
-    "gives_tokens",
     "load_encoder",
     "load_reranker",
 ]

@@ -6,7 +6,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .. import registry
-from ..errors import ConfigError
 from .encoder import Encoder
 from .hub import WEIGHTS, locate
 from .reranker import Reranker
@@ -19,9 +18,6 @@ DEFAULT_ENCODER = "shortlist-embed"
 
 STATIC_TABLES = "shortlist-static"
 """Folder of the tables of `static_encoder`."""
-
-FEATURES = "features"
-"""Name of the reranker that reads the stages' measurements instead of texts."""
 
 
 def load_encoder(spec: str = "bundled", *, threads: int | None = None, **settings: Any) -> Encoder:
@@ -57,15 +53,10 @@ def load_reranker(spec: str, *, threads: int | None = None, **settings: Any) -> 
         settings: further settings of the reranker.
 
     Raises:
-        ConfigError: a setting is unknown or wrong, or the reranker reads an index, not texts.
+        ConfigError: a setting is unknown or wrong.
         ModelError: there is no such model, or it cannot be downloaded or run.
         MissingExtraError: the spec needs an optional dependency that is not installed.
     """
-    if registry.resolve("reranker", spec)[0] == FEATURES:
-        raise ConfigError(
-            f"reranker {spec!r} reads what an engine measures, not texts, so it cannot be loaded "
-            "alone; give it to a Config"
-        )
     reranker: Reranker = registry.load_model("reranker", spec, threads, settings)
     return reranker
 
@@ -86,8 +77,6 @@ def check_model(kind: str, spec: str, **settings: Any) -> bool:
         MissingExtraError: the spec needs an optional dependency that is not installed.
     """
     name, own = registry.resolve(kind, spec)
-    if name == FEATURES:
-        return True
     model = {**own, **settings}.get("model")
     if name != "onnx" or model is None:
         return False

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import ModelError
 from .encoder import Advance
 from .hub import ModelFiles
 from .onnx_session import OnnxModel
-from .token_vectors import TokenVectors
 from .tokenization import encodable
 
 _UNIT_OUTPUT = "embedding"
-_TOKENS_OUTPUT = "tokens"
 _OUTPUTS = (_UNIT_OUTPUT, "sentence_embedding", "last_hidden_state", "token_embeddings")
 
 
@@ -46,8 +43,6 @@ class OnnxEncoder(OnnxModel):
         self._output = self._session.choose_output(_OUTPUTS)
         self._is_unit = self._output == _UNIT_OUTPUT
         self.dim: int = self._session.width(self._output)
-        # The last column is the token's weight.
-        self.token_dim: int = max(self._session.width(_TOKENS_OUTPUT) - 1, 0)
 
     def encode(
         self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
@@ -67,37 +62,11 @@ class OnnxEncoder(OnnxModel):
         self._session.for_each(len(texts), embed, progress)
         return vectors
 
-    def encode_with_tokens(
-        self, texts: Sequence[str], *, query: bool = False, progress: Advance | None = None
-    ) -> tuple[NDArray[np.float32], TokenVectors]:
-        """Embed texts and their tokens; see `TokenEncoder.encode_with_tokens`.
-
-        Raises:
-            ModelError: the model has no output for tokens.
-        """
-        if not self.token_dim:
-            raise ModelError(f"{self._files.onnx}: has no output {_TOKENS_OUTPUT!r}")
-        prompt = self._settings.query_prompt if query else self._settings.document_prompt
-        ids = [self._ids(prompt + text) for text in texts]
-        vectors = np.empty((len(texts), self.dim), np.float32)
-        tokens = TokenVectors.unfilled([len(one) for one in ids], self.token_dim)
-
-        def embed(row: int) -> None:
-            result, found = self._session.run([self._output, _TOKENS_OUTPUT], ids[row])
-            vectors[row] = (result if self._is_unit else self._pool(result))[0]
-            tokens.fill(row, found[0])
-
-        self._session.for_each(len(texts), embed, progress)
-        return vectors, tokens
-
     def _embed(self, text: str) -> NDArray[np.float32]:
         """Vector of one text, of shape (1, dim)."""
-        [result] = self._session.run([self._output], self._ids(text))
-        return result if self._is_unit else self._pool(result)
-
-    def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(encodable(text, self._settings.max_tokens)).ids
-        return ids
+        [result] = self._session.run([self._output], ids)
+        return result if self._is_unit else self._pool(result)
 
     def _pool(self, result: NDArray[Any]) -> NDArray[np.float32]:
         """Turn token vectors (1, sequence, dim) or one raw vector (1, dim) into a unit vector."""

@@ -2,12 +2,11 @@
 
 from .protocols import DenseIndex, Fusion, LexicalIndex, Retriever
 from .query import Query, Ranking
-from .run import CandidateScorer, Run, Strategy
+from .run import Run, Strategy
 from .selection import Hit, Selection, StageResult
 from .strategy import Pipeline
 
 __all__ = [
-    "CandidateScorer",
     "DenseIndex",
     "Fusion",
     "Hit",

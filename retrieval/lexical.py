@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -136,12 +135,6 @@ class TantivyIndex:
             if len(found) < limit or limit == total or np.count_nonzero(inside) >= depth:
                 return Ranking(found.rows[inside], found.scores[inside]).head(depth)
             limit = min(total, limit * 4)
-
-    def weight(self, term: str) -> float:
-        """BM25's inverse document frequency of an analysed term, over the widest field."""
-        total = self._searcher.num_docs
-        found = max(self._searcher.doc_freq(field, term) for field in self._boosts)
-        return math.log(1 + (total - found + 0.5) / (found + 0.5))
 
     def _query(self, text: str) -> tantivy.Query | None:
         clauses = [

@@ -20,16 +20,15 @@ class LexicalIndex(Protocol):
     """Ranks documents by the terms they share with a query.
 
     `build` gets a mapping of field name to raw text for each row. `save` and `load` write and open
-    a folder. `search` returns only rows inside the mask, shape (n,). `weight` is the inverse
-    document frequency of an analysed term. `load` may return None if the folder cannot be opened in
-    place, for example because it is read-only. The index is then built again.
+    a folder. `search` returns only rows inside the mask, shape (n,). `load` may return None if the
+    folder cannot be opened in place, for example because it is read-only. The index is then built
+    again.
     """
 
     @classmethod
     def build(cls, documents: Sequence[Mapping[str, str]], boosts: Mapping[str, float]) -> Self: ...
     @classmethod
     def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self | None: ...
-    def weight(self, term: str) -> float: ...
     def save(self, folder: Path) -> None: ...
     def search(
         self, text: str, depth: int, allowed: NDArray[np.bool_] | None = None

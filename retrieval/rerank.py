@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..models import Reranker
 from .guard import Guard
 from .query import Ranking
-from .run import CandidateScorer, Run
+from .run import Run
 
 # Weight of the newest measurement in the running cost of a candidate.
 _SMOOTHING = 0.2
@@ -25,46 +25,28 @@ _MARGIN = 0.8
 _PROBE = 4
 
 
-class TextScorer:
-    """Scores candidates by what a model reads in the request and in each tool's text.
-
-    Args:
-        model: a cross-encoder.
-        texts: function that returns the texts of rows.
-    """
-
-    def __init__(
-        self, model: Reranker, texts: Callable[[NDArray[np.int64]], Sequence[str]]
-    ) -> None:
-        self._model = model
-        self._texts = texts
-
-    def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The model's score of each row, shape (n,)."""
-        return self._model.score(run.query.text, self._texts(rows))
-
-
 class ModelRerank:
-    """A scorer that is loaded on first use, with the measured cost of one candidate.
+    """Scores candidates with a model that reads the request and each tool's text together.
 
-    With a deadline, the scorer is loaded and run in a worker thread, see `Guard`. A scorer with the
-    attribute `watches_deadline` checks the deadline itself and runs in the request's thread.
+    The model is loaded on first use. The cost of one candidate is measured. With a deadline, the
+    model is loaded and run in a worker thread, see `Guard`.
 
     Args:
-        load: returns the scorer; called once, and again only if it raised.
+        load: returns the model, a cross-encoder; called once, and again only if it raised.
+        texts: function that returns the texts of rows.
         guard: guard of the model; a new one by default.
-        scorer: the scorer, if it is loaded already.
     """
 
     def __init__(
         self,
-        load: Callable[[], CandidateScorer],
+        load: Callable[[], Reranker],
+        texts: Callable[[NDArray[np.int64]], Sequence[str]],
         guard: Guard | None = None,
-        scorer: CandidateScorer | None = None,
     ) -> None:
         self._load = load
+        self._texts = texts
         self._guard = guard or Guard()
-        self._scorer = scorer
+        self._model: Reranker | None = None
         self._lock = Lock()
         self._ms_each: float | None = None
 
@@ -72,21 +54,19 @@ class ModelRerank:
         """The rows by score, ties by row.
 
         Raises:
-            ModelError: the scorer's model cannot be loaded, or could not be a moment ago.
-            BudgetExceeded: the run's deadline is near and the scorer is not done.
+            ModelError: the model cannot be loaded, or could not be a moment ago.
+            BudgetExceeded: the run's deadline is near and the model is not done.
         """
         if not len(rows):
             return Ranking.empty()
-        watches = getattr(self._scorer, "watches_deadline", False)
-        due = None if watches else run.deadline
-        return self._guard.call(lambda: self._ranked(run, rows), due)
+        return self._guard.call(lambda: self._ranked(run, rows), run.deadline)
 
     def _ranked(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
         with self._lock:
-            if self._scorer is None:
-                self._scorer = self._load()
+            if self._model is None:
+                self._model = self._load()
         start = perf_counter()
-        scores = self._scorer.score(run, rows)
+        scores = self._model.score(run.query.text, self._texts(rows))
         spent = (perf_counter() - start) * 1e3 / len(rows)
         before = self._ms_each
         self._ms_each = spent if before is None else before + _SMOOTHING * (spent - before)

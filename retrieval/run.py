@@ -108,15 +108,6 @@ class Run:
         """Whether `retrieve` has been called with these arguments already."""
         return stage in self.rankings and self._depths.get(stage, 0) >= depth
 
-    def check_deadline(self) -> None:
-        """Raise if the time is over. For stages that take long in small steps.
-
-        Raises:
-            BudgetExceeded: the deadline has passed.
-        """
-        if self.deadline is not None and perf_counter() > self.deadline:
-            raise BudgetExceeded("takes more than the time left")
-
     def fuse(self, fusion: Fusion, rankings: Mapping[str, Ranking]) -> Ranking:
         """Merge several rankings into one."""
         with self._recorded("fusion"):
@@ -174,14 +165,6 @@ def _at_least_two(affordable: int, candidates: int) -> int:
     if affordable < min(2, candidates):
         raise BudgetExceeded("takes more than the time left")
     return affordable
-
-
-class CandidateScorer(Protocol):
-    """Scores candidate rows for the query of a run."""
-
-    def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """A score for each row, shape (n,); higher is better."""
-        ...
 
 
 class RerankStage(Protocol):

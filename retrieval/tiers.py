@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from time import perf_counter
 
 from ..errors import MissingExtraError, ModelError, RequestError
-from ..sections import AUTO, BUILT_IN_TIERS
+from ..sections import AUTO, BUILT_IN_TIERS, RERANK, RERANKER_MISSING
 from .query import Ranking
 from .run import BudgetExceeded, Run, Strategy
 
@@ -23,11 +23,15 @@ class Tiers:
     Args:
         strategies: tier name to strategy.
         default: tier of a search that names none.
+        reranks: whether a reranker is set, which the built-in tier `rerank` needs.
     """
 
-    def __init__(self, strategies: Mapping[str, Strategy], default: str) -> None:
+    def __init__(
+        self, strategies: Mapping[str, Strategy], default: str, *, reranks: bool = True
+    ) -> None:
         self._strategies = strategies
         self._default = default
+        self._reranks = reranks
         self._best = next(
             (one for one in reversed([*BUILT_IN_TIERS]) if one in strategies), default
         )
@@ -56,6 +60,8 @@ class Tiers:
         if tier == AUTO and tier not in self._strategies:
             return AUTO, self._strategies[self._best]
         if tier not in self._strategies:
+            if tier == RERANK and not self._reranks:
+                raise RequestError(f"tier {tier!r}: {RERANKER_MISSING}")
             raise RequestError(
                 f"tier: no {tier!r}; use one of: {', '.join(self._strategies)}, {AUTO}"
             )

@@ -17,8 +17,12 @@ from shortlist.config import TierConfig
 from shortlist.errors import ConfigError, MissingExtraError
 
 BUILT_IN = ["lexical", "fast", "embed", "hybrid", "rerank"]
+#: Without a reranker.
+OFFERED = BUILT_IN[:-1]
+NO_RERANKER = r'no reranker is set.*`reranker = "mixedbread-ai/.*shortlist\[hub\]'
 TOML = """
 encoder = "bundled"
+reranker = "some/model"
 threads = 2
 k = 5
 default_tier = "keen"
@@ -45,6 +49,7 @@ candidates = 7
 """
 SAME = {
     "encoder": "bundled",
+    "reranker": "some/model",
     "threads": 2,
     "k": 5,
     "default_tier": "keen",
@@ -86,7 +91,8 @@ def test_toml_json_keywords_and_mappings_are_the_same(tmp_path: Path) -> None:
 
 def test_the_defaults() -> None:
     config = Config.make()
-    assert list(config.tiers) == BUILT_IN
+    assert list(config.tiers) == OFFERED
+    assert config.reranker is None
     assert (config.default_tier, config.k, config.dense.backend) == ("hybrid", 10, "exact")
     assert config == Config()
 
@@ -101,18 +107,49 @@ class TestTiers:
         assert tiers["hybrid"] == Config.make().tiers["hybrid"]
 
     def test_a_list_offers_only_those(self) -> None:
-        config = Config.make(tiers=["lexical", "rerank"])
+        config = Config.make(tiers=["lexical", "rerank"], reranker="some/model")
         assert list(config.tiers) == ["lexical", "rerank"]
         assert config.default_tier == "rerank"
         assert Config.make(tiers=["hybrid", "lexical"]).default_tier == "hybrid"
-        assert Config.make(tiers=["embed", "rerank"], default_tier="embed").default_tier == "embed"
+        assert Config.make(tiers=["embed", "hybrid"], default_tier="embed").default_tier == "embed"
 
     def test_tiers_built_in_code_join_the_built_in_ones(self) -> None:
         mine = TierConfig(retrievers=("dense",), depth=9)
-        config = Config.make(tiers={"mine": mine, "rerank": {"candidates": 3}})
-        assert list(config.tiers) == [*BUILT_IN, "mine"]
+        config = Config.make(tiers={"mine": mine, "hybrid": {"depth": 30}})
+        assert list(config.tiers) == [*OFFERED, "mine"]
         assert config.tiers["mine"] is mine or config.tiers["mine"] == mine
+        assert config.tiers["hybrid"].depth == 30
+
+    def test_a_reranker_adds_the_tier_rerank(self) -> None:
+        config = Config.make(reranker="some/model")
+        assert list(config.tiers) == BUILT_IN
+        tier = config.tiers["rerank"]
+        assert (tier.retrievers, tier.candidates) == (("lexical", "dense"), 40)
+        assert (tier.reranker, tier.fallback) == ("default", "hybrid")
+        assert config.tiers["hybrid"] == Config.make().tiers["hybrid"]
+
+    def test_a_tier_rerank_with_a_reranker_of_its_own_needs_no_other(self) -> None:
+        config = Config.make(tiers={"rerank": {"reranker": "some/model", "candidates": 3}})
+        assert list(config.tiers) == BUILT_IN
+        assert config.tiers["rerank"].retrievers == ("lexical", "dense")
         assert config.tiers["rerank"].candidates == 3
+
+    @pytest.mark.parametrize(
+        "given_",
+        [
+            {"tiers": ["rerank"]},
+            {"tiers": {"rerank": {"candidates": 3}}},
+            {"tiers": {"mine": {"retrievers": ["dense"], "reranker": "default"}}},
+            {"tiers": {"embed": {"fallback": "rerank"}}},
+            {"default_tier": "rerank"},
+        ],
+    )
+    def test_a_tier_that_reranks_without_a_reranker_names_the_line_to_add(
+        self, given_: dict[str, Any]
+    ) -> None:
+        with pytest.raises(ConfigError, match=NO_RERANKER):
+            Config.make(**given_)
+        Config.make(**given_, reranker="some/model")
 
     def test_a_tier_without_retrievers_is_refused(self) -> None:
         with pytest.raises(ConfigError, match=r"tiers\.mine\.retrievers"):
@@ -139,12 +176,12 @@ class TestTiers:
 
     def test_fallbacks_that_go_round_are_refused(self) -> None:
         with pytest.raises(ConfigError, match="form a cycle"):
-            Config.make(tiers={"embed": {"fallback": "rerank"}, "hybrid": {"fallback": "embed"}})
+            Config.make(tiers={"fast": {"fallback": "hybrid"}})
         with pytest.raises(ConfigError, match="form a cycle"):
             Config.make(tiers={"mine": {"retrievers": ["dense"], "fallback": "mine"}})
 
     def test_built_in_fallbacks_left_out_by_a_list_are_no_error(self) -> None:
-        assert Config.make(tiers=["rerank"]).tiers["rerank"].fallback is None
+        assert Config.make(tiers=["hybrid"]).tiers["hybrid"].fallback is None
 
 
 class TestRefused:
@@ -187,7 +224,7 @@ class TestRefused:
             ({"threads": 0}, "^threads: "),
             (
                 {"default_tier": "turbo"},
-                "default_tier 'turbo'.*lexical, fast, embed, hybrid, rerank",
+                "default_tier 'turbo'.*lexical, fast, embed, hybrid$",
             ),
             ({"tiers": ["turbo"]}, "no built-in tier turbo; use one of: lexical, fast, embed"),
             ({"tiers": []}, "tier"),
@@ -196,7 +233,7 @@ class TestRefused:
             ({"tiers": {"mine": 5}}, r"^tiers\.mine: "),
             ({"tiers": {"hybrid": {"retrievers": ["graph"]}}}, "no retriever graph; use one of: "),
             ({"tiers": {"hybrid": {"depth": 0}}}, r"^tiers\.hybrid\.depth: "),
-            ({"tiers": {"rerank": {"candidates": 100_000}}}, r"^tiers\.rerank\.candidates: "),
+            ({"tiers": {"hybrid": {"candidates": 100_000}}}, r"^tiers\.hybrid\.candidates: "),
             ({"lexical": {"boosts": {"nme": 1}}}, "no field nme; use one of: .*name, title"),
             ({"lexical": {"boosts": {"name": -1}}}, r"^lexical\.boosts.*name"),
             ({"lexical": {"boosts": {"name": float("nan")}}}, r"^lexical\.boosts.*name"),

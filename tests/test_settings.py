@@ -109,8 +109,8 @@ class TestUnknown:
     def test_of_a_model_that_is_loaded_alone(self) -> None:
         with pytest.raises(ConfigError, match=r"encoder 'bundled': thread: unknown .* threads"):
             load_encoder(thread=1)
-        with pytest.raises(ConfigError, match="reranker 'features' reads"):
-            load_reranker("features")
+        with pytest.raises(ConfigError, match=r"reranker 'onnx:m': thread: unknown .* threads"):
+            load_reranker("onnx:m", thread=1)
         with pytest.raises(ModelError, match=r"'no-such'.*name \(bundled, static, onnx, "):
             load_encoder("no-such")
 

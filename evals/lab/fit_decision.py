@@ -29,7 +29,7 @@ from ...decision.measurements import DEPTH
 from ...decision.network import Network
 from ...decision.training import ALPHA, balanced, fit_tier
 from ...engine import Engine
-from ...models import TokenVectors, encoded, load_encoder
+from ...models import load_encoder
 from ...models.loading import static_encoder
 from ...retrieval.query import Ranking
 from ...retrieval.run import Run, Strategy
@@ -64,7 +64,6 @@ class _Told:
 
     tier: Strategy
     vector: NDArray[np.float32]
-    tokens: TokenVectors | None
     static: NDArray[np.float32]
 
     @property
@@ -74,7 +73,7 @@ class _Told:
 
     def rank(self, run: Run) -> Ranking:
         """As the tier ranks."""
-        run.query = replace(run.query, vector=self.vector, tokens=self.tokens)
+        run.query = replace(run.query, vector=self.vector)
         stage = run.retrievers["static"]
         if isinstance(stage, StaticRetriever):
             told: Any = _Vector(self.static)
@@ -102,19 +101,6 @@ def unseen(vector: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[n
     further = vector - np.float32(UNSEEN) * right.mean(axis=0)
     distant: NDArray[np.float32] = further / np.linalg.norm(further)
     return distant
-
-
-def unseen_tokens(tokens: TokenVectors, right: TokenVectors) -> TokenVectors:
-    """The same for a request's tokens: each goes away from what it matches in its tools.
-
-    Args:
-        tokens: token vectors of the request.
-        right: token vectors of the tools that serve it.
-    """
-    units, others = tokens.units(), right.units()
-    further = units - np.float32(UNSEEN) * others[(units @ others.T).argmax(axis=1)]
-    distant = further / np.linalg.norm(further, axis=1, keepdims=True)
-    return TokenVectors.of([np.column_stack([distant, tokens.weights])], tokens.dim)
 
 
 def wording(
@@ -176,25 +162,20 @@ def bundle(
     known, _ = encode_tools(encoder, tuple(source.tools.values()))
     rows = {tool_id: row for row, tool_id in enumerate(source.tools)}
     everything = (*source.requests, *source.no_tool)
-    vectors, tokens = encoded(encoder, [one.text for one in everything], query=True)
+    vectors = encoder.encode([one.text for one in everything], query=True)
     asks = np.array([bool(one.relevant) for one in everything])
     head, odds = wording(vectors, asks, seed=seed)
     examples: dict[str, list[Example]] = {tier: [] for tier in tiers}
 
     def ask(engine: Engine, one: Labelled, relevant: Sequence[str]) -> None:
         vector = vectors[one.number]
-        of_tokens = None if tokens is None else tokens.take([one.number])
         looked_up = static.encode([one.text], query=True)[0]
         if relevant:
             right = [rows[tool_id] for tool_id in relevant]
             vector = unseen(vector, known.values[right])
             looked_up = unseen(looked_up, static.project(known.values[right]))
-            if of_tokens is not None and known.tokens is not None:
-                of_tokens = unseen_tokens(of_tokens, known.tokens.take(right))
         for tier, strategy in tiers.items():
-            found = engine.search(
-                one.text, tier=_Told(strategy, vector, of_tokens, looked_up), k=DEPTH
-            )
+            found = engine.search(one.text, tier=_Told(strategy, vector, looked_up), k=DEPTH)
             odd = float(odds[one.number])
             examples[tier].append(Example.of(found, relevant, wording=odd, group=one.number))
 

@@ -85,7 +85,6 @@ VARIANTS: dict[str, Variant] = {
     "without siblings in a batch": Variant(mixture={"sibling_group": 0}),
     "without the filter for near twins": Variant(twins=False),
     "without judgements": Variant(judged=False),
-    "without late interaction": Variant(recipe={"late": 0.0}),
     "without self-supervision": Variant(mixture={"self_supervised": 0.0}),
     "without joined requests": Variant(mixture={"joined": 0.0}),
     "without this project's requests": Variant(written=False),

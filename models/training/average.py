@@ -20,14 +20,11 @@ import typer
 from transformers import AutoModel, AutoTokenizer
 
 from ...errors import ConfigError
-from .late import TokenHead
 from .program import run_program
 
 
 def average(folders: Sequence[Path], shares: Sequence[float], out: Path) -> None:
     """Write the weighted mean of encoders in Hugging Face layout, with the first one's tokenizer.
-
-    The head for late interaction is the mean over the encoders that have one.
 
     Args:
         folders: folders of the encoders.
@@ -46,15 +43,6 @@ def average(folders: Sequence[Path], shares: Sequence[float], out: Path) -> None
     models[0].load_state_dict(mean)
     models[0].save_pretrained(out)
     AutoTokenizer.from_pretrained(folders[0], local_files_only=True).save_pretrained(out)
-    heads = [TokenHead(models[0].config.hidden_size) for _ in folders]
-    loaded = [
-        (head.state_dict(), share)
-        for head, folder, share in zip(heads, folders, shares, strict=True)
-        if head.load(folder)
-    ]
-    if loaded:
-        heads[0].load_state_dict(_mean([state for state, _ in loaded], [s for _, s in loaded]))
-        heads[0].save(out)
 
 
 def _mean(

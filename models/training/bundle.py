@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import typer
@@ -27,7 +27,6 @@ from ..onnx_encoder import OnnxEncoder
 from .data import WRITTEN, read_rows
 from .evaluate import LabelledSet
 from .export import export_text, quantize
-from .late import TokenHead
 from .program import run_program
 from .quantization import measure_loss
 from .single import SingleText
@@ -46,12 +45,6 @@ def save_tokenizer(source: Path, target: Path) -> None:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     tokenizer.save(str(target / "tokenizer.json"), pretty=False)
-
-
-def tokens_head(source: Path, transformer: Any) -> TokenHead | None:
-    """The head for late interaction in a trained encoder's folder; None if there is none."""
-    head = TokenHead(transformer.config.hidden_size)
-    return head if head.load(source) else None
 
 
 def calibration_texts() -> list[str]:
@@ -89,7 +82,7 @@ def main(
         text = SingleText(transformer)
         tokenizer = Tokenizer.from_file(str(target / "tokenizer.json"))
         smooth(text, tokenizer, calibration_texts(), max_length=max_tokens)
-        export_text(text, exact, head=tokens_head(source, transformer))
+        export_text(text, exact)
         quantize(exact, target / "model.onnx")
         if task is not None:
             loss = measure_loss(

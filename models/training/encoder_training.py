@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -17,15 +16,12 @@ from rich.progress import Progress, TaskID
 from .batches import Batches, TrainingBatch
 from .contrastive import contrastive_loss
 from .data import TrainingData
-from .evaluate import LabelledSet, evaluate, evaluate_late
-from .late import HEAD_RATE, late_interaction
+from .evaluate import LabelledSet, evaluate
 from .loop import TrainingRun
 from .negatives import TrainingTwins, mine
 from .recipe import Recipe, RunRecord
 from .text_encoder import TextEncoder
 
-#: Number of tools whose tokens initialise the head for late interaction.
-_HEAD_TOOLS = 1024
 #: Most tokens of a tool for the comparison of near twins.
 _TWIN_LENGTH = 80
 
@@ -86,18 +82,12 @@ class Training(TrainingRun):
         self._twins = twins
         self._development = development
         self._encoder = TextEncoder(start, device)
-        if not self._encoder.head_loaded:
-            some = random.Random(recipe.seed).sample(data.tools, min(_HEAD_TOOLS, len(data.tools)))
-            self._encoder.start_head([tool.text for tool in some], recipe.tool_length)
         self._average = torch.optim.swa_utils.AveragedModel(
             self._encoder,
             avg_fn=lambda average, current, _: torch.lerp(current, average, self._recipe.averaging),
         )
         optimizer = torch.optim.AdamW(
-            [
-                {"params": self._encoder.transformer.parameters()},
-                {"params": self._encoder.head.parameters(), "rate": HEAD_RATE},
-            ],
+            self._encoder.parameters(),
             lr=0.0,
             weight_decay=recipe.weight_decay,
             fused=True,
@@ -132,14 +122,11 @@ class Training(TrainingRun):
     def _update(self) -> float:
         batch = next(self._batches)
         recipe, device = self._recipe, self._encoder.device
-        queries, query_tokens = self._encoder.with_tokens(batch.queries, recipe.query_length)
-        documents, tokens = self._encoder.with_tokens(batch.documents, recipe.tool_length)
+        queries = self._encoder(batch.queries, recipe.query_length)
+        documents = self._encoder(batch.documents, recipe.tool_length)
         positive = torch.from_numpy(batch.positive).to(device)
         ignored = torch.from_numpy(batch.ignored).to(device)
         loss = contrastive_loss(queries @ documents.T, positive, ignored, recipe.temperature)
-        matches = late_interaction(query_tokens, tokens)
-        late = contrastive_loss(matches, positive, ignored, recipe.temperature)
-        loss = loss + recipe.late * late
         value = self._descend(loss)
         self._average.update_parameters(self._encoder)
         return value
@@ -148,8 +135,7 @@ class Training(TrainingRun):
         """Evaluate the averaged weights on the development set. Save the best ones."""
         average = self._averaged
         figures = evaluate(average, self._development)
-        figures["late"] = evaluate_late(average, self._development)
-        score = sum(figures[kind]["hit@1"] + figures[kind]["recall@10"] for kind in ("all", "late"))
+        score = figures["all"]["hit@1"] + figures["all"]["recall@10"]
         self._keep(loss, figures, score)
         self._save_state()
 

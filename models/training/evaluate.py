@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ...errors import EvaluationError
 from .data import TrainingData, TrainingTool, read_rows, read_tool
-from .late import late_interaction
-from .text_encoder import TextEncoder
 
 #: Most tokens of a request and of a tool in evaluations.
 QUERY_LENGTH = 96
@@ -112,13 +109,3 @@ def evaluate(encoder: _Encodes, labelled: LabelledSet) -> dict[str, dict[str, fl
     tools = encoder.encode([tool.text for tool in labelled.tools], TOOL_LENGTH)
     queries = encoder.encode(labelled.queries, QUERY_LENGTH)
     return ranking_figures(queries @ tools.T, labelled.relevant, labelled.styles)
-
-
-@torch.inference_mode()
-def evaluate_late(encoder: TextEncoder, labelled: LabelledSet) -> dict[str, float]:
-    """The figures over all requests, with late interaction added to the cosine."""
-    texts = [tool.text for tool in labelled.tools]
-    tools, tool_tokens = encoder.with_tokens(texts, TOOL_LENGTH)
-    queries, query_tokens = encoder.with_tokens(labelled.queries, QUERY_LENGTH)
-    scores = queries @ tools.T + late_interaction(query_tokens, tool_tokens)
-    return ranking_figures(scores.cpu().numpy(), labelled.relevant, labelled.styles)["all"]

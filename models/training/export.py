@@ -17,7 +17,6 @@ import onnx
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 
-from .late import TokenHead
 from .single import PooledText, SingleText
 
 Pooling = Literal["mean", "cls"]
@@ -114,19 +113,15 @@ def export_encoder(transformer: Any, path: Path, *, pooling: Pooling = "mean") -
     _trace_batch(PooledEncoder(transformer, pooling), transformer.config, path, "embedding")
 
 
-def export_text(text: SingleText, path: Path, *, head: TokenHead | None = None) -> None:
+def export_text(text: SingleText, path: Path) -> None:
     """Write an encoder as fp32 ONNX that takes one text: ids in, ``embedding`` (1, dim) out.
-
-    With a head there is an output ``tokens`` (1, sequence, token dim + 1) besides.
 
     Args:
         text: the encoder.
         path: the file to write.
-        head: makes vectors of the tokens, or None.
     """
-    outputs = {"embedding": {}, **({} if head is None else {"tokens": {1: "sequence"}})}
     ids = torch.ones((1, 11), dtype=torch.long)
-    _trace(PooledText(text, head), (ids,), path, {"input_ids": {1: "sequence"}}, outputs)
+    _trace(PooledText(text), (ids,), path, {"input_ids": {1: "sequence"}}, {"embedding": {}})
 
 
 def export_scorer(transformer: Any, head: torch.nn.Linear, path: Path) -> None:
@@ -155,8 +150,8 @@ def quantize(source: Path, destination: Path) -> None:
     """Quantise fp32 ONNX to dynamic int8: signed weights with one scale per output channel.
 
     Signed per-channel weights are both closer to fp32 and, on CPUs with VNNI, about twice as fast
-    as the unsigned per-tensor default. Embedding tables are quantised as well, the head of late
-    interaction is not: it is small, and rounding shows in short vectors.
+    as the unsigned per-tensor default. Embedding tables are quantised as well, a cross-encoder's
+    head is not: it is small.
 
     Args:
         source: the fp32 file.

@@ -52,8 +52,7 @@ class TrainingRun(ABC):
         schedule: length, learning rate, evaluations.
         record: record of the run, written after each evaluation.
         out: folder of the run.
-        optimizer: the optimiser. Its learning rate is set before each step, times the group's
-            `rate`.
+        optimizer: the optimiser. Its learning rate is set before each step.
         trained: the trained parameters. Their gradients are clipped to norm 1.
         data: fingerprint of the training data.
 
@@ -130,7 +129,7 @@ class TrainingRun(ABC):
         """One optimiser step for a loss. Returns its value."""
         share = learning_rate_share(self._progress(), self._schedule.warmup)
         for group in self._optimizer.param_groups:
-            group["lr"] = self._schedule.learning_rate * share * group.get("rate", 1.0)
+            group["lr"] = self._schedule.learning_rate * share
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self._trained, 1.0)
         self._optimizer.step()

@@ -24,7 +24,6 @@ class Recipe:
         warmup: share of the run.
         weight_decay: weight decay of AdamW.
         temperature: temperature of the loss.
-        late: weight of the late-interaction loss; the loss of the vectors has weight 1.
         averaging: decay per step of the running average of the weights, which is evaluated and
             saved.
         query_length: most tokens of a request in training.
@@ -41,7 +40,6 @@ class Recipe:
     warmup: float = 0.05
     weight_decay: float = 0.01
     temperature: float = 0.05
-    late: float = 0.25
     averaging: float = 0.98
     query_length: int = 96
     tool_length: int = 80

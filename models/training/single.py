@@ -12,8 +12,6 @@ from typing import Any
 import torch
 from torch.nn.functional import gelu, normalize
 
-from .late import TokenHead
-
 
 class SingleLayer(torch.nn.Module):
     """A layer of `SingleText`: self-attention and feed-forward, each with residual and norm.
@@ -85,25 +83,19 @@ class SingleText(torch.nn.Module):
 
 
 class PooledText(torch.nn.Module):
-    """The mean of a text's states, of length one, and its tokens' vectors.
+    """The mean of a text's states, of length one.
 
     Args:
         text: makes the states.
-        head: makes vectors of the tokens, or None.
     """
 
-    def __init__(self, text: SingleText, head: TokenHead | None = None) -> None:
+    def __init__(self, text: SingleText) -> None:
         super().__init__()
         self.text = text
-        self.head = head
 
-    def forward(self, input_ids: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-        """(1, dim) for token ids (1, sequence), with a head and `TokenHead.side_by_side`."""
-        states = self.text(input_ids)
-        embedding = normalize(states.mean(dim=1), dim=-1)
-        if self.head is None:
-            return embedding
-        return embedding, self.head.side_by_side(states, torch.ones_like(input_ids).bool())
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """(1, dim) for token ids (1, sequence)."""
+        return normalize(self.text(input_ids).mean(dim=1), dim=-1)
 
 
 def _copied(linear: torch.nn.Linear) -> torch.nn.Linear:

@@ -1,7 +1,4 @@
-"""The trainable encoder: a Hugging Face transformer, mean pooling, unit vectors.
-
-It also returns vectors of the tokens, for late interaction.
-"""
+"""The trainable encoder: a Hugging Face transformer, mean pooling, unit vectors."""
 
 from __future__ import annotations
 
@@ -13,8 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
-
-from .late import PaddedTokens, TokenHead
 
 #: Number of texts of similar length in one call: few on a CPU, where padding costs more than a
 #: call, more on a GPU.
@@ -42,44 +37,13 @@ class TextEncoder(torch.nn.Module):
             hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0,
         ).to(device)
-        self.head = TokenHead(self.transformer.config.hidden_size).to(device)
         self.device = device
-        #: Whether the folder had the head for tokens. Otherwise call `start_head`.
-        self.head_loaded = self.head.load(folder)
 
     def forward(self, texts: Sequence[str], max_length: int) -> torch.Tensor:
         """Unit vectors (n, dim) of n texts, each cut to `max_length` tokens."""
-        order, buckets = self._states(texts, max_length)
-        return self._pooled(buckets)[order]
-
-    def with_tokens(
-        self, texts: Sequence[str], max_length: int
-    ) -> tuple[torch.Tensor, PaddedTokens]:
-        """The vectors of `forward`, and those of the tokens."""
-        order, buckets = self._states(texts, max_length)
-        longest = max(mask.shape[1] for _, mask in buckets)
-        vectors, weights = [], []
-        for hidden, mask in buckets:
-            tokens = self.head(hidden, mask)
-            margin = longest - mask.shape[1]
-            vectors.append(torch.nn.functional.pad(tokens.vectors, (0, 0, 0, margin)))
-            weights.append(torch.nn.functional.pad(tokens.weights, (0, margin)))
-        found = PaddedTokens(torch.cat(vectors)[order], torch.cat(weights)[order])
-        return self._pooled(buckets)[order], found
-
-    @torch.inference_mode()
-    def start_head(self, texts: Sequence[str], max_length: int) -> None:
-        """Initialise the head for tokens with the principal directions of some texts' tokens."""
-        _, buckets = self._states(texts, max_length)
-        self.head.start(torch.cat([hidden[mask] for hidden, mask in buckets]))
-
-    def _states(
-        self, texts: Sequence[str], max_length: int
-    ) -> tuple[torch.Tensor, list[tuple[torch.Tensor, torch.Tensor]]]:
-        """Last layer and mask for groups of texts of similar length, and their order."""
         rows = self.tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
         order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
-        buckets: list[tuple[torch.Tensor, torch.Tensor]] = []
+        means: list[torch.Tensor] = []
         size = BUCKETS[self.device.type]
         for start in range(0, len(order), size):
             bucket = [rows[row] for row in order[start : start + size]]
@@ -92,18 +56,12 @@ class TextEncoder(torch.nn.Module):
                 hidden = self.transformer(
                     input_ids=ids, attention_mask=mask.long()
                 ).last_hidden_state
-            buckets.append((hidden.float(), mask))
+            summed = (hidden.float() * mask.unsqueeze(-1)).sum(1)
+            means.append(summed / mask.sum(1, keepdim=True))
         inverse = torch.empty(len(order), dtype=torch.long)
         inverse[torch.tensor(order)] = torch.arange(len(order))
-        return inverse.to(self.device), buckets
-
-    @staticmethod
-    def _pooled(buckets: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
-        means = [
-            (hidden * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
-            for hidden, mask in buckets
-        ]
-        return torch.nn.functional.normalize(torch.cat(means), dim=-1)
+        pooled = torch.nn.functional.normalize(torch.cat(means), dim=-1)
+        return pooled[inverse.to(self.device)]
 
     @torch.inference_mode()
     def encode(
@@ -126,7 +84,6 @@ class TextEncoder(torch.nn.Module):
         return result
 
     def save(self, folder: Path) -> None:
-        """Write weights and tokenizer in Hugging Face layout, and the tokens' head."""
+        """Write weights and tokenizer in Hugging Face layout."""
         self.transformer.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        self.head.save(folder)

@@ -70,6 +70,15 @@ def index(run: Run, servers: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
+def reranking(tmp_path: Path) -> Path:
+    """A configuration that names a small random cross-encoder."""
+    model = Path(__file__).parents[1] / "models" / "tiny_reranker"
+    path = tmp_path / "reranking.json"
+    path.write_text(json.dumps({"reranker": str(model)}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
 def tools_file(tmp_path: Path) -> Callable[..., Path]:
     """Writes tool definitions into a file of lines."""
 

@@ -56,7 +56,9 @@ def test_the_tables_name_cost_and_gain(run, index, files, tmp_path):
 def test_wrong_tiers_and_files_are_refused(run, index, files, tmp_path):
     out = tmp_path / "calibration.json"
     told = run("calibrate", files[0], "--index", index, "--tier", "no", "--out", out, code=2)
-    assert "use one of: lexical, fast, embed, hybrid, rerank" in " ".join(told.stderr.split())
+    assert "use one of: lexical, fast, embed, hybrid" in " ".join(told.stderr.split())
+    told = run("calibrate", files[0], "--index", index, "--tier", "rerank", "--out", out, code=2)
+    assert 'Add the line `reranker = "mixedbread-ai/' in " ".join(told.stderr.split())
     told = run("calibrate", files[1], "--index", index, "--out", out, code=1)
     assert "nothing to calibrate on" in told.stderr
     assert not out.exists()
@@ -65,8 +67,8 @@ def test_wrong_tiers_and_files_are_refused(run, index, files, tmp_path):
 def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
     served, none = files
     arguments = ("lab", "check-decision", served, "--no-tool", none, "--index", index)
-    told = run_json(*arguments, "--tier", "hybrid", "--tier", "rerank")
-    assert set(told) == {"hybrid", "rerank"}
+    told = run_json(*arguments, "--tier", "hybrid", "--tier", "embed")
+    assert set(told) == {"hybrid", "embed"}
     assert told["hybrid"]["served"] == 60
     assert [row["alpha"] for row in told["hybrid"]["cuts"]][-1] is None
     assert "Cuts fitted on one half" in run(*arguments, "--tier", "hybrid").stdout
@@ -76,5 +78,5 @@ def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
 
 def test_without_a_tier_all_are_calibrated(index):
     engine = Engine.open(index)
-    assert tiers_of(engine, None) == ["lexical", "fast", "embed", "hybrid", "rerank"]
+    assert tiers_of(engine, None) == ["lexical", "fast", "embed", "hybrid"]
     assert tiers_of(engine, ["fast", "fast"]) == ["fast"]

@@ -21,10 +21,12 @@ def lines_of(text: str) -> list[str]:
 @pytest.mark.parametrize("tier", ["hybrid", "rerank"])
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_table_of_hits_fits_the_terminal_and_loses_nothing(
-    run, tools_file, monkeypatch, tier, width
+    run, tools_file, reranking, monkeypatch, tier, width
 ):
     monkeypatch.setenv("COLUMNS", str(width))
-    text = run("search", QUERY, "--tools", tools_file(LONG, OTHER), "--tier", tier).stdout
+    text = run(
+        "search", QUERY, "--tools", tools_file(LONG, OTHER), "--tier", tier, "--config", reranking
+    ).stdout
     assert max(map(len, lines_of(text))) <= width
     assert "…" not in text
     assert all(stage in text for stage in ("lexical", "dense", "fusion"))

@@ -4,7 +4,7 @@ import pytest
 
 from shortlist import Engine, demo
 
-TIERS = ["lexical", "fast", "embed", "hybrid", "rerank"]
+TIERS = ["lexical", "fast", "embed", "hybrid"]
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,7 @@ def test_the_installation(run, run_json):
     assert "CPUExecutionProvider" in by_name["onnxruntime"]["summary"]
     assert "fingerprint" in by_name["encoder"]["summary"]
     tiers = [line.partition(":")[0] for line in by_name["tiers"]["details"]]
-    assert tiers == ["lexical", "fast", "embed", "hybrid", "rerank"]
+    assert tiers == ["lexical", "fast", "embed", "hybrid"]
     extras = dict(line.split(": ", 1) for line in by_name["extras"]["details"])
     assert {"hnsw", "sentence-transformers", "dev"} <= set(extras)
     for extra, state in extras.items():

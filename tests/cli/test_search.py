@@ -6,7 +6,7 @@ QUERY = "schedule a message for tomorrow"
 TOOL = "slack/schedule_message"
 
 
-@pytest.mark.parametrize("tier", ["lexical", "fast", "embed", "hybrid", "rerank"])
+@pytest.mark.parametrize("tier", ["lexical", "fast", "embed", "hybrid"])
 def test_json_names_the_tier_the_times_and_every_stage(run_json, index, tier):
     found = run_json("search", QUERY, "--index", index, "--tier", tier, "-k", 3)
     assert set(found) >= {"query", "tier", "tier_asked", "tier_reason", "timings", "total_ms"}
@@ -72,14 +72,27 @@ def test_only_allowed_tools_are_returned_and_unknown_ones_are_told(run, run_json
 
 def test_a_tier_that_does_not_fit_the_time_is_replaced_and_said_so(run, run_json, index, servers):
     for source in (("--index", index), ("--tools", servers / "slack.json")):
-        arguments = ("search", QUERY, *source, "--tier", "rerank", "--budget-ms", "0.001")
+        arguments = ("search", QUERY, *source, "--tier", "hybrid", "--budget-ms", "0.001")
         found = run_json(*arguments)
         assert found["tier"] == "lexical"
-        assert found["tier_asked"] == "rerank"
+        assert found["tier_asked"] == "hybrid"
         assert found["hits"]
         text = run(*arguments).stdout
-        assert "asked for rerank, ran lexical: " in text
+        assert "asked for hybrid, ran lexical: " in text
         assert found["tier_reason"].partition(":")[0] in text
+
+
+def test_without_a_reranker_the_tier_rerank_says_what_line_to_add(
+    run, run_json, index, servers, reranking
+):
+    for source in (("--index", index), ("--tools", servers / "slack.json")):
+        arguments = ("search", QUERY, *source, "--tier", "rerank")
+        refused = " ".join(run(*arguments, code=2).stderr.split())
+        assert 'reranker = "mixedbread-ai/mxbai-rerank-xsmall-v1"' in refused
+        assert "pip install 'shortlist[hub]'" in refused
+        found = run_json(*arguments, "--config", reranking)
+        assert (found["tier"], found["tier_reason"]) == ("rerank", None)
+        assert all("rerank" in hit["stages"] for hit in found["hits"])
 
 
 def test_a_config_changes_the_answer(run_json, index, tmp_path):
@@ -96,7 +109,7 @@ def test_any_request_is_answered(run, index, query):
 
 
 def test_the_exact_name_wins(run_json, index):
-    for tier in ("lexical", "fast", "embed", "hybrid", "rerank"):
+    for tier in ("lexical", "fast", "embed", "hybrid"):
         hits = run_json("search", "jira/rank_issues", "--index", index, "--tier", tier)["hits"]
         assert hits[0]["id"] == "jira/rank_issues"
         assert hits[0]["stages"]["exact"]["rank"] == 1

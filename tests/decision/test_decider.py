@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
 from shortlist.decision import Decider
+from shortlist.decision.decider import decider_for
 from shortlist.decision.measurements import HIT, REQUEST, measure
 from shortlist.decision.training import fit_tier
 from shortlist.errors import ConfigError
@@ -139,9 +140,23 @@ def test_a_file_of_another_format_says_how_to_make_it_anew(tmp_path):
 def test_the_bundled_decision_are_for_the_bundled_encoder_and_every_tier_but_fast():
     decider = Decider.bundled()
     assert decider.encoder == load_encoder().fingerprint
-    assert set(decider.tiers) == {"lexical", "fast", "embed", "hybrid", "rerank"}
+    assert set(decider.tiers) == {"lexical", "fast", "embed", "hybrid"}
     assert not decider.tiers["lexical"].dense
     assert decider.origin["files"]
+
+
+def test_the_bundled_decision_judges_no_tier_that_reranks(tmp_path, made_answer):
+    bundled = Decider.bundled()
+    decider = decider_for("bundled", bundled.encoder, ["hybrid", "rerank"])
+    assert set(decider.tiers) == {"lexical", "fast", "embed"}
+    for tier in ("hybrid", "rerank"):
+        decided = decider.decide(made_answer("anything", LOW, tier=tier))
+        assert (len(decided.hits), decided.fits) == (12, None)
+        assert f"tier {tier!r} has no calibration" in decided.reason
+    # One that was fitted to the tier does.
+    bundled.save(tmp_path / "calibration.json")
+    fitted = decider_for(tmp_path / "calibration.json", bundled.encoder, ["hybrid"])
+    assert set(fitted.tiers) == set(bundled.tiers)
 
 
 def test_a_decision_takes_under_a_millisecond(made_answer):

@@ -14,7 +14,7 @@ from shortlist.indexing import stage_models
 from shortlist.errors import ModelError
 from shortlist.models import load_encoder
 
-from .fakes import BagEncoder, OverlapReranker, TokenBagEncoder, make_tools
+from .fakes import BagEncoder, OverlapReranker, make_tools
 from .held_encoder import HeldEncoder
 
 TIERS = ("lexical", "fast", "embed", "hybrid", "rerank")
@@ -126,7 +126,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldEncoder]:
 @pytest.fixture
 def other(models: Models) -> Iterator[HeldEncoder]:
     """An encoder of another vector space; it reads no definition before a test lets it."""
-    encoder = HeldEncoder(TokenBagEncoder())
+    encoder = HeldEncoder(BagEncoder("held"))
     models.encoders["other"] = encoder  # type: ignore[assignment]
     yield encoder
     encoder.let.set()

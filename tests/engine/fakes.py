@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from time import sleep
 from typing import Any
 
@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shortlist import Tool
-from shortlist.models import TokenVectors
 
 DIM = 32
-TOKEN_DIM = 8
 _WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -54,39 +52,6 @@ class BagEncoder:
         seed = hashlib.sha256(f"{self.fingerprint}:{word}".encode()).digest()[:8]
         random = np.random.default_rng(int.from_bytes(seed, "big"))
         return random.normal(size=DIM).astype(np.float32)
-
-
-class TokenBagEncoder(BagEncoder):
-    """Gives the vectors of a text's words too; words of one meaning have one vector there.
-
-    Args:
-        name: of the encoder.
-        meanings: word to the word it is a synonym of, for the tokens only.
-    """
-
-    token_dim = TOKEN_DIM
-
-    def __init__(self, name: str = "tokens", meanings: Mapping[str, str] | None = None) -> None:
-        super().__init__(name)
-        self.meanings = meanings or {}
-
-    def encode_with_tokens(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
-    ) -> tuple[NDArray[np.float32], TokenVectors]:
-        values = self.encode(texts, query=query, progress=progress)
-        return values, TokenVectors.of([self._tokens(text) for text in texts], TOKEN_DIM)
-
-    def _tokens(self, text: str) -> NDArray[np.float32]:
-        words = _WORD.findall(text.lower()) or [""]
-        tokens = np.full((len(words), TOKEN_DIM + 1), 1 / len(words), np.float32)
-        for place, word in enumerate(words):
-            vector = self._vector(self.meanings.get(word, word))[:TOKEN_DIM]
-            tokens[place, :-1] = vector / np.linalg.norm(vector)
-        return tokens
 
 
 class OverlapReranker:

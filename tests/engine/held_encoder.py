@@ -31,16 +31,9 @@ class HeldEncoder:
         self.read: list[str] = []
         self.broken: Exception | None = None
 
-    @property
-    def token_dim(self) -> int:
-        return int(getattr(self._encoder, "token_dim", 0))
-
-    def encode(self, texts: Sequence[str], *, query: bool = False, progress: Any = None) -> Any:
-        return self.encode_with_tokens(texts, query=query, progress=progress)[0]
-
-    def encode_with_tokens(
+    def encode(
         self, texts: Sequence[str], *, query: bool = False, progress: Any = None
-    ) -> tuple[NDArray[np.float32], Any]:
+    ) -> NDArray[np.float32]:
         if not query:
             if self.left <= 0:
                 self.waiting.set()
@@ -53,9 +46,7 @@ class HeldEncoder:
             if self.left <= 0:
                 self.let.clear()
             self.read += texts
-        if self.token_dim:
-            return self._encoder.encode_with_tokens(texts, query=query, progress=progress)  # type: ignore[no-any-return]
-        return self._encoder.encode(texts, query=query, progress=progress), None
+        return self._encoder.encode(texts, query=query, progress=progress)  # type: ignore[no-any-return]
 
 
 def until(true: Callable[[], object], seconds: float = 60) -> None:

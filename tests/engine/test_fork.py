@@ -30,7 +30,7 @@ engine.save(folder)
 view, session = engine.view(), engine.session(format="openai")
 found = view.search("open an issue")
 session.turn("open an issue")
-expected = engine.search("open an issue", tier="rerank").ids
+expected = engine.search("open an issue", tier="hybrid").ids
 
 def in_fork(work):
     child = os.fork()
@@ -109,14 +109,14 @@ in_fork(all_refused)
 done.set()
 holder.join()
 in_fork(all_refused)
-assert engine.search("open an issue", tier="rerank").ids == expected
+assert engine.search("open an issue", tier="hybrid").ids == expected
 session.turn("list the issues")
 engine.update(catalog)
 """
 AFTER = """
 def works():
     for made in (Engine.open(folder), Engine.from_tools(load_catalog())):
-        assert made.search("open an issue", tier="rerank").ids == expected
+        assert made.search("open an issue", tier="hybrid").ids == expected
         turn = made.session(format="openai").turn("open an issue")
         assert turn.ids
         made.update(list(made.catalog)[:-1])
@@ -124,7 +124,7 @@ def works():
 
 in_fork(works)
 in_fork(works)
-assert engine.search("open an issue", tier="rerank").ids == expected
+assert engine.search("open an issue", tier="hybrid").ids == expected
 """
 SPAWN = """
 import multiprocessing, sys

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from shortlist.retrieval import Pipeline, Ranking, Run, Strategy, guard
 from shortlist.retrieval.exact import ExactIndex
 from shortlist.retrieval.lexical import TantivyIndex
 
-from .conftest import Models
-from .fakes import OverlapReranker
+from .conftest import TIERS, Models
+from .fakes import OverlapReranker, make_tools
+
+CROSS_ENCODER = Path(__file__).parents[1] / "models" / "tiny_reranker"
 
 MakeEngine = Callable[..., Engine]
 QUERY = "create an issue on the board"
@@ -34,6 +37,32 @@ class TestRerank:
         fused = engine.search(QUERY, tier="hybrid", k=100)
         assert {hit.id for hit in scored} == set(fused.ids[:40])
         assert answer.ids[40:] == fused.ids[40:]
+
+    def test_a_cross_encoder_in_a_folder(self) -> None:
+        engine = Engine.from_tools(make_tools(), reranker=str(CROSS_ENCODER))
+        assert engine.tiers == TIERS
+        answer = engine.search(QUERY, tier="rerank", k=100)
+        assert (answer.tier, answer.tier_reason) == ("rerank", None)
+        assert sum("rerank" in hit.stages for hit in answer) == 40
+        fused = engine.search(QUERY, tier="hybrid", k=100).ids
+        assert answer.ids[:40] != fused[:40]
+        assert set(answer.ids[:40]) == set(fused[:40])
+        decision = engine.view().decision(answer)
+        assert (decision.reason, decision.fits) == ("tier 'rerank' has no calibration", None)
+        assert decision.ids == answer.ids
+        assert engine.session(tier="rerank").turn("good morning to you").ids
+
+    def test_without_a_reranker_the_tier_says_what_line_to_add(self) -> None:
+        engine = Engine.from_tools(make_tools(3))
+        assert engine.tiers == TIERS[:-1]
+        line = r'tier \'rerank\': .*`reranker = "mixedbread-ai/.*pip install \'shortlist\[hub\]'
+        for search in (engine.search, engine.view().search):
+            with pytest.raises(RequestError, match=line):
+                search(QUERY, tier="rerank")
+        assert engine.search(QUERY, tier="auto").tier == "hybrid"
+        few = Engine.from_tools(make_tools(3), tiers=["lexical"], reranker="not/loaded")
+        with pytest.raises(RequestError, match="no 'rerank'; use one of: lexical, auto"):
+            few.search(QUERY, tier="rerank")
 
     def test_candidates_are_configured(self, make_engine: MakeEngine, models: Models) -> None:
         engine = make_engine(tiers={"rerank": {"candidates": 7}})

@@ -137,7 +137,7 @@ class TestMatching:
 
 
 class TestSearch:
-    @pytest.mark.parametrize("tier", ["lexical", "fast", "embed", "hybrid", "rerank"])
+    @pytest.mark.parametrize("tier", ["lexical", "fast", "embed", "hybrid"])
     def test_a_query_in_other_words_finds_the_tool(self, enriched: Path, tier: str) -> None:
         query = "somebody says I am overweight"
         engine = Engine.from_tools(TOOLS, index={"enrichments": [enriched]})

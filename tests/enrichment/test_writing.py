@@ -148,7 +148,7 @@ def test_a_definition_that_claims_the_world_gains_nothing(catalog: Sequence[Tool
             for tier in tiers
         ]
 
-    tiers = ("lexical", "fast", "embed", "hybrid", "rerank")
+    tiers = ("lexical", "fast", "embed", "hybrid")
     without = found([], *tiers)
     for tier, now, before in zip(tiers, found(kept, *tiers), without, strict=True):
         assert now <= before, tier

@@ -259,4 +259,8 @@ def test_the_table_sets_published_beside_measured(tmp_path: Path, overlap_engine
     shown = {cells[0]: cells[1:] for cells in table.rows}
     assert shown["BM25, published"] == (None,) * 8 + ("80.0 / 87.5",)
     assert shown["lexical"][-1] == "100.0 / 100.0"
+    assert shown["rerank"] == ("not run",) * 9
+    reranked = dict.fromkeys(("lexical", "rerank"), found)
+    assert [cells[0] for cells in xlam.table(reranked).rows][4:] == ["lexical", "rerank", "queries"]
+    assert "not run" not in xlam.table(reranked).rows[5]
     assert shown["queries"][-2:] == (60, 40)

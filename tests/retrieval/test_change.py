@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist import Catalog, Tool
-from shortlist.models import TokenTable, TokenVectors
 from shortlist.retrieval import Ranking
 from shortlist.retrieval.change import NEW, Change
 from shortlist.retrieval.names import Names
@@ -72,41 +71,3 @@ def test_only_neighbours_of_equal_score_change_places() -> None:
     assert ordered.scores.tolist() == ranking.scores.tolist()
     assert ordered.rest == 0.5
     assert by_id(Ranking.empty(), tools).rows.tolist() == []
-
-
-def texts(numbers: list[int]) -> TokenVectors:
-    """A text for each number, as many tokens long as its last digit says, and one."""
-    made = [np.full((number % 10 + 1, 3), number / 100, np.float32) for number in numbers]
-    return TokenVectors.of(made, 2)
-
-
-@given(
-    start=st.lists(st.integers(0, 99), min_size=1, max_size=12),
-    steps=st.lists(st.lists(st.integers(0, 99), max_size=4), max_size=6),
-    data=st.data(),
-)
-def test_patched_tokens_are_those_of_the_rows(
-    start: list[int], steps: list[list[int]], data: st.DataObject
-) -> None:
-    held, table = list(start), TokenTable.of(texts(start))
-    for numbers in steps:
-        size = data.draw(st.integers(max(0, len(held) - 3), len(held) + len(numbers)))
-        rows = list(range(len(held), size))
-        rows += data.draw(st.lists(st.integers(0, max(0, size - 1)), max_size=3, unique=True))
-        rows = sorted({row for row in rows if row < size})
-        sources = [
-            data.draw(st.integers(-len(numbers), len(held) - 1)) if held or numbers else None
-            for _ in rows
-        ]
-        after = [*held[:size], *[0] * (size - len(held))]
-        for row, source in zip(rows, sources, strict=True):
-            after[row] = held[source] if source >= 0 else numbers[-1 - source]
-        table = table.patched(
-            size, np.array(rows, np.int64), np.array(sources, np.int64), texts(numbers)
-        )
-        held = after
-        expected = texts(held)
-        for found in (table.whole(), table.take(range(len(held)))):
-            np.testing.assert_array_equal(found.starts, expected.starts)
-            np.testing.assert_array_equal(found.vectors, expected.vectors)
-            np.testing.assert_array_equal(found.weights, expected.weights)

@@ -1,4 +1,4 @@
-"""The rerank stage and a run's bookkeeping, with scorers whose cost and answers are known."""
+"""The rerank stage and a run's bookkeeping, with models whose cost and answers are known."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shortlist.errors import ConfigError, ModelError
 from shortlist.retrieval import Pipeline, Query, Ranking, Run, guard
 from shortlist.retrieval.fusion import ReciprocalRankFusion
-from shortlist.retrieval.rerank import ModelRerank, TextScorer
+from shortlist.retrieval.rerank import ModelRerank
 from shortlist.retrieval.run import BudgetExceeded
 
 Rows = NDArray[np.int64]
@@ -53,8 +53,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+def texts_of(rows: Rows) -> list[str]:
+    """The text of a row is its number."""
+    return [str(row) for row in rows.tolist()]
+
+
 class RowScorer:
-    """Scores a row by a function of it, in so many seconds of the clock each."""
+    """Scores the text of a row by a function of the row, in so many seconds of the clock each."""
+
+    name = fingerprint = "rows"
 
     def __init__(
         self, score: Callable[[Rows], Rows], clock: Clock | None = None, each: float = 0.0
@@ -64,7 +71,8 @@ class RowScorer:
         self.each = each
         self.seen: list[list[int]] = []
 
-    def score(self, run: Run, rows: Rows) -> Scores:
+    def score(self, query: str, texts: Sequence[str]) -> Scores:
+        rows = np.array([int(text) for text in texts], np.int64)
         self.seen.append(rows.tolist())
         self._clock.now += self.each * len(rows)
         return self._score(rows).astype(np.float32)
@@ -79,7 +87,7 @@ def ranking(count: int) -> Ranking:
 
 
 def run_with(scorer: RowScorer, deadline: float | None = None) -> Run:
-    return Run(Query("q"), 5, {}, {"model": ModelRerank(lambda: scorer)}, deadline)
+    return Run(Query("q"), 5, {}, {"model": ModelRerank(lambda: scorer, texts_of)}, deadline)
 
 
 def test_candidates_are_reordered_and_the_rest_keeps_its_order() -> None:
@@ -97,7 +105,7 @@ def test_nothing_to_rerank_loads_nothing() -> None:
     def load() -> RowScorer:
         raise AssertionError
 
-    run = Run(Query("q"), 5, {}, {"model": ModelRerank(load)})
+    run = Run(Query("q"), 5, {}, {"model": ModelRerank(load, texts_of)})
     assert len(run.rerank("model", Ranking.empty(), 40)) == 0
 
 
@@ -107,7 +115,7 @@ def test_equal_scores_rank_by_row() -> None:
     assert found.rows.tolist() == [0, 2, 7, 9]
 
 
-def test_a_scorer_is_loaded_once_and_again_only_after_it_failed(
+def test_a_model_is_loaded_once_and_again_only_after_it_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
@@ -120,7 +128,7 @@ def test_a_scorer_is_loaded_once_and_again_only_after_it_failed(
             raise ModelError("weights are missing")
         return RowScorer(descending)
 
-    run = Run(Query("q"), 5, {}, {"model": ModelRerank(load)})
+    run = Run(Query("q"), 5, {}, {"model": ModelRerank(load, texts_of)})
     with pytest.raises(ModelError, match="weights are missing"):
         run.rerank("model", ranking(3), 3)
     with pytest.raises(ModelError, match="weights are missing"):
@@ -145,7 +153,7 @@ def test_an_unknown_retriever_lists_what_there_is() -> None:
 
 def test_a_budget_bounds_the_candidates(clock: Clock) -> None:
     scorer = RowScorer(descending, clock, each=5)
-    stage = ModelRerank(lambda: scorer)
+    stage = ModelRerank(lambda: scorer, texts_of)
     stage.rank(Run(Query("q"), 5, {}, {}), np.arange(10))  # learns the cost of one
     run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 100)
     found = run.rerank("model", ranking(100), 100)
@@ -170,7 +178,7 @@ def test_a_budget_too_short_for_two_candidates_is_exceeded(clock: Clock) -> None
 
 def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good(clock: Clock) -> None:
     scorer = RowScorer(descending, clock, each=20)
-    stage = ModelRerank(lambda: scorer)
+    stage = ModelRerank(lambda: scorer, texts_of)
     stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
     scorer.each = 0.0
     refused = 0
@@ -188,7 +196,7 @@ def test_one_slow_call_does_not_shut_a_budgeted_stage_out_for_good(clock: Clock)
 
 def test_what_is_too_slow_is_seldom_tried(clock: Clock) -> None:
     scorer = RowScorer(descending, clock, each=20)
-    stage = ModelRerank(lambda: scorer)
+    stage = ModelRerank(lambda: scorer, texts_of)
     stage.rank(Run(Query("q"), 5, {}, {}), np.arange(3))
     for _ in range(200):
         run = Run(Query("q"), 5, {}, {"model": stage}, clock() + 2)
@@ -203,15 +211,15 @@ def test_a_generous_budget_takes_every_candidate(clock: Clock) -> None:
     assert len(scorer.seen[-1]) == 40
 
 
-def test_a_text_scorer_reads_the_request_and_the_texts_of_the_rows() -> None:
+def test_the_model_reads_the_request_and_the_texts_of_the_rows() -> None:
     class Model:
         name = fingerprint = "lengths"
 
         def score(self, query: str, texts: Sequence[str]) -> Scores:
             return np.array([len(query) * len(text) for text in texts], np.float32)
 
-    scorer = TextScorer(Model(), lambda rows: ["x" * row for row in rows.tolist()])
-    run = Run(Query("qq"), 5, {}, {"model": ModelRerank(lambda: scorer)})
+    stage = ModelRerank(Model, lambda rows: ["x" * row for row in rows.tolist()])
+    run = Run(Query("qq"), 5, {}, {"model": stage})
     found = run.rerank("model", ranking(4), 4)
     assert found.rows.tolist() == [3, 2, 1, 0]
     assert found.scores.tolist() == [6, 4, 2, 0]
@@ -237,7 +245,7 @@ class TestRun:
             Query("q"),
             3,
             {"lexical": FixedRetriever([5, 6]), "dense": FixedRetriever([6, 7])},
-            {"model": ModelRerank(lambda: RowScorer(descending))},
+            {"model": ModelRerank(lambda: RowScorer(descending), texts_of)},
         )
         pipeline = Pipeline(
             ("lexical", "dense"), fusion=ReciprocalRankFusion(), reranker="model", candidates=2

@@ -17,17 +17,15 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def three(start: Path, tmp_path: Path) -> list[Path]:
-    """The toy encoder, and two like it with other weights, the last of which has a head."""
+    """The toy encoder, and two like it with other weights."""
     folders = [start]
     for factor in (2.0, 4.0):
         encoder = TextEncoder(start, CPU)
         with torch.no_grad():
             for weights in encoder.transformer.parameters():
                 weights *= factor
-            encoder.head.projection.weight.fill_(factor)
         folders.append(tmp_path / str(factor))
         encoder.save(folders[-1])
-    (folders[1] / "tokens.safetensors").unlink()
     return folders
 
 
@@ -39,14 +37,6 @@ def test_it_is_the_weighted_mean(three: list[Path], tmp_path: Path) -> None:
         first.transformer.parameters(), mean.transformer.parameters(), strict=True
     ):
         torch.testing.assert_close(other, expected * one)
-    # Of the encoders that have a head, which is the last alone.
-    assert mean.head_loaded
-    assert mean.head.projection.weight.unique().tolist() == [4.0]
-
-
-def test_without_a_head_there_is_none(three: list[Path], tmp_path: Path) -> None:
-    average(three[:2], [0.5, 0.5], tmp_path / "mean")
-    assert not TextEncoder(tmp_path / "mean", CPU).head_loaded
 
 
 @pytest.mark.parametrize("shares", [[1.0], [0.0, 0.0], [2.0, -1.0], []])

@@ -18,7 +18,7 @@ from ....config import Config
 from ....decision import Decider
 from ....engine import Engine
 from ....gating import Admission, State
-from ....models import Encoder, TokenVectors, encoded, gives_tokens, load_encoder
+from ....models import Encoder, load_encoder
 from ....retrieval import Selection, Strategy
 from ....retrieval.searcher import Searcher
 from ....stage_models import StageModels
@@ -37,9 +37,7 @@ class RememberingEncoder:
         self.name = encoder.name
         self.dim = encoder.dim
         self.fingerprint = encoder.fingerprint
-        self.token_dim = encoder.token_dim if gives_tokens(encoder) else 0
         self._vectors: dict[tuple[bool, str], NDArray[np.float32]] = {}
-        self._tokens: dict[tuple[bool, str], TokenVectors] = {}
 
     def encode(
         self,
@@ -53,18 +51,6 @@ class RememberingEncoder:
         found = [self._vectors[query, text] for text in texts]
         return np.array(found, np.float32).reshape(len(texts), self.dim)
 
-    def encode_with_tokens(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
-    ) -> tuple[NDArray[np.float32], TokenVectors]:
-        """Embed texts and their tokens; see `TokenEncoder.encode_with_tokens`."""
-        vectors = self.encode(texts, query=query, progress=progress)
-        parts = [self._tokens[query, text] for text in texts]
-        return vectors, TokenVectors.joined(parts or [TokenVectors.of([], self.token_dim)])
-
     def _remember(
         self, texts: Sequence[str], query: bool, progress: Callable[[int], None] | None
     ) -> None:
@@ -72,11 +58,9 @@ class RememberingEncoder:
         fresh.sort(key=len)  # models that pad a batch to its longest text pad less
         if not fresh:
             return
-        vectors, tokens = encoded(self._encoder, fresh, query=query, progress=progress)
+        vectors = self._encoder.encode(fresh, query=query, progress=progress)
         for row, text in enumerate(fresh):
             self._vectors[query, text] = vectors[row]
-            if tokens is not None:
-                self._tokens[query, text] = tokens.take([row])
 
 
 class Encoders:

@@ -129,7 +129,7 @@ def _ablations(bench: Workbench, step: Step) -> Iterator[tuple[str, dict[str, An
     yield row("summaries, 10 full schemas", SUMMARIES.changed(k=10, schema_tokens=100_000))
     for k in (5, 10):
         yield row(f"summaries, k = {k}", SUMMARIES.changed(k=k))
-    for tier in ("lexical", "embed", "rerank"):
+    for tier in ("lexical", "embed"):
         yield row(f"summaries, tier {tier}", SUMMARIES.changed(tier=tier))
     yield row("summaries, abstain = true", SUMMARIES.changed(abstain=True))
     yield from _preconditions(bench, step)

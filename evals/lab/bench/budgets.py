@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ....builder import Builder
+from ....config import Config
 from ....engine import Engine
 from ....errors import ModelError
-from ....models.loading import FEATURES
-from ....retrieval import Run
-from ....retrieval.rerank import ModelRerank
+from ....models import Reranker
+from ....stage_models import StageModels
 from .processes import run_job
 
 BUDGET_MS = 50.0
@@ -64,18 +65,39 @@ class Budgeted:
         }
 
 
-class _Scorer:
-    """A reranker that waits and then scores nothing."""
+class _WaitingReranker:
+    """A reranker that waits and gives every text the same score."""
+
+    name = fingerprint = "waiting"
 
     def __init__(self, wait: Callable[[int], object]) -> None:
         self._wait = wait
 
-    def score(self, run: Run, rows: NDArray[np.int64]) -> NDArray[np.float32]:  # noqa: ARG002
-        self._wait(len(rows))
-        return np.zeros(len(rows), np.float32)
+    def score(self, query: str, texts: Sequence[str]) -> NDArray[np.float32]:  # noqa: ARG002
+        self._wait(len(texts))
+        return np.zeros(len(texts), np.float32)
 
 
-def _missing() -> _Scorer:
+class _Models(StageModels):
+    """The bundled models and a reranker.
+
+    Args:
+        config: names the reranker.
+        load: loads it.
+    """
+
+    def __init__(self, config: Config, load: Callable[[], Reranker]) -> None:
+        self._load_reranker = load
+        super().__init__(config)
+
+    def reranker(self, name: str) -> Reranker:  # noqa: ARG002
+        return self._load_reranker()
+
+    def _check(self) -> None:
+        """A reranker that is missing is missing only at a search."""
+
+
+def _missing() -> Reranker:
     sleep(0.2)
     raise ModelError("cannot connect")
 
@@ -89,9 +111,9 @@ def budgeted(folder: Path, queries: Sequence[str], *, cold: int) -> list[Budgete
         cold: processes started for the first answer of a process.
     """
     release = Event()
-    loads: dict[str, Callable[[], _Scorer]] = {
-        "hangs": lambda: _Scorer(lambda _: release.wait()),
-        "slow": lambda: _Scorer(lambda count: sleep(_SLOW_S * count)),
+    loads: dict[str, Callable[[], Reranker]] = {
+        "hangs": lambda: _WaitingReranker(lambda _: release.wait()),
+        "slow": lambda: _WaitingReranker(lambda count: sleep(_SLOW_S * count)),
         "missing": _missing,
     }
     found = [_case(case, folder, queries, load) for case, load in loads.items()]
@@ -105,10 +127,13 @@ def budgeted(folder: Path, queries: Sequence[str], *, cold: int) -> list[Budgete
     return [*found, _summary(COLD, tools, [run["ms"] for run in runs], tiers)]
 
 
-def _case(case: str, folder: Path, queries: Sequence[str], load: Callable[[], _Scorer]) -> Budgeted:
-    engine = Engine.open(folder)
-    index = engine.view().admission.index
-    object.__setattr__(index, "rerankers", {FEATURES: ModelRerank(load)})
+def _case(
+    case: str, folder: Path, queries: Sequence[str], load: Callable[[], Reranker]
+) -> Budgeted:
+    config = Config.make(reranker="waiting")
+    builder = Builder(config, _Models(config, load))
+    index, _ = builder.open(folder)
+    engine = Engine(builder, index)
     times: list[float] = []
     ran: Counter[str] = Counter()
     for call in range(CALLS):

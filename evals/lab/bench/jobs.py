@@ -80,7 +80,7 @@ def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
     saved = read(Path(folder))
     if (known := saved.vectors) is None:
         raise EvaluationError(f"{folder}: saved without vectors, so there are none to perturb")
-    encoder = PerturbedEncoder(known.values, known.model, known.tokens, seed=seed)
+    encoder = PerturbedEncoder(known.values, known.model, seed=seed)
     vectors, _ = encode_tools(encoder, rows_of(catalog), known)
     builder = Builder(Config.make(**settings))
     return Engine(builder, builder.build(catalog, replace(saved, vectors=vectors)))
@@ -112,7 +112,7 @@ def budgeted_answer(*, folder: str, query: str, budget_ms: float) -> dict[str, A
 
     engine = Engine.open(folder)
     start = perf_counter()
-    answer = engine.search(query, tier="rerank", budget_ms=budget_ms)
+    answer = engine.search(query, tier="hybrid", budget_ms=budget_ms)
     ms = (perf_counter() - start) * 1e3
     return {"ms": ms, "tier": answer.tier, "tools": len(engine.catalog)}
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ....models import TokenTable, TokenVectors
-
 NOISE = 0.5
 """Length of what is added to a unit vector; the cosine to the original is then about 0.9."""
 _AT_ONCE = 1024
@@ -20,7 +18,6 @@ class PerturbedEncoder:
     Args:
         vectors: vectors of real tools, shape (n, dim).
         fingerprint: fingerprint of the encoder they came from.
-        tokens: token vectors of the same tools, which every text gets; or None.
         seed: random seed of the draw and of the noise.
     """
 
@@ -30,13 +27,10 @@ class PerturbedEncoder:
         self,
         vectors: NDArray[np.float32],
         fingerprint: str,
-        tokens: TokenVectors | TokenTable | None = None,
         *,
         seed: int = 0,
     ) -> None:
         self._vectors = vectors
-        self._tokens = None if tokens is None else TokenTable.of(tokens).whole()
-        self.token_dim = 0 if self._tokens is None else self._tokens.dim
         self._generator = np.random.default_rng(seed)
         self.fingerprint = fingerprint
         self.dim: int = vectors.shape[1]
@@ -61,16 +55,3 @@ class PerturbedEncoder:
         if progress is not None:
             progress(len(texts))
         return vectors
-
-    def encode_with_tokens(
-        self,
-        texts: Sequence[str],
-        *,
-        query: bool = False,
-        progress: Callable[[int], None] | None = None,
-    ) -> tuple[NDArray[np.float32], TokenVectors]:
-        """Vectors as `encode` gives them, and tokens for each text."""
-        tokens = TokenVectors.of([], 0) if self._tokens is None else self._tokens
-        rows = self._generator.integers(0, max(len(tokens), 1), len(texts))
-        drawn = TokenVectors.joined([tokens], rows)
-        return self.encode(texts, query=query, progress=progress), drawn

@@ -13,8 +13,7 @@ from unittest.mock import patch
 
 from ....catalog import Catalog, Tool
 from ....engine import Engine
-from ....models import encoded
-from ....retrieval import vectors
+from ....errors import EvaluationError
 from ....retrieval.store import read
 from .decision import RULES, mixed_rules
 from .timing import Latency, warm_up
@@ -93,7 +92,7 @@ def updates(folder: Path, queries: Sequence[str], *, threads: int) -> Updates:
     editions = _editions(engine.catalog)
     search = _Searches(engine, queries)
     warm_up(search, len(queries))
-    with _encoding_timed() as encoding:
+    with _encoding_timed(engine) as encoding:
         first_ms = _replace(engine, next(editions)) - encoding.pop()
         _replace(engine, next(editions))
         encoding.clear()
@@ -191,16 +190,21 @@ def _editions(catalog: Catalog) -> Iterator[list[Tool]]:
 
 
 @contextmanager
-def _encoding_timed() -> Iterator[list[float]]:
+def _encoding_timed(engine: Engine) -> Iterator[list[float]]:
     """Milliseconds that each update spends in the encoder, while the block runs."""
     spent: list[float] = []
+    encoder = engine.view().admission.index.encoder
+    if encoder is None:
+        raise EvaluationError("no tier of the engine uses vectors, so no update encodes")
+    encode = encoder.encode
 
-    def timed(*arguments: Any, **settings: Any) -> Any:
+    def timed(texts: Sequence[str], *, query: bool = False, **settings: Any) -> Any:
         start = perf_counter()
         try:
-            return encoded(*arguments, **settings)
+            return encode(texts, query=query, **settings)
         finally:
-            spent.append((perf_counter() - start) * 1e3)
+            if not query:
+                spent.append((perf_counter() - start) * 1e3)
 
-    with patch.object(vectors, "encoded", timed):
+    with patch.object(encoder, "encode", timed):
         yield spent

@@ -51,7 +51,7 @@ def test_every_size_load_and_tier_is_measured(held: Any) -> None:
     seen = [
         (row["tools"], row["threads"], row["callers"], row["tier"]) for row in held["latencies"]
     ]
-    tiers = ("lexical", "fast", "embed", "hybrid", "rerank")
+    tiers = ("lexical", "fast", "embed", "hybrid")
     assert seen == [(n, 1, c, tier) for n in (50, 60) for c in (1, 2) for tier in tiers]
     for row in held["latencies"]:
         assert 0 < row["p50_ms"] <= row["p95_ms"]
@@ -103,7 +103,7 @@ def test_stuffed_tools_are_measured_where_there_are_queries_enough(
     Engine.from_tools(demo.load_catalog()).save(tmp_path)
     queries = [request.query for request in demo.load_requests()]
     rows = stuffing(tmp_path, queries)
-    assert [row.tier for row in rows] == ["lexical", "fast", "embed", "hybrid", "rerank"]
+    assert [row.tier for row in rows] == ["lexical", "fast", "embed", "hybrid"]
     for row in rows:
         assert (row.tools, row.stuffed, row.queries) == (120, 100, 6)
         assert 0 <= row.first <= row.reached <= 1

@@ -1,0 +1,162 @@
+"""Vectors on their way: encoded once, carried through updates, saved, read by searches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist import Engine, Tool
+from shortlist.catalog.document import embedding_text
+from shortlist.retrieval.vectors import Vectors, encode_tools
+
+from .conftest import Models
+from .fakes import BagEncoder, make_tools
+
+QUERIES = ("create an issue", "share a page", "jira/create_issue", "list", "")
+
+
+@pytest.fixture
+def encoder(models: Models) -> BagEncoder:
+    """The encoder that is loaded as the bundled one."""
+    return models.encoder
+
+
+def make_engine(tools: list[Tool]) -> Engine:
+    return Engine.from_tools(tools, reranker="overlap")
+
+
+def open_engine(folder: Path, tools: list[Tool] | None = None, **settings_: Any) -> Engine:
+    return Engine.open(folder, tools, reranker="overlap", **settings_)
+
+
+def vectors_of(engine: Engine) -> Vectors:
+    vectors = engine._index.vectors
+    assert vectors is not None
+    return vectors
+
+
+def vectors_by_id(engine: Engine) -> Vectors:
+    """The vectors in order of tool id, whatever the rows are."""
+    vectors, index = vectors_of(engine), engine._index
+    rows = index.by_id(np.ones(len(index.tools), np.bool_))
+    keys = tuple(vectors.keys[row] for row in rows)
+    return Vectors(vectors.values[rows], keys, vectors.model)
+
+
+def assert_same_vectors(vectors: Vectors, expected: Vectors) -> None:
+    np.testing.assert_array_equal(vectors.values, expected.values)
+    assert (vectors.keys, vectors.model) == (expected.keys, expected.model)
+
+
+def answers(engine: Engine) -> list[Any]:
+    return [
+        [(hit.id, hit.score) for hit in engine.search(query, tier="rerank", k=20)]
+        for query in QUERIES
+    ]
+
+
+def test_a_row_has_the_vector_of_its_tools_text(encoder: BagEncoder) -> None:
+    engine = make_engine(make_tools(20))
+    values = vectors_of(engine).values
+    assert len(values) == 20
+    for row, tool in enumerate(engine._index.tools):
+        np.testing.assert_array_equal(values[row], encoder.encode([embedding_text(tool)])[0])
+
+
+class TestUpdates:
+    CHANGED = Tool("create_issue", "github", "Now in other words")
+
+    @pytest.mark.parametrize(
+        "after",
+        [
+            make_tools(50),
+            make_tools(40)[:20],
+            make_tools(40)[10:30],
+            [*make_tools(40)[1:], CHANGED],
+            [*make_tools(60)[20:], CHANGED],
+            [*make_tools(3), *(Tool("copy", "s", "Copy it", id=str(i)) for i in range(4))],
+            [],
+        ],
+        ids=["added", "last removed", "removed", "changed", "all three", "twins", "nothing"],
+    )
+    def test_vectors_are_those_of_an_engine_built_anew(
+        self, encoder: BagEncoder, after: list[Tool], tmp_path: Path
+    ) -> None:
+        engine = make_engine(make_tools(40))
+        engine.update(after)
+        fresh = make_engine(after)
+        assert_same_vectors(vectors_by_id(engine), vectors_of(fresh))
+        # BM25 may still count documents that are gone; what is saved is as if built anew.
+        engine.save(tmp_path)
+        assert answers(open_engine(tmp_path)) == answers(fresh)
+
+    def test_the_same_tools_keep_their_vectors(self, encoder: BagEncoder) -> None:
+        engine = make_engine(make_tools(40))
+        engine.update(list(reversed(make_tools(40))))
+        assert engine.encoded == 0
+        assert_same_vectors(vectors_of(engine), vectors_of(make_engine(make_tools(40))))
+
+    @settings(deadline=None, max_examples=30)
+    @given(steps=st.lists(st.sets(st.integers(0, 20), max_size=12), min_size=1, max_size=4))
+    def test_any_series_of_updates_keeps_them_in_step(self, steps: list[set[int]]) -> None:
+        tools, encoder, vectors = make_tools(21), BagEncoder(), None
+        for step in steps:
+            chosen = [tools[number] for number in sorted(step)]
+            vectors, encoded = encode_tools(encoder, chosen, vectors)
+            fresh, _ = encode_tools(BagEncoder(), chosen)
+            assert encoded <= len(chosen)
+            assert_same_vectors(vectors, fresh)
+
+    def test_another_encoder_does_not_keep_them(self, encoder: BagEncoder, tmp_path: Path) -> None:
+        make_engine(make_tools(10)).save(tmp_path)
+        opened = open_engine(tmp_path, encoder="other")
+        assert vectors_of(opened).model == "bag-of-words:other"
+        assert opened.encoded == 10
+
+
+class TestSaved:
+    @pytest.mark.parametrize("count", [0, 30])
+    def test_they_are_opened_and_nothing_is_encoded(
+        self, encoder: BagEncoder, tmp_path: Path, count: int
+    ) -> None:
+        engine = make_engine(make_tools(count))
+        engine.save(tmp_path)
+        encoder.tools.clear()
+        opened = open_engine(tmp_path)
+        assert (opened.encoded, encoder.tools) == (0, [])
+        assert_same_vectors(vectors_of(opened), vectors_of(engine))
+        assert answers(opened) == answers(engine)
+
+    def test_an_opened_index_is_updated_and_saved_again(
+        self, encoder: BagEncoder, tmp_path: Path
+    ) -> None:
+        make_engine(make_tools(30)).save(tmp_path)
+        after = [*make_tools(40)[5:], Tool("zip", "x", "Zip it")]
+        opened = open_engine(tmp_path, after)
+        assert opened.encoded == 11
+        opened.save(tmp_path)
+        fresh = make_engine(after)
+        for engine in (opened, open_engine(tmp_path)):
+            assert_same_vectors(vectors_of(engine), vectors_of(fresh))
+            assert answers(engine) == answers(fresh)
+
+
+class TestQueries:
+    @pytest.mark.parametrize("tier", ["embed", "hybrid", "rerank"])
+    def test_many_requests_are_answered_as_each_alone(self, encoder: BagEncoder, tier: str) -> None:
+        engine = make_engine(make_tools(60))
+        encoder.queries.clear()
+        together = engine.view().search_many(QUERIES, tier=tier, k=20)
+        assert encoder.queries == list(QUERIES)
+        for query, answer in zip(QUERIES, together, strict=True):
+            alone = engine.search(query, tier=tier, k=20)
+            assert [(hit.id, hit.score) for hit in answer] == [(hit.id, hit.score) for hit in alone]
+
+    def test_a_request_is_encoded_once(self, encoder: BagEncoder) -> None:
+        make_engine(make_tools(60)).search("create an issue", tier="rerank")
+        assert encoder.queries == ["create an issue"]
