@@ -13,7 +13,7 @@ from weakref import WeakMethod
 from .catalog import Catalog, Tools
 from .config import Config
 from .decision.decider import decider_for
-from .errors import ModelError, RequestError
+from .errors import RequestError
 from .gating import Gate, State, Votes
 from .gating.gatekeeper import Gatekeeper
 from .gating.problem import Problem
@@ -342,7 +342,7 @@ class Engine:
             whole = index.is_whole(catalog)
             if not whole and not wait and (index.provisional or not index.built):
                 # No tier finds more yet than a first version does.
-                build = self._builder.begin(catalog, index, self._build)
+                build = self._builder.begin(catalog, index, self._known())
                 index = self._builder.provisional(build)
             else:
                 index = self._builder.judged(index)
@@ -622,7 +622,7 @@ class Engine:
                 return False
             build = self._build
             if build is None or build.catalog is not catalog:
-                build = self._build = self._builder.begin(catalog, index, build)
+                build = self._build = self._builder.begin(catalog, index, self._known())
             encoded = build.encode_some(progress)
             self._remaining = build.remaining
             if encoded is not None:
@@ -633,6 +633,10 @@ class Engine:
                 # An update may have come since: what it removed stays removed.
                 self._offer(self._builder.judged(whole.showing(self._catalog)))
                 return not self._index.is_whole(self._catalog)
+
+    def _known(self) -> Vectors | None:
+        """Vectors of the build that is not done, if there is one."""
+        return None if self._build is None else self._build.known()
 
     def _teach(self, learned: Learned | None) -> None:
         """Use the present version with other learned adjustments. The caller has `_building`."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult, Tool
     from ..config import Config
     from ..engine import Engine
-    from ..retrieval.usage import UsageEvent
     from ..indexing.build import Progress
+    from ..retrieval.usage import UsageEvent
 
 
 def read_config(path: Path | None) -> Config:

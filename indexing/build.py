@@ -219,7 +219,9 @@ class Build:
             return self._known
         parts = [*([] if self._known is None else [self._known]), *self._added]
         places = {
-            key: (number, row) for number, part in enumerate(parts) for key, row in part.rows.items()
+            key: (number, row)
+            for number, part in enumerate(parts)
+            for key, row in part.rows.items()
         }
         sources = np.array([places[key] for key in keys], np.int64).reshape(-1, 2)
         values = np.empty((len(keys), encoder.dim), np.float32)
@@ -263,4 +265,3 @@ def _means(encoder: Encoder, asked: Sequence[ExampleQueries]) -> NDArray[np.floa
     ends = np.cumsum([len(queries.to_encode) for queries in asked])
     vectors = encoder.encode(texts, query=True)
     return np.stack([part.mean(axis=0) for part in np.split(vectors, ends[:-1])])
-

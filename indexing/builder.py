@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from ..retrieval.learned import Learned
 from ..retrieval.searcher import Searcher
 from ..retrieval.store import Saved, current, folder_of, read, save
 from ..retrieval.twins import Twins
+from ..retrieval.vectors import Vectors
 from ..strategies import strategies
 from .build import Build, Progress
 from .stage_models import StageModels
@@ -48,6 +49,7 @@ class Builder:
 
     Attributes:
         trust: decides which definitions are quarantined; None if nothing is scanned or pinned.
+        example_queries: example queries of tools.
 
     Raises:
         ModelError: a model that a tier names is missing, unless `on_missing` is "degrade".
@@ -58,7 +60,7 @@ class Builder:
     def __init__(self, config: Config, models: StageModels | None = None) -> None:
         self.config = config
         self.trust = _trust(config.trust)
-        self._queries = Enrichments.read(config.index.enrichments)
+        self.example_queries = Enrichments.read(config.index.enrichments)
         self._stages = Stages(config, StageModels(config) if models is None else models)
 
     def strategies(self) -> dict[str, Strategy]:
@@ -71,24 +73,21 @@ class Builder:
         return self._stages.has_dense and self._stages.models.spec != "static"
 
     def begin(
-        self, catalog: Catalog, before: Index | None = None, unfinished: Build | None = None
+        self, catalog: Catalog, before: Index | None = None, known: Vectors | None = None
     ) -> Build:
         """Begin the build of a catalog version. Only texts without a known vector are encoded.
 
         Args:
             catalog: the version.
             before: the version that is searched now.
-            unfinished: an earlier build that was not finished.
+            known: vectors by text; by default those of `before`.
         """
         catalog = without_voting_tools(catalog)
-        queries = self._queries.matched(rows_of(catalog))
-        known = None if before is None else before.vectors
-        if unfinished is not None:
-            known = unfinished.known() or known
+        queries = self.example_queries.matched(rows_of(catalog))
+        if known is None and before is not None:
+            known = before.vectors
         learned = None if before is None else before.learned
-        return Build(
-            self._stages, catalog, queries, known=known, before=before, learned=learned
-        )
+        return Build(self._stages, catalog, queries, known=known, before=before, learned=learned)
 
     @paused_gc()
     def finished(self, build: Build) -> Index:
@@ -158,11 +157,11 @@ class Builder:
         if (
             same
             and saved.vectors is not None
-            and saved.settings.get("enrichments") == self._queries.fingerprint
+            and saved.settings.get("enrichments") == self.example_queries.fingerprint
         ):
             queries = saved.example_queries
         else:
-            queries = self._queries.matched(tools)
+            queries = self.example_queries.matched(tools)
         lexical = dense = None
         if same and queries == saved.example_queries:
             settings = self._stages.settings()
@@ -192,7 +191,7 @@ class Builder:
             folder: folder of all versions.
             quarantined: tool id to reason, set by an operator.
         """
-        settings = {**self._stages.settings(), "enrichments": self._queries.fingerprint}
+        settings = {**self._stages.settings(), "enrichments": self.example_queries.fingerprint}
         return save(
             index,
             folder_of(folder),

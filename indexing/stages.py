@@ -151,8 +151,11 @@ class Stages:
         if known is not None and known.model != static.teacher:
             known = None
 
-        def means(texts: Sequence[str]) -> NDArray[np.float32]:
-            return static.lifted(texts, query=True).mean(axis=0)
+        def mean_of(queries: ExampleQueries) -> NDArray[np.float32]:
+            if queries.mean is not None and queries.mean.model == static.teacher:
+                return queries.mean.values
+            mean: NDArray[np.float32] = static.lifted(queries.to_encode, query=True).mean(axis=0)
+            return mean
 
         values = _known_or_made(
             known,
@@ -164,14 +167,7 @@ class Stages:
         moved = _known_or_made(
             known,
             [each.key for each in asked],
-            lambda rows: np.stack(
-                [
-                    mean.values
-                    if (mean := asked[row].mean) is not None and mean.model == static.teacher
-                    else means(asked[row].to_encode)
-                    for row in rows
-                ]
-            ),
+            lambda rows: np.stack([mean_of(asked[row]) for row in rows]),
             static.teacher_dim,
         )
         values = moved_to_queries(values, _rows(tools, queries), moved)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .index import Index
 from .example_queries import ExampleQueries
+from .index import Index
 from .query import Ranking
 from .refusal import Refusal
 from .run import Run

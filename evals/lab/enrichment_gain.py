@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...builder import Builder
 from ...catalog import Catalog, Tool, read_tools
 from ...config import Config, IndexConfig, TrustConfig
 from ...engine import Engine
 from ...enrichment import Enrichment, Enrichments, read_enrichments
+from ...indexing.builder import Builder
 from .. import metrics
 from ..dataset import file_lines, parse_object
 from ..table import Table
@@ -116,13 +116,13 @@ def gain(
     """
     config = Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=()))
     catalog, builder = Catalog(tools), Builder(config)
-    plain = Engine(builder, builder.build(catalog))
+    plain = Engine(builder, builder.begin(catalog))
     other = Builder(config)
-    other.enrichments = enrichments
+    other.example_queries = enrichments
     start = perf_counter()
-    index = other.build(catalog, plain.view().admission.index)
+    rich = Engine(other, other.begin(catalog, plain.view().admission.index))
     seconds = perf_counter() - start
-    rich = Engine(other, index)
+    index = rich.view().admission.index
     rows: list[tuple[Any, ...]] = []
     result: dict[str, Any] = {
         "tools": len(catalog),

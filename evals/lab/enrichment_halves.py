@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...builder import Builder
 from ...catalog import Catalog, Tool
 from ...config import Config, IndexConfig, TrustConfig
 from ...engine import Engine
 from ...enrichment import Enrichment, Enrichments, read_enrichments
+from ...indexing.builder import Builder
 from ..table import Table
 from .enrichment_gain import Asked, measured, read_asked, read_catalog
 from .record import Record, provenance, write_record
@@ -50,7 +50,7 @@ def halves(
     """
     config = Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=()))
     catalog, builder = Catalog(tools), Builder(config)
-    plain = Engine(builder, builder.build(catalog))
+    plain = Engine(builder, builder.begin(catalog))
     without = {tier: measured([plain], tier, asked)[0][0] for tier in plain.tiers}
     server = {tool.id: tool.server for tool in tools}
     servers = sorted({tool.server or "" for tool in tools})
@@ -84,8 +84,8 @@ def halves(
 
 def _engine(config: Config, catalog: Catalog, rows: Iterable[Enrichment], known: Engine) -> Engine:
     builder = Builder(config)
-    builder.enrichments = Enrichments(rows)
-    return Engine(builder, builder.build(catalog, known.view().admission.index))
+    builder.example_queries = Enrichments(rows)
+    return Engine(builder, builder.begin(catalog, known.view().admission.index))
 
 
 def main() -> None:

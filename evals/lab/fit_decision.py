@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import models
-from ...builder import Builder
 from ...catalog import Catalog
 from ...config import Config, IndexConfig, TrustConfig
 from ...decision.decider import BUNDLED, Decider
@@ -29,13 +28,13 @@ from ...decision.measurements import DEPTH
 from ...decision.network import Network
 from ...decision.training import ALPHA, balanced, fit_tier
 from ...engine import Engine
+from ...indexing.builder import Builder
 from ...models import load_encoder
 from ...models.loading import static_encoder
 from ...retrieval.query import Ranking
 from ...retrieval.run import Run, Strategy
 from ...retrieval.static import StaticRetriever
-from ...retrieval.store import Saved
-from ...retrieval.vectors import encode_tools
+from ...retrieval.vectors import Vectors, text_key
 from .deployments import Deployment, Labelled, Source
 
 NO_TOOL = Path(models.__file__).parent / "training" / "requests" / "no_tool.jsonl"
@@ -159,7 +158,8 @@ def bundle(
         name: tier for name, tier in builder.strategies().items() if only is None or name in only
     }
     static = static_encoder()
-    known, _ = encode_tools(encoder, tuple(source.tools.values()))
+    texts = [embedding_text(tool) for tool in source.tools.values()]
+    known = Vectors(encoder.encode(texts), tuple(map(text_key, texts)), encoder.fingerprint)
     rows = {tool_id: row for row, tool_id in enumerate(source.tools)}
     everything = (*source.requests, *source.no_tool)
     vectors = encoder.encode([one.text for one in everything], query=True)
@@ -179,10 +179,8 @@ def bundle(
             odd = float(odds[one.number])
             examples[tier].append(Example.of(found, relevant, wording=odd, group=one.number))
 
-    # A version of which only the vectors count.
-    before = Saved(Path(), Catalog(()), known, {})
     for drawn in source.deployments(known.values, deployments, seed=seed):
-        _ask_all(ask, Engine(builder, builder.build(Catalog(drawn.tools), before)), drawn)
+        _ask_all(ask, Engine(builder, builder.begin(Catalog(drawn.tools), known=known)), drawn)
     fitted = {
         tier: fit_tier(
             some, dense="dense" in Config().tiers[tier].retrievers, alpha=CUT, lost=LOST, seed=seed

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from shortlist import Engine
-from shortlist.indexing import stage_models
 from shortlist.errors import ModelError
+from shortlist.indexing import stage_models
 from shortlist.models import load_encoder
 
 from .fakes import BagEncoder, OverlapReranker, make_tools

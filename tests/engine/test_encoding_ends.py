@@ -12,8 +12,8 @@ from threading import active_count
 import pytest
 
 from shortlist import Engine, demo
-from shortlist.indexing import stage_models
 from shortlist.errors import ModelError
+from shortlist.indexing import stage_models
 from shortlist.retrieval.usage import UsageEvent as Used
 
 from .conftest import Models

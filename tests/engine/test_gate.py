@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
-from shortlist.indexing.builder import ranked
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.gating import Gate, Refusal, Rule, State, Votes, after, requires_scope
+from shortlist.indexing.builder import ranked
 from shortlist.retrieval.held_out import DEPTH
 
 from .conftest import TIERS, cheap_engine

@@ -16,7 +16,6 @@ from itertools import count
 from pathlib import Path
 
 from shortlist import Engine, Tool
-from shortlist.indexing.builder import Builder
 from shortlist.catalog import Catalog
 from shortlist.config import Config, IndexConfig, TrustConfig
 from shortlist.enrichment import Enrichment, Enrichments
@@ -24,6 +23,7 @@ from shortlist.enrichment.round_trip import round_trip
 from shortlist.enrichment.row import MOST_REQUESTS
 from shortlist.enrichment.writing import BATCH, write_enrichments
 from shortlist.evals.lab.enrichment_gain import read_asked, read_catalog
+from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder
 
 HERE = Path(__file__).parent

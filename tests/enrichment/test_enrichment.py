@@ -15,8 +15,8 @@ from shortlist import Engine, Tool
 from shortlist.enrichment import Enrichment, Enrichments, read_enrichments
 from shortlist.enrichment.row import MOST_CHARS, MOST_REQUESTS
 from shortlist.errors import ConfigError
-from shortlist.retrieval.index import Documents
 from shortlist.retrieval.example_queries import ExampleQueries
+from shortlist.retrieval.index import Documents
 from shortlist.retrieval.request_vectors import LENGTH, RequestVectors
 
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -253,7 +253,10 @@ class Words:
 
 def test_only_new_requests_are_encoded() -> None:
     encoder = Words()
-    known = {"health/bmi": ExampleQueries(("ask", "more")), "algebra/rank": ExampleQueries(("why",))}
+    known = {
+        "health/bmi": ExampleQueries(("ask", "more")),
+        "algebra/rank": ExampleQueries(("why",)),
+    }
     first = RequestVectors.of(encoder, known)  # type: ignore[arg-type]
     assert sorted(encoder.texts) == ["ask", "more", "why"]
     encoder.texts.clear()

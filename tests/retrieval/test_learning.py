@@ -15,8 +15,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from shortlist import Engine, Tool
-from shortlist.indexing import stage_models
 from shortlist.errors import RequestError, StoreError
+from shortlist.indexing import stage_models
 from shortlist.retrieval.held_out import LEAST, Comparison, refusal, scores
 from shortlist.retrieval.learned import Learned
 from shortlist.retrieval.usage import UsageEvent

@@ -12,16 +12,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ....builder import Builder
 from ....catalog import Catalog, Tool
 from ....config import Config
 from ....decision import Decider
 from ....engine import Engine
 from ....gating import Admission, State
+from ....indexing.builder import Builder
+from ....indexing.stage_models import StageModels
 from ....models import Encoder, load_encoder
 from ....retrieval import Selection, Strategy
 from ....retrieval.searcher import Searcher
-from ....stage_models import StageModels
 from ....view import View
 
 
@@ -122,7 +122,7 @@ class RememberingEngine(Engine):
         # Some of its tools are known: its figures are without their example queries.
         config = Config.make(**{"index": {"enrichments": ()}, **settings})
         builder = Builder(config, _SharedModels(config, encoders))
-        return cls(builder, builder.build(Catalog(tools)))
+        return cls(builder, builder.begin(Catalog(tools)))
 
     def view(self, state: State | None = None, **options: Any) -> View:
         """A view like that of an engine, with a cache of answers."""

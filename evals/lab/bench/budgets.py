@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....builder import Builder
 from ....config import Config
 from ....engine import Engine
 from ....errors import ModelError
+from ....indexing.builder import Builder
+from ....indexing.stage_models import StageModels
 from ....models import Reranker
-from ....stage_models import StageModels
 from .processes import run_job
 
 BUDGET_MS = 50.0
@@ -132,8 +132,8 @@ def _case(
 ) -> Budgeted:
     config = Config.make(reranker="waiting")
     builder = Builder(config, _Models(config, load))
-    index, _ = builder.open(folder)
-    engine = Engine(builder, index)
+    build, _ = builder.open(folder)
+    engine = Engine(builder, build)
     times: list[float] = []
     ran: Counter[str] = Counter()
     for call in range(CALLS):

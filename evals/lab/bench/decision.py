@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ....builder import Builder
 from ....catalog import Catalog
-from ....config import Config
+from ....config import Config, TrustConfig
 from ....engine import Engine
 from ....gating import (
     Condition,
@@ -28,6 +27,8 @@ from ....gating import (
     not_,
     requires_scope,
 )
+from ....indexing.builder import Builder
+from ....indexing.stage_models import StageModels
 from ....retrieval.store import read
 from ....session.intents import clauses
 from .timing import Times, in_turn, warm_up
@@ -87,10 +88,14 @@ def added(folder: Path, queries: Sequence[str], *, threads: int, rounds: int) ->
         rounds: how often each is asked, by each clock.
     """
     gate, state = mixed_rules(read(folder).catalog)
-    gated = Engine.open(folder, threads=threads, gate=gate)
-    # One index with one encoder for both, as a process has it.
-    trusting = Config.make(threads=threads, trust={"scan": False})
-    plain = Engine(Builder(trusting), gated.view().admission.index)
+    # One encoder for both, as a process has it.
+    configs = (
+        Config(threads=threads, gate=gate),
+        Config(threads=threads, trust=TrustConfig(scan=False)),
+    )
+    models = StageModels(configs[0])
+    builders = [Builder(config, models) for config in configs]
+    gated, plain = (Engine(builder, builder.open(folder)[0]) for builder in builders)
     calls = {
         _SEARCH: lambda position: plain.search(queries[position], tier=_TIER),
         _TURN: lambda position: gated.session(state=state, tier=_TIER).turn(queries[position]),

@@ -66,24 +66,26 @@ def index(
 
 
 def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
-    from dataclasses import replace
-
-    from ....builder import Builder
+    from ....catalog.document import embedding_text
     from ....config import Config
     from ....engine import Engine
     from ....errors import EvaluationError
-    from ....retrieval.index import rows_of
+    from ....indexing.builder import Builder
     from ....retrieval.store import read
-    from ....retrieval.vectors import encode_tools
+    from ....retrieval.vectors import Vectors, text_key
     from .perturbed import PerturbedEncoder
 
     saved = read(Path(folder))
     if (known := saved.vectors) is None:
         raise EvaluationError(f"{folder}: saved without vectors, so there are none to perturb")
     encoder = PerturbedEncoder(known.values, known.model, seed=seed)
-    vectors, _ = encode_tools(encoder, rows_of(catalog), known)
+    texts = {text_key(text := embedding_text(tool)): text for tool in catalog}
+    fresh = {key: text for key, text in texts.items() if key not in known.rows}
+    if fresh:
+        added = Vectors(encoder.encode(list(fresh.values())), tuple(fresh), known.model)
+        known = Vectors.joined([known, added])
     builder = Builder(Config.make(**settings))
-    return Engine(builder, builder.build(catalog, replace(saved, vectors=vectors)))
+    return Engine(builder, builder.begin(catalog, known=known))
 
 
 def first_answer(*, folder: str, query: str, tier: str) -> dict[str, Any]:
