@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ... import models
 from ...catalog import Catalog
+from ...catalog.document import embedding_text
 from ...config import Config, IndexConfig, TrustConfig
 from ...decision.decider import BUNDLED, Decider
 from ...decision.examples import Example

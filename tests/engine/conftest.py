@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +70,20 @@ def make_engine(models: Models) -> Callable[..., Engine]:
     return make
 
 
-def cheap_engine(tools: Any) -> Engine:
-    """An engine on cheap models that outlives the patching of a single test."""
+@contextmanager
+def cheap_models() -> Iterator[Models]:
+    """The cheap models, for tests that cannot use the fixture."""
     known = Models()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage_models, "load_encoder", known.load_encoder)
         patch.setattr(stage_models, "load_reranker", known.load_reranker)
         patch.setattr(stage_models, "check_model", known.check_model)
+        yield known
+
+
+def cheap_engine(tools: Any) -> Engine:
+    """An engine on cheap models that outlives the patching of a single test."""
+    with cheap_models():
         engine = Engine.from_tools(tools, reranker="overlap")
         engine.search("load the reranker", tier="rerank")
     return engine

@@ -16,7 +16,6 @@ from shortlist.errors import ModelError
 from shortlist.indexing import stage_models
 from shortlist.retrieval.usage import UsageEvent as Used
 
-from .conftest import Models
 from .fakes import make_tools
 from .held_encoder import OTHER, HeldEncoder, encoding_threads, until
 
@@ -47,7 +46,7 @@ def test_a_bug_is_told_and_the_tools_are_searched_on(
     other.let.set()
     engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
     assert engine.wait(60).error == "ZeroDivisionError: by zero"
-    assert "encoding has stopped" in caplog.text
+    assert "the build has stopped" in caplog.text
     assert engine.search("create an issue").tier == "fast"
 
 
@@ -59,13 +58,7 @@ def test_a_missing_encoder_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Engine.from_tools(demo.load_catalog(), wait=False)
     assert engine.wait(60).error == "no file of this model"
     found = engine.search("open an issue")
-    assert found.tier_reason == "hybrid -> fast: encoder: no file of this model"
-    engine.close()
-
-
-def test_the_encoder_must_be_the_tables_teacher(models: Models) -> None:
-    engine = Engine.from_tools(make_tools(), reranker="overlap", wait=False)
-    assert "not the one that the static tables were trained for" in str(engine.wait(60).error)
+    assert found.tier_reason == "hybrid -> fast: encoder: has 120 tools to read first"
     engine.close()
 
 
@@ -73,10 +66,10 @@ def test_close_stops_and_the_engine_answers_on(other: HeldEncoder) -> None:
     before = active_count()
     with Engine.from_tools(make_tools(), **OTHER, wait=False) as engine:
         until(other.waiting.is_set)
-        other.left = 16
+        other.left = 64
         other.let.set()
     assert active_count() == before
-    assert engine.ready.encoded == 16
+    assert engine.ready.encoded == 64
     assert engine.search("create an issue").tier == "fast"
     engine.update(make_tools(101))
     assert encoding_threads() == 0
@@ -101,7 +94,7 @@ def test_the_end_of_a_process_waits_for_nothing() -> None:
 from shortlist import Engine
 from tests.engine.fakes import make_tools
 engine = Engine.from_tools(make_tools(2000), wait=False)
-engine._encoding._wanted.set()
+engine._background._hurry.set()
 import time
 time.sleep({seconds})
 """

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from shortlist import Engine, Tool, demo
@@ -43,33 +42,62 @@ def test_in_the_end_answers_are_as_if_it_had_been_waited_for(held: HeldEncoder) 
     same_answers(engine, Engine.from_tools(demo.load_catalog()))
 
 
-def test_every_tier_finds_what_waits_for_the_encoder(held: HeldEncoder) -> None:
+def test_a_first_version_answers_in_fast(held: HeldEncoder) -> None:
     engine = Engine.from_tools(demo.load_catalog(), wait=False)
     until(held.waiting.is_set)
     for tier in engine.tiers:
         found = engine.search("open an issue about the login bug", tier=tier, k=3)
-        assert (found.tier, found.tier_reason) == (tier, None)
+        assert found.tier == (tier if tier in ("lexical", "fast") else "fast")
         assert found.pending == 120
         assert found.to_dict()["pending"] == 120
-        assert "github/create_issue" in found.ids, tier
+        if found.tier != tier:
+            assert found.tier_reason.endswith("encoder: has 120 tools to read first")
+        if found.tier == "fast":
+            assert "github/create_issue" in found.ids, tier
 
 
-def test_a_changed_tool_is_found_at_once_beside_encoded_ones(held: HeldEncoder) -> None:
+def test_an_update_is_found_once_it_is_built(held: HeldEncoder) -> None:
     held.let.set()
     engine = Engine.from_tools(demo.load_catalog())
     held.let.clear()
     before = engine.view()
+    known = engine.search(QUERIES[0])
     engine.update([NEW], server="kitchen", wait=False)
+    assert (engine.ready.total, engine.ready.encoded) == (121, 120)
+    assert NEW.id in engine.catalog
     for tier in engine.tiers:
         found = engine.search("make me a strong coffee", tier=tier)
-        assert (found.ids[0], found.tier, found.pending) == (NEW.id, tier, 1)
-    assert NEW.id not in before.search("make me a strong coffee").ids
+        assert (found.tier, found.tier_reason, found.pending) == (tier, None, 1)
+        assert NEW.id not in found.ids
+    # What was found by `hybrid` still is.
+    assert engine.search(QUERIES[0]).ids == known.ids
     held.let.set()
     assert engine.wait(60).done
-    whole = Engine.from_tools([*demo.load_catalog(), NEW])
-    assert (
-        engine.search("make me a strong coffee").ids == whole.search("make me a strong coffee").ids
-    )
+    assert NEW.id not in before.search("make me a strong coffee").ids
+    assert engine.search("make me a strong coffee").ids[0] == NEW.id
+    same_answers(engine, Engine.from_tools([*demo.load_catalog(), NEW]))
+
+
+def test_updates_that_arrive_during_a_build_are_taken_together(held: HeldEncoder) -> None:
+    held.let.set()
+    engine = Engine.from_tools(demo.load_catalog())
+    held.let.clear()
+    built = engine._builder.finished
+    catalogs: list[int] = []
+
+    def counted(build: Any) -> Any:
+        catalogs.append(len(build.catalog))
+        return built(build)
+
+    engine._builder.finished = counted  # type: ignore[method-assign]
+    engine.update([NEW], server="kitchen", wait=False)
+    until(held.waiting.is_set)
+    for number in range(5):
+        engine.update([Tool("brew", f"s{number}", "Brew")], server=f"s{number}", wait=False)
+    held.let.set()
+    assert engine.wait(60).done
+    assert catalogs == [126]
+    same_answers(engine, Engine.from_tools(list(engine.catalog)))
 
 
 def test_an_update_may_wait_where_the_engine_did_not(held: HeldEncoder) -> None:
@@ -83,17 +111,18 @@ def test_an_update_may_wait_where_the_engine_did_not(held: HeldEncoder) -> None:
 def test_the_encoder_is_not_loaded_before_the_first_answer() -> None:
     program = """
 import sys
-from shortlist import Engine, demo, encoding
-start = encoding.BackgroundEncoding.start
-encoding.BackgroundEncoding.start = lambda self: None  # it loads the encoder as soon as one asks
+from shortlist import Engine, demo
+from shortlist.indexing import background
+start = background.BackgroundBuild.start
+background.BackgroundBuild.start = lambda self: None
 engine = Engine.from_tools(demo.load_catalog(), wait=False)
 found = engine.search("open an issue about the login bug", k=3)
 assert found.tier == "fast", found
-assert found.tier_reason == "hybrid -> fast: encoder: is not loaded yet", found.tier_reason
+assert found.tier_reason == "hybrid -> fast: encoder: has 120 tools to read first", found
 assert "onnxruntime" not in sys.modules
 [many] = engine.view().search_many(["open an issue about the login bug"], k=3)
 assert many.ids == found.ids
-start(engine._encoding)
+start(engine._background)
 assert engine.wait(60).done
 assert engine.search("open an issue about the login bug").tier == "hybrid"
 """
@@ -115,25 +144,13 @@ def test_another_encoders_tools_are_compared_once_all_are_read(other: HeldEncode
     same_answers(engine, Engine.from_tools(make_tools(), **OTHER))
 
 
-def test_pinned_and_used_tools_come_first(other: HeldEncoder) -> None:
-    tools = make_tools()
-    settings: dict[str, Any] = {"session": {"pinned": [tools[70].id]}, **OTHER}
-    engine = Engine.from_tools(tools, wait=False, **settings)
-    engine.after_call(engine.view().state, tools[80].id)
-    engine.after_call(engine.view().state, tools[90].id)
-    other.let.set()
-    assert engine.wait(60).done
-    numbers = [text.split("number ")[1].split()[0] for text in other.read[:3]]
-    assert numbers == ["70", "90", "80"]
-
-
 def test_a_saved_index_keeps_what_is_done(other: HeldEncoder, tmp_path: Path) -> None:
     engine = Engine.from_tools(make_tools(200), **OTHER, wait=False)
     other.left = 64
     engine.save(tmp_path / "index")
     other.let.set()
     until(lambda: engine.ready.encoded == 64 and other.waiting.is_set())
-    until(lambda: any((tmp_path / "index").glob("v-*/encoded/000001")))
+    until(lambda: any((tmp_path / "index").glob("v-*/encoded/000001.npz")))
     # As after a kill in the second batch.
     shutil.copytree(tmp_path / "index", tmp_path / "killed")
     other.left = 10**6
@@ -160,8 +177,8 @@ def test_what_cannot_be_read_of_it_is_encoded_again(other: HeldEncoder, tmp_path
     engine.wait(60)
     parts = sorted(tmp_path.glob("v-*/encoded/0*"))
     assert len(parts) == 4
-    (parts[0] / "vectors.npy").write_bytes(b"nothing")
-    (parts[1] / "keys.npy").unlink()
+    parts[0].write_bytes(b"nothing")
+    parts[1].write_bytes(parts[1].read_bytes()[:900])
     other.read.clear()
     again = Engine.open(tmp_path, encoder="other")
     assert len(other.read) == 128
@@ -205,18 +222,16 @@ def test_a_kill_loses_the_batch_in_work(models: Models, tmp_path: Path) -> None:
     )
 
 
-def test_versions_change_nothing_but_vectors(other: HeldEncoder) -> None:
+def test_versions_change_nothing_but_stages(other: HeldEncoder) -> None:
     """Requests under way keep their version, and rules are neither judged nor told anew."""
     engine = Engine.from_tools(make_tools(200), **OTHER, wait=False)
     first, view = engine._index, engine.view()
-    values = first.vectors.values.copy() if first.vectors else None
     other.let.set()
     engine.wait(60)
     assert engine._index is not first
     assert engine.catalog is first.catalog
     assert engine._gatekeeper.over(engine._index) is engine._gatekeeper.over(first)
-    assert first.vectors is not None
-    assert np.array_equal(first.vectors.values, values)  # type: ignore[arg-type]
+    assert first.dense is None
     assert view.search("create an issue").pending == 200
 
 
@@ -237,8 +252,9 @@ def test_the_first_answer_of_a_saved_index_imports_little(tmp_path: Path) -> Non
     Engine.from_tools(demo.load_catalog(), wait=False).save(tmp_path)
     program = """
 import sys
-from shortlist import Engine, encoding
-encoding.BackgroundEncoding.start = lambda self: None  # it loads the encoder as soon as one asks
+from shortlist import Engine
+from shortlist.indexing import background
+background.BackgroundBuild.start = lambda self: None
 engine = Engine.open(sys.argv[1], wait=False)
 assert engine.search("open an issue about the login bug").tier == "fast"
 slow = {"asyncio", "filelock", "numpy.ma", "onnxruntime", "ssl"} & sys.modules.keys()

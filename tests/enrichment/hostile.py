@@ -69,8 +69,8 @@ def places(engine: Engine, tier: str, queries: Iterable[str]) -> tuple[int, int]
 def engine_of(config: Config, tools: Sequence[Tool], rows: Iterable[Enrichment]) -> Engine:
     """An engine over tools with example queries."""
     builder = Builder(config)
-    builder.enrichments = Enrichments(rows)
-    return Engine(builder, builder.build(Catalog(tools)))
+    builder.example_queries = Enrichments(rows)
+    return Engine(builder, builder.begin(Catalog(tools)))
 
 
 def main() -> None:

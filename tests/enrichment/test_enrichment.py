@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from shortlist import Engine, Tool
+from shortlist import Catalog, Config, Engine, Tool
 from shortlist.enrichment import Enrichment, Enrichments, read_enrichments
 from shortlist.enrichment.row import MOST_CHARS, MOST_REQUESTS
 from shortlist.errors import ConfigError
-from shortlist.retrieval.example_queries import ExampleQueries
-from shortlist.retrieval.index import Documents
-from shortlist.retrieval.request_vectors import LENGTH, RequestVectors
+from shortlist.indexing import stage_models
+from shortlist.indexing.builder import Builder
+from shortlist.retrieval.example_queries import LENGTH, ExampleQueries, moved_to_queries
+from shortlist.retrieval.index import Documents, Index
 
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOLS = [
@@ -229,7 +230,7 @@ class TestChange:
             fresh = Engine.from_tools(tools, index=settings)
             found = [one.search(ASKED, tier="embed").ids for one in (engine, fresh)]
             assert found[0] == found[1]
-            assert engine._index.requests == fresh._index.requests
+            assert engine._index.example_queries == fresh._index.example_queries
             assert np.allclose(
                 sorted(engine._index.dense.values.sum(axis=1)),  # type: ignore[union-attr]
                 sorted(fresh._index.dense.values.sum(axis=1)),  # type: ignore[union-attr]
@@ -251,25 +252,37 @@ class Words:
         return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
-def test_only_new_requests_are_encoded() -> None:
+def test_only_new_requests_are_encoded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     encoder = Words()
-    known = {
-        "health/bmi": ExampleQueries(("ask", "more")),
-        "algebra/rank": ExampleQueries(("why",)),
-    }
-    first = RequestVectors.of(encoder, known)  # type: ignore[arg-type]
-    assert sorted(encoder.texts) == ["ask", "more", "why"]
+    monkeypatch.setattr(stage_models, "load_encoder", lambda *_, **__: encoder)
+    path = tmp_path / "rows.jsonl"
+
+    def write(*rows: dict[str, object]) -> None:
+        path.write_text("\n".join(map(json.dumps, rows)))
+
+    def built(known: Index | None) -> Index:
+        builder = Builder(Config(encoder="words", index={"enrichments": [path]}))
+        build = builder.begin(Catalog(TOOLS), known)
+        while build.encode_some() is not None:
+            pass
+        return builder.finished(build)
+
+    bmi = {"tool": "health/bmi", "requests": ["ask", "more"]}
+    write(bmi, {"tool": "algebra/rank", "requests": ["why"]})
+    first = built(None)
+    assert {"ask", "more", "why"} <= set(encoder.texts)
     encoder.texts.clear()
-    changed = {**known, "algebra/rank": ExampleQueries((), ("when",))}
-    second = RequestVectors.of(encoder, changed, first)  # type: ignore[arg-type]
+    write(bmi, {"tool": "algebra/rank", "when": "when"})
+    second = built(first)
     assert encoder.texts == ["when"]
-    assert np.array_equal(second.values[second.ids.index("health/bmi")], first.values[1])
+    key = first.example_queries["health/bmi"].key
+    means = [index.vectors.values[index.vectors.rows[key]] for index in (first, second)]
+    assert np.array_equal(*means)
 
 
 def test_vectors_with_requests_are_shorter_and_the_others_stay() -> None:
-    encoder = Words()
-    values = encoder.encode(["a", "bb", "ccc"])
-    made = RequestVectors.of(encoder, {"health/bmi": ExampleQueries(("a long request",))})  # type: ignore[arg-type]
-    moved = made.applied(TOOLS, values)
+    values = Words().encode(["a", "bb", "ccc"])
+    means = Words().encode(["a long request"])
+    moved = moved_to_queries(values, np.array([0]), means)
     assert np.linalg.norm(moved[0]) == pytest.approx(LENGTH)
     assert np.array_equal(moved[1:], values[1:])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from shortlist import Engine, Tool
+from shortlist import Config, Engine, Tool
 from shortlist.catalog import Catalog
 from shortlist.enrichment import Enrichment, Enrichments
 from shortlist.enrichment import enrichments as module
@@ -28,8 +30,10 @@ from shortlist.enrichment.library import (
 )
 from shortlist.evals.lab.library import HeldOut, Written, build, chosen, read_products
 from shortlist.evals.tool_files import read_tool_files
+from shortlist.indexing import stage_models
+from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder
-from shortlist.retrieval.request_vectors import LENGTH, RequestVectors
+from shortlist.retrieval.example_queries import LENGTH, ExampleQueries
 from shortlist.trust import Trust
 
 
@@ -179,29 +183,50 @@ class TestSearch:
         assert lengths[row] == pytest.approx(LENGTH**2, abs=1e-4)
         np.testing.assert_allclose(np.delete(lengths, row), 1, atol=1e-4)
 
-    def test_requests_are_not_encoded_again(self, small: Library) -> None:
-        known = Enrichments(library=small).matched([ISSUE, PAGE])
+    def mean_of_issue(
+        self, small: Library, spec: str, monkeypatch: pytest.MonkeyPatch
+    ) -> tuple[ExampleQueries, NDArray[np.float32]]:
+        """The example queries of a tool, and their mean vector in an index."""
+        encoder = load_encoder(spec)
+        asked = self.asked = list[str]()
 
-        class Silent:
-            dim, fingerprint = 384, load_encoder().fingerprint
+        class Recorded:
+            name, fingerprint, dim = encoder.name, encoder.fingerprint, encoder.dim
 
-        made = RequestVectors.of(Silent(), known)  # type: ignore[arg-type]
-        texts = list(known["github/create_issue"].encoded)
-        mean = load_encoder().encode(texts, query=True).mean(axis=0)
-        np.testing.assert_allclose(made.values[0], mean, atol=0.005)
+            def encode(self, texts: list[str], *, query: bool = False, **_: object) -> Any:
+                asked.extend(texts if query else [])
+                return encoder.encode(texts, query=query)
 
-    def test_another_encoder_encodes_them(self, small: Library) -> None:
-        known = Enrichments(library=small).matched([ISSUE])
-        static = load_encoder("static")
-        made = RequestVectors.of(static, known)
-        texts = list(known["github/create_issue"].encoded)
-        np.testing.assert_allclose(made.values[0], static.encode(texts, query=True).mean(axis=0))
+        monkeypatch.setattr(stage_models, "load_encoder", lambda *_, **__: Recorded())
+        builder = Builder(Config(encoder=spec))
+        builder.example_queries = Enrichments(library=small)
+        index = Engine(builder, builder.begin(Catalog([ISSUE, PAGE])))._index
+        queries = index.example_queries[ISSUE.id]
+        assert index.vectors is not None
+        return queries, index.vectors.values[index.vectors.rows[queries.key]]
+
+    def test_requests_are_not_encoded_again(
+        self, small: Library, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        encoder = load_encoder()
+        queries, made = self.mean_of_issue(small, "bundled", monkeypatch)
+        assert not set(queries.to_encode) & set(self.asked)
+        mean = encoder.encode(queries.to_encode, query=True).mean(axis=0)
+        np.testing.assert_allclose(made, mean, atol=0.005)
+
+    def test_another_encoder_encodes_them(
+        self, small: Library, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        queries, made = self.mean_of_issue(small, "static", monkeypatch)
+        assert set(queries.to_encode) <= set(self.asked)
+        mean = load_encoder("static").encode(queries.to_encode, query=True).mean(axis=0)
+        np.testing.assert_allclose(made, mean)
 
     def test_own_rows_come_first_and_are_joined(self, small: Library) -> None:
         own = Enrichment(tool="github/create_issue", requests=("own words",))
         found = Enrichments([own], small).of(ISSUE)
         assert found is not None
-        assert found.requests == ("own words", *REQUESTS["github/create_issue"])
+        assert found.queries == ("own words", *REQUESTS["github/create_issue"])
         assert (found.sources, found.stale, found.mean) == (("hand", "library"), False, None)
 
     def test_a_row_of_another_version_is_stale_and_gives_way_to_a_fresh_one(

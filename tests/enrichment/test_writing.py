@@ -141,8 +141,8 @@ def test_a_definition_that_claims_the_world_gains_nothing(catalog: Sequence[Tool
 
     def found(rows: list[Enrichment], *tiers: str) -> list[int]:
         engine = Engine.from_tools(tools, tiers=tiers)
-        engine._builder.enrichments = Enrichments(rows)
-        engine._offer(engine._builder.build(engine.catalog))
+        engine._builder.example_queries = Enrichments(rows)
+        engine = Engine(engine._builder, engine._builder.begin(engine.catalog))
         return [
             sum(hostile.id in engine.search(query, tier=tier).ids for query in queries)
             for tier in tiers

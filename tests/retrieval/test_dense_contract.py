@@ -10,9 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.retrieval import Ranking
-from shortlist.retrieval.exact import ExactIndex
-
 from .vectors import (
     Mask,
     assert_ranked,
@@ -21,7 +18,6 @@ from .vectors import (
     clustered,
     masks,
     normalised,
-    row_changes,
 )
 
 ROWS, DIM = 600, 24
@@ -141,62 +137,3 @@ def test_vectors_mapped_from_disk_serve_as_well(dense_backend: Any, tmp_path: Pa
     assert_same(
         dense_backend.build(mapped).search(query, 9), dense_backend.build(VECTORS).search(query, 9)
     )
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    changes=row_changes(120, 150),
-    picked=st.randoms(use_true_random=False),
-    mask=masks(150),
-)
-def test_any_series_of_updates_searches_as_if_built_anew(
-    dense_backend: Any, changes: list[tuple[int, list[int]]], picked: Any, mask: Mask
-) -> None:
-    vectors = VECTORS[:120]
-    versions = [(dense_backend.build(vectors), vectors)]
-    for size, rows in changes:
-        after = np.empty((size, DIM), np.float32)
-        after[: min(size, len(vectors))] = vectors[:size]
-        after[rows] = VECTORS[np.array([picked.randrange(ROWS) for _ in rows], np.int64)]
-        vectors = after
-        index = versions[-1][0].updated(vectors, np.array(rows, np.int64))
-        versions.append((dense_backend.build(vectors) if index is None else index, vectors))
-    # The versions before are searched too: what came later must not have changed them.
-    for index, held in versions:
-        for query in QUERIES[:4]:
-            for allowed in (None, mask[: len(held)]):
-                found, expected = (
-                    index.search(query, 12, allowed),
-                    brute_force(held, query, 12, allowed),
-                )
-                if dense_backend is not ExactIndex:
-                    # Of equal vectors at the cut, a graph may give others.
-                    found, expected = above_last(found), above_last(expected)
-                assert_same(found, expected, 1e-6)
-
-
-def above_last(ranking: Ranking) -> Ranking:
-    """The rows that score more than the last one does."""
-    if not len(ranking):
-        return ranking
-    return ranking.head(int((ranking.scores > ranking.scores[-1] + 1e-6).sum()))
-
-
-def test_an_updated_index_can_be_saved(dense_backend: Any, tmp_path: Path) -> None:
-    vectors = VECTORS.copy()
-    vectors[[3, 7]] = QUERIES[:2]
-    index = dense_backend.build(VECTORS[:-2]).updated(
-        vectors, np.array([3, 7, ROWS - 2, ROWS - 1], np.int64)
-    )
-    index.save(tmp_path)
-    loaded = dense_backend.load(tmp_path, vectors)
-    for query in QUERIES[:8]:
-        assert_same(loaded.search(query, 12), dense_backend.build(vectors).search(query, 12))
-
-
-def test_too_many_changes_have_it_built_anew_or_are_searched_as_well(dense_backend: Any) -> None:
-    vectors = VECTORS[::-1].copy()
-    index = dense_backend.build(VECTORS).updated(vectors, np.arange(ROWS))
-    if index is not None:
-        for query in QUERIES[:8]:
-            assert_same(index.search(query, 12), brute_force(vectors, query, 12, None), 1e-6)

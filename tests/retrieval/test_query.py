@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist.retrieval import Ranking
-from shortlist.retrieval.query import distinct
+from shortlist.retrieval.query import distinct, ties_by_row
 
 SCORES = st.lists(st.sampled_from([0.0, 0.5, 0.5000001, 1.0, -1.0]), max_size=40)
 
@@ -34,3 +34,14 @@ def test_head_and_empty() -> None:
 @given(st.lists(st.integers(0, 9)))
 def test_distinct_values(values: list[int]) -> None:
     assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
+
+
+def test_only_neighbours_of_equal_score_change_places() -> None:
+    ranking = Ranking(
+        np.array([3, 2, 4, 1, 0]), np.array([2.0, 2.0, 1.0, 3.0, 3.0], np.float32), rest=0.5
+    )
+    ordered = ties_by_row(ranking)
+    assert ordered.rows.tolist() == [2, 3, 4, 0, 1]
+    assert ordered.scores.tolist() == ranking.scores.tolist()
+    assert ordered.rest == 0.5
+    assert ties_by_row(Ranking.empty()).rows.tolist() == []

@@ -6,12 +6,10 @@ from time import process_time
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist import Catalog, Engine, Tool
+from shortlist import Engine, Tool
 from shortlist.retrieval import Ranking
-from shortlist.retrieval.change import Change
 from shortlist.retrieval.twins import Twins, behind_originals
 from shortlist.trust import Pins
 
@@ -76,18 +74,6 @@ TOOLS = st.lists(st.tuples(NAMES, st.sampled_from("abc"), TEXTS), max_size=7, un
 def _tools(rows: list[tuple[str, str, str]]) -> dict[str, Tool]:
     made = [Tool(name, server, text) for name, server, text in rows]
     return {tool.id: tool for tool in made}
-
-
-@given(TOOLS, TOOLS)
-def test_a_change_finds_what_a_fresh_search_does(
-    before: list[tuple[str, str, str]], after: list[tuple[str, str, str]]
-) -> None:
-    first = tuple(sorted(_tools(before).values(), key=lambda tool: tool.id))
-    rows = {tool.id: row for row, tool in enumerate(first)}
-    change = Change.between(first, rows, Catalog(_tools(after).values()))
-    patched, fresh = Twins.of(first).patched(change), Twins.of(change.tools)
-    assert patched.rows == fresh.rows
-    assert patched.pairs == fresh.pairs
 
 
 @pytest.mark.no_cover

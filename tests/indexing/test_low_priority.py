@@ -10,7 +10,7 @@ from threading import current_thread, get_native_id
 
 import pytest
 
-from shortlist.retrieval.background import NICENESS, in_background
+from shortlist.indexing.background import NICENESS, at_low_priority
 
 
 def niceness() -> int:
@@ -25,7 +25,7 @@ def test_the_work_and_the_threads_it_starts_have_a_lower_priority() -> None:
 
     before = niceness()
     expected = max(before, NICENESS)
-    assert in_background(work, lambda _: None) == (expected, expected)
+    assert at_low_priority(work, lambda _: None) == (expected, expected)
     assert niceness() == before
 
 
@@ -37,7 +37,7 @@ def test_progress_is_reported_in_order_to_the_callers_thread() -> None:
             report(step)
         return current_thread().name
 
-    found = in_background(work, lambda step: reported.append((step, current_thread())))
+    found = at_low_priority(work, lambda step: reported.append((step, current_thread())))
     assert found != current_thread().name
     assert reported == [(step, current_thread()) for step in range(5)]
 
@@ -47,7 +47,7 @@ def test_what_the_work_raises_is_raised() -> None:
         raise ValueError("no vectors")
 
     with pytest.raises(ValueError, match="no vectors"):
-        in_background(work, lambda _: None)
+        at_low_priority(work, lambda _: None)
 
 
 def test_what_the_report_raises_is_raised() -> None:
@@ -55,7 +55,7 @@ def test_what_the_report_raises_is_raised() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        in_background(lambda advance: advance(1), report)
+        at_low_priority(lambda advance: advance(1), report)
 
 
 def test_without_permission_the_work_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,4 +63,4 @@ def test_without_permission_the_work_is_done_all_the_same(monkeypatch: pytest.Mo
         raise PermissionError
 
     monkeypatch.setattr(os, "setpriority", forbidden)
-    assert in_background(lambda _: 3, lambda _: None) == 3
+    assert at_low_priority(lambda _: 3, lambda _: None) == 3
