@@ -192,6 +192,11 @@ class SessionConfig(Section):
             raise ConfigError(f"session: {joined(error)}") from error
 
 
+def _default_tiers() -> dict[str, TierConfig]:
+    """The built-in tiers without a reranker. Validation adds `rerank` if one is set."""
+    return {name: TierConfig(**tier) for name, tier in offered_tiers(reranks=False).items()}
+
+
 def _chosen_tier(name: str, among: Sequence[str]) -> dict[str, Any]:
     """A built-in tier that falls back past those that were not chosen."""
     tier = dict(BUILT_IN_TIERS[name])
@@ -245,7 +250,7 @@ class Config(Section):
     lexical: LexicalConfig = Field(default_factory=LexicalConfig)
     dense: DenseConfig = Field(default_factory=DenseConfig)
     fusion: FusionConfig = Field(default_factory=FusionConfig)
-    tiers: dict[str, TierConfig] = Field(default_factory=dict, validate_default=True)
+    tiers: dict[str, TierConfig] = Field(default_factory=_default_tiers, validate_default=True)
     default_tier: str = "hybrid"
     k: int = Field(default=10, ge=1)
     index: IndexConfig = IndexConfig()

@@ -111,6 +111,27 @@ def _parts() -> Iterator[str]:
             yield f"| {kind} | `{name}` | {settings} |"
 
 
+_RERANKING = (
+    "## Reranking",
+    "",
+    "No reranker is bundled. The tier `rerank` exists if you name a cross-encoder:",
+    "",
+    "```toml",
+    'reranker = "mixedbread-ai/mxbai-rerank-xsmall-v1"',
+    "```",
+    "",
+    "- A model on the Hugging Face hub needs `pip install 'shortlist[hub]'`. It is downloaded once. A folder with an ONNX model needs",
+    "  nothing, and `sentence-transformers:NAME` the extra `sentence-transformers`.",
+    '- `tier="rerank"` takes the candidates of `hybrid`, and the model scores the best 40 again. That takes about 150 ms. If it does not',
+    "  fit the time budget or fails, the answer is that of `hybrid` ([budgets](budgets.md)).",
+    "- The weights of mxbai-rerank-xsmall-v1 were never run here, and the time is an estimate. Tests use a small random model of the",
+    "  same layout. Measure it on your own queries with `shortlist eval --config` before you use it.",
+    "- The bundled calibration judges no tier that reranks ([deciding](deciding.md)). `shortlist calibrate` fits one.",
+    "",
+    'Without the line, `tier="rerank"` is an error that names the line.',
+)
+
+
 def configuration() -> str:
     """The page about the configuration of an engine."""
     return "\n".join([
@@ -135,6 +156,8 @@ def configuration() -> str:
         "Nothing is downloaded unless a model on a hub is named. Settings of the gateway: [gateway settings](gateway-settings.md).",
         *_settings(_SECTIONS),
         *_parts(),
+        "",
+        *_RERANKING,
         "",
         "Rules, under `[gate]`: [the gate](gate.md). To add a part of your own: [CONTRIBUTING](../CONTRIBUTING.md).",
         "",

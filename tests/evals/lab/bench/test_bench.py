@@ -108,7 +108,7 @@ def test_stuffed_tools_are_measured_where_there_are_queries_enough(
         assert (row.tools, row.stuffed, row.queries) == (120, 100, 6)
         assert 0 <= row.first <= row.reached <= 1
     shown = replace(found, stuffed=rows)
-    assert len(report.stuffing_table(shown).rows) == 5
+    assert len(report.stuffing_table(shown).rows) == 4
     assert report.to_json(shown)["stuffing"][0]["tier"] == "lexical"
 
 
