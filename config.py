@@ -45,6 +45,11 @@ CONFIG_BYTES = 1 << 22
 """Bytes of a configuration file, 4 MiB."""
 
 
+REMEMBERED = frozenset(
+    {"encoder", "reranker", "lexical", "dense", "fusion", "tiers", "default_tier", "index"}
+)
+"""Settings that a saved index keeps. Permission rules and trust never come from an index."""
+
 EncoderChoice = Annotated[
     str | EncoderConfig, BeforeValidator(lambda value: checked_model(EncoderConfig, value))
 ]
@@ -336,6 +341,53 @@ class Config(Section):
     def reranks(self) -> bool:
         """Whether the setting `reranker` is set, which the tier `rerank` needs."""
         return self.reranker is not None
+
+    def remembered(self) -> dict[str, Any]:
+        """The settings that a saved index keeps: those of `REMEMBERED` that were set; JSON form."""
+        values = self.model_dump(mode="json", include=self.model_fields_set & REMEMBERED)
+        if "index" in values:
+            values["index"]["enrichments"] = [
+                str(name) if name == "library" else str(Path(name).absolute())
+                for name in self.index.enrichments
+            ]
+        return values
+
+    def over(self, saved: Mapping[str, Any]) -> tuple[Self, tuple[str, ...]]:
+        """These settings over those of a saved index, and the names of saved ones they replace.
+
+        Args:
+            saved: the result of `remembered`.
+
+        Raises:
+            ConfigError: the settings do not go together.
+
+        Example:
+            >>> from shortlist import Config
+            >>> config, replaced = Config(k=5).over(Config(tiers=["lexical"]).remembered())
+            >>> list(config.tiers), config.k, replaced
+            (['lexical'], 5, ())
+        """
+        own = self.model_fields_set & REMEMBERED
+        kept = {name: value for name, value in saved.items() if name not in own}
+        if "tiers" in own:
+            kept.pop("default_tier", None)
+        current = self.remembered()
+        replaced = tuple(
+            name for name in sorted(own) if name in saved and saved[name] != current[name]
+        )
+        if not kept:
+            return self, replaced
+        values = {name: getattr(self, name) for name in self.model_fields_set} | kept
+        try:
+            if "tiers" in kept:
+                values["tiers"] = {name: TierConfig(**tier) for name, tier in kept["tiers"].items()}
+            made = type(self)(**values)
+        except ValidationError as error:
+            raise ConfigError(f"settings of the saved index: {joined(error)}") from error
+        if "tiers" in values:
+            # Just these, also where fewer than the built-in ones were chosen.
+            made = made.model_copy(update={"tiers": values["tiers"]})
+        return made, replaced
 
     def model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:
         """The name of an encoder or a reranker, and the keyword arguments to load it.

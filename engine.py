@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -27,6 +28,7 @@ from .retrieval import Selection, Strategy
 from .retrieval.index import Index
 from .retrieval.learned import Learned
 from .retrieval.searcher import Searcher
+from .retrieval.store import folder_of, saved_settings
 from .retrieval.tiers import Tiers
 from .retrieval.usage import UsageEvent, checked_events
 from .retrieval.vectors import Vectors
@@ -69,8 +71,8 @@ class Engine:
     ) -> None:
         self._builder = builder
         self._wait = wait
-        # Folder of a saved version, which takes what is encoded from now on.
-        self._folder = folder
+        # Folder of a saved version, which takes what is encoded in the background from now on.
+        self._folder = None if wait else folder
         self._saving = GuardedLock("engine")
         config = builder.config
         self._tiers = Tiers(builder.strategies(), config.default_tier, reranks=config.reranks)
@@ -170,9 +172,10 @@ class Engine:
             folder: the folder that `save` wrote.
             tools: the present catalog, if it may have changed. Only tools whose text changed are
                 encoded again.
-            config: all settings; the defaults when absent. Parts that were saved with other
-                settings are built again, from the saved tools, and from the saved vectors if the
-                encoder is the same.
+            config: settings. The index remembers encoder, reranker, stages, tiers and example
+                queries; what is set here replaces them. Parts that were saved with other settings
+                are built again, from the saved tools, and from the saved vectors if the encoder is
+                the same.
             progress: called with (tools encoded, tools to encode).
             wait: as for `from_tools`. With False, the encoder is also loaded later, and what it
                 encodes is saved next to the index.
@@ -191,7 +194,11 @@ class Engine:
             >>> Engine.open(folder, tiers=["lexical"]).search("list invoices").ids
             ('billing/list_invoices',)
         """
-        builder = Builder(Config.of(config, settings))
+        given = Config.of(config, settings)
+        whole, replaced = given.over(saved_settings(folder_of(folder)).get("config", {}))
+        if replaced:
+            _LOG.info("%s: given in place of saved settings: %s", folder, ", ".join(replaced))
+        builder = Builder(whole, files_may_be_gone="index" not in given.model_fields_set)
         build, saved = builder.open(folder, None if tools is None else _catalog(tools))
         quarantined = saved.quarantined
         return cls(builder, build, quarantined, saved.folder, progress=progress, wait=wait)
@@ -221,7 +228,8 @@ class Engine:
                 self._finish()
                 with self._offering:
                     index, quarantine = self._index, self._quarantine
-            self._folder = self._builder.save(index, folder, quarantine.given)
+            version = self._builder.save(index, folder, quarantine.given)
+            self._folder = None if self._wait else version
 
     @property
     def config(self) -> Config:
@@ -345,7 +353,7 @@ class Engine:
                 build = self._builder.begin(catalog, index, self._known())
                 index = self._builder.provisional(build)
             else:
-                index = self._builder.judged(index)
+                index = self._builder.judged(replace(index, encoded=0))
             self._offer(index, given, flags, catalog=catalog)
         if whole:
             return
@@ -628,7 +636,7 @@ class Engine:
             if encoded is not None:
                 self._keep(encoded)
                 return True
-            whole = self._builder.finished(build)
+            whole, self._build = self._builder.finished(build), None
             with self._updating:
                 # An update may have come since: what it removed stays removed.
                 self._offer(self._builder.judged(whole.showing(self._catalog)))

@@ -191,6 +191,12 @@ def open_engine(
 
     _one_of(index, tools)
     settings = read_config(config)
+    if index is not None:
+        from ..retrieval.store import saved_settings
+
+        settings, replaced = settings.over(saved_settings(index).get("config", {}))
+        if replaced:
+            note(f"note: {config}: in place of settings of {index}: {', '.join(replaced)}")
     if tier is not None:
         settings = _offering(settings, tier)
     with trust_notes(), progress("encoding tools") as report:

@@ -7,15 +7,15 @@ import logging
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
-from threading import Condition, Event, Thread, get_native_id
+from threading import Condition, Event, Thread, get_native_id, main_thread
 from typing import Any, TypeVar
 from weakref import WeakMethod, WeakSet
 
-from ..errors import MissingExtraError, ModelError
+from ..errors import ShortlistError
 
 Result = TypeVar("Result")
 
@@ -126,14 +126,16 @@ class BackgroundBuild:
                 break
             try:
                 more, error = step(), None
-            except (ModelError, MissingExtraError) as failure:
+            except ShortlistError as failure:
                 more, error = True, str(failure)
             except Exception as failure:  # noqa: BLE001 - reported, and the thread ends
+                if not main_thread().is_alive():
+                    break  # the process ends: nothing can be imported or started any more
                 _LOG.exception("the build has stopped; searches use the version before")
                 more, error = False, f"{type(failure).__name__}: {failure}"
             del step
             if error is not None and error != self.error:
-                _LOG.warning("encoding failed: %s", error)
+                _LOG.warning("the build failed: %s", error)
             failures = failures + 1 if error else 0
             with self._state:
                 self.error = error
@@ -163,12 +165,27 @@ def at_low_priority(
         progress: called from the caller's thread with what is reported.
     """
     reported: SimpleQueue[int | None] = SimpleQueue()
-    with ThreadPoolExecutor(1, "shortlist-encoding", initializer=_give_way) as pool:
-        running = pool.submit(work, reported.put)
-        running.add_done_callback(lambda _: reported.put(None))
+    result: Future[Result] = Future()
+    result.add_done_callback(lambda _: reported.put(None))
+
+    def run() -> None:
+        _give_way()
+        try:
+            result.set_result(work(reported.put))
+        except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
+            result.set_exception(error)
+
+    thread = Thread(target=run, name="shortlist-encoding", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return work(progress)  # the process ends, and starts no threads any more
+    try:
         while (step := reported.get()) is not None:
             progress(step)
-        return running.result()
+    finally:
+        thread.join()
+    return result.result()
 
 
 def _give_way() -> None:

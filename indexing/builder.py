@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ..catalog import Catalog
+from ..catalog import Catalog, Tool
 from ..config import Config, TrustConfig
 from ..enrichment import Enrichments
 from ..errors import ConfigError, ModelError, StoreError
@@ -22,6 +23,7 @@ from ..gating.votes import without_voting_tools
 from ..models.loading import static_encoder
 from ..processes import paused_gc
 from ..retrieval import Strategy
+from ..retrieval.example_queries import ExampleQueries
 from ..retrieval.held_out import DEPTH
 from ..retrieval.index import Index, rows_of
 from ..retrieval.learned import Learned
@@ -37,6 +39,8 @@ from .stages import Stages
 if TYPE_CHECKING:
     from ..trust import Flag, Trust
 
+_LOG = logging.getLogger(__name__)
+
 
 class Builder:
     """Builds, opens and saves indexes with the settings of a Config.
@@ -46,6 +50,8 @@ class Builder:
     Args:
         config: the settings.
         models: encoder and rerankers; by default those that the config names.
+        files_may_be_gone: whether files of example queries may be missing, because a saved index
+            has those of its tools.
 
     Attributes:
         trust: decides which definitions are quarantined; None if nothing is scanned or pinned.
@@ -57,10 +63,19 @@ class Builder:
             "degrade".
     """
 
-    def __init__(self, config: Config, models: StageModels | None = None) -> None:
+    def __init__(
+        self, config: Config, models: StageModels | None = None, *, files_may_be_gone: bool = False
+    ) -> None:
         self.config = config
         self.trust = _trust(config.trust)
-        self.example_queries = Enrichments.read(config.index.enrichments)
+        names = config.index.enrichments
+        self._gone = [
+            name
+            for name in names
+            if files_may_be_gone and isinstance(name, Path) and not name.exists()
+        ]
+        self._saved_queries: Mapping[str, ExampleQueries] = {}
+        self.example_queries = Enrichments.read([name for name in names if name not in self._gone])
         self._stages = Stages(config, StageModels(config) if models is None else models)
 
     def strategies(self) -> dict[str, Strategy]:
@@ -83,7 +98,7 @@ class Builder:
             known: vectors by text; by default those of `before`.
         """
         catalog = without_voting_tools(catalog)
-        queries = self.example_queries.matched(rows_of(catalog))
+        queries = self._queries_of(rows_of(catalog))
         if known is None and before is not None:
             known = before.vectors
         learned = None if before is None else before.learned
@@ -153,6 +168,10 @@ class Builder:
         same = catalog is saved.catalog or catalog.fingerprint == saved.catalog.fingerprint
         if same:
             catalog = saved.catalog
+        if self._gone:
+            gone = ", ".join(map(str, self._gone))
+            _LOG.warning("%s: gone; the example queries in the saved index are used", gone)
+            self._saved_queries = saved.example_queries
         tools = rows_of(catalog)
         if (
             same
@@ -161,7 +180,7 @@ class Builder:
         ):
             queries = saved.example_queries
         else:
-            queries = self.example_queries.matched(tools)
+            queries = self._queries_of(tools)
         lexical = dense = None
         if same and queries == saved.example_queries:
             settings = self._stages.settings()
@@ -179,6 +198,16 @@ class Builder:
             learned=saved.learned,
         )
 
+    def _queries_of(self, tools: Sequence[Tool]) -> dict[str, ExampleQueries]:
+        """Tool id to example queries; those that only a saved index has, if their file is gone."""
+        matched = self.example_queries.matched(tools)
+        saved = {
+            tool.id: self._saved_queries[tool.id]
+            for tool in tools
+            if tool.id in self._saved_queries
+        }
+        return matched | saved
+
     def save(
         self, index: Index, folder: str | Path, quarantined: Mapping[str, str] | None = None
     ) -> Path:
@@ -191,7 +220,11 @@ class Builder:
             folder: folder of all versions.
             quarantined: tool id to reason, set by an operator.
         """
-        settings = {**self._stages.settings(), "enrichments": self.example_queries.fingerprint}
+        settings = {
+            **self._stages.settings(),
+            "enrichments": self.example_queries.fingerprint,
+            "config": self.config.remembered(),
+        }
         return save(
             index,
             folder_of(folder),

@@ -162,6 +162,20 @@ def read(folder: Path) -> Saved:
     raise AssertionError("unreachable")
 
 
+def saved_settings(folder: Path) -> dict[str, Any]:
+    """The settings that the current version was saved with; empty where they cannot be read.
+
+    Raises:
+        StoreError: there is no current version.
+    """
+    try:
+        text = (folder / current(folder) / "manifest.json").read_text(encoding="utf-8")
+        settings = json.loads(text)["settings"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}  # `read` says what is wrong
+    return settings if isinstance(settings, dict) else {}
+
+
 def current(folder: Path) -> str:
     """Name of the current version.
 
@@ -351,7 +365,7 @@ def _read_version(version: Path) -> Saved:
         return Saved(
             version,
             catalog,
-            None if model is None else Vectors.load(version, model),
+            Vectors.load(version, model),
             dict(manifest["settings"]),
             Learned.load(learned) if learned.exists() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,

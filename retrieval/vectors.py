@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Self
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,31 +57,37 @@ class Vectors:
         np.save(folder / "keys.npy", np.frombuffer(b"".join(self.keys), np.uint8).reshape(-1, 16))
 
     @classmethod
-    def load(cls, folder: Path, model: str) -> Self:
+    def load(cls, folder: Path, model: str | None) -> Self | None:
         """The vectors of a saved version, mapped from disk, with those that were added since.
+
+        None if there are none.
 
         Args:
             folder: folder of the version.
-            model: fingerprint of the encoder that made them.
+            model: fingerprint of the encoder that made them; None if none were saved at first.
 
         Raises:
             ValueError: the files do not belong together.
             OSError: a file is missing.
         """
-        values = np.load(folder / "vectors.npy", mmap_mode="r")
-        keys = np.load(folder / "keys.npy")
-        if values.ndim != 2 or values.dtype != np.float32 or keys.shape != (len(values), 16):
-            raise ValueError("vectors: vectors and keys do not belong together")
-        parts = [cls(values, tuple(key.tobytes() for key in keys), model)]
+        parts: list[Self] = []
+        if model is not None:
+            values = np.load(folder / "vectors.npy", mmap_mode="r")
+            keys = np.load(folder / "keys.npy")
+            if values.ndim != 2 or values.dtype != np.float32 or keys.shape != (len(values), 16):
+                raise ValueError("vectors: vectors and keys do not belong together")
+            parts.append(cls(values, tuple(key.tobytes() for key in keys), model))
         for path in sorted((folder / _ENCODED).glob("*.npz")):
             try:
-                with np.load(path) as part:
-                    added = cls(part["values"], tuple(map(bytes, part["keys"])), model)
-                    if part["model"].item() == model and added.values.shape[1:] == values.shape[1:]:
-                        parts.append(added)
-            except (OSError, ValueError, KeyError, EOFError):
+                with path.open("rb") as file, np.load(file) as part:
+                    keys = tuple(key.tobytes() for key in part["keys"])
+                    added = cls(part["values"], keys, part["model"].item())
+            except (OSError, ValueError, KeyError, EOFError, BadZipFile):
                 continue  # these texts are encoded again
-        return cls.joined(parts)
+            first = parts[0] if parts else added
+            if (added.model, added.values.shape[1:]) == (first.model, first.values.shape[1:]):
+                parts.append(added)
+        return cls.joined(parts) if parts else None
 
     def append(self, version: Path) -> None:
         """Write them beside a saved version, which a process does while it encodes.

@@ -28,7 +28,7 @@ def test_a_failure_is_told_and_tried_again(
     with caplog.at_level(logging.WARNING, "shortlist"):
         engine = Engine.from_tools(make_tools(), **OTHER, wait=False)
         assert engine.wait(60).error == "the model's host is down"
-    assert "encoding failed: the model's host is down" in caplog.text
+    assert "the build failed: the model's host is down" in caplog.text
     with pytest.raises(ModelError, match="host is down"):
         engine.update(make_tools(101), wait=True)
     with pytest.raises(ModelError, match="host is down"):

@@ -239,7 +239,7 @@ class TestSearch:
         assert found is not None
         assert found.stale
         own = Enrichment(tool="github/create_issue", requests=("own words",))
-        assert Enrichments([own], small).of(changed).requests == ("own words",)  # type: ignore[union-attr]
+        assert Enrichments([own], small).of(changed).queries == ("own words",)  # type: ignore[union-attr]
 
 
 class TestBuilding:
