@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from .prompt_turn import PromptTurn
     from .schemas import SchemaLoader
     from .sources import FolderSource, McpSource, MemorySource, RoutedSource, SchemaSource
-    from .summaries import Summaries
-    from .summary import summarize
+    from .summaries import Summaries, summarize
     from .working_set import WorkingSet
 
 _SOURCES = ("FolderSource", "McpSource", "MemorySource", "RoutedSource", "SchemaSource")
@@ -26,7 +25,7 @@ _HOMES = dict.fromkeys(_SOURCES, ".sources") | {
     "SchemaLoader": ".schemas",
     "Summaries": ".summaries",
     "WorkingSet": ".working_set",
-    "summarize": ".summary",
+    "summarize": ".summaries",
 }
 __all__ = [
     "Detail",

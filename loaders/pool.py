@@ -51,7 +51,7 @@ class PoolWriter:
 
     Args:
         budget: maximum tokens of the text.
-        summaries: summaries of tools; made offline by default.
+        summaries: summaries of tools; from their descriptions by default.
         top: the highest level: a summary for each tool, or its arguments. With arguments, the model
             can call every tool of the pool without a search.
 

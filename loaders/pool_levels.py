@@ -10,8 +10,7 @@ from ..catalog import Tool
 from .counting import bundled_counter
 from .digest import topics
 from .signature import call_form
-from .summaries import Summaries
-from .summary import adds_nothing
+from .summaries import Summaries, adds_nothing
 
 _FRAME = 40
 """Tokens reserved for the first and last line of a pool. With six-digit counts they take 29."""
