@@ -13,9 +13,8 @@ from ..catalog import Tool
 from ..errors import RequestError, UnknownToolError
 from ..gating import Refusal
 from ..loaders.counting import bundled_counter
-from ..loaders.detail import definition_text
+from ..loaders.detail import definition_text, signature
 from ..loaders.digest import topics
-from ..loaders.signature import signature
 from ..loaders.summaries import Summaries
 from ..retrieval import Selection
 from ..view import View

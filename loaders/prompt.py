@@ -15,8 +15,7 @@ from .detail import Detail
 from .layout import Layout
 from .names import provider_name
 from .placement import ABOVE, Placer, Wanted, by_need
-from .pool import Pool, PoolWriter
-from .pool_levels import PoolLevel
+from .pool import Pool, PoolLevel, PoolWriter
 from .prompt_turn import PromptTurn
 from .render import Rendered, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL

@@ -9,9 +9,7 @@ from typing import Any
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
-from .call_lines import Lines, lines_of_servers, lines_of_tools
-from .pool import Pool, PoolWriter
-from .pool_levels import PoolLevel
+from .pool import Lines, Pool, PoolLevel, PoolWriter, lines_of_servers, lines_of_tools
 from .summaries import Summaries
 
 _COUNTS = 100

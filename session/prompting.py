@@ -14,8 +14,7 @@ from ..catalog import Tool
 from ..config import SessionConfig
 from ..errors import RequestError, UnknownToolError
 from ..loaders.detail import Detail
-from ..loaders.pool import PoolWriter
-from ..loaders.pool_levels import PoolLevel
+from ..loaders.pool import PoolLevel, PoolWriter
 from ..loaders.prompt import Prompt
 from ..loaders.prompt_turn import PromptTurn
 from ..loaders.render import renderer_for

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
 from shortlist.loaders.digest import topics
-from shortlist.loaders.pool import PoolWriter
-from shortlist.loaders.pool_levels import PoolLevel
+from shortlist.loaders.pool import PoolLevel, PoolWriter
 from shortlist.loaders.summaries import Summaries, SummaryRow, summarize
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.loaders import Detail, PoolWriter, Prompt, SchemaLoader
-from shortlist.loaders.pool_levels import PoolLevel
+from shortlist.loaders.pool import PoolLevel
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.render.renderer import batch_texts
 
