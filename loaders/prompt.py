@@ -15,8 +15,7 @@ from .detail import Detail
 from .layout import Layout
 from .names import provider_name
 from .placement import ABOVE, Placer, Wanted, by_need
-from .pool import Pool, PoolWriter
-from .pool_levels import PoolLevel
+from .pool import Pool, PoolLevel, PoolWriter
 from .prompt_turn import PromptTurn
 from .render import Rendered, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
@@ -106,10 +105,11 @@ class Prompt:
                 "pass_through_share must be from 0 to 1"
             )
         self._renderer = renderer_for(format) if isinstance(format, str) else format
-        self._pools = pool or (pool_beside(working_set) if working_set else _shared_pool())
+        pool = pool or (pool_beside(working_set) if working_set else _shared_pool())
         self._at_hand = AtHand(working_set)
         self._schemas = schemas or SchemaLoader()
-        self._placer = Placer(self._renderer, self._pools.summaries, schema_budget, turn_budget)
+        self._budgets = schema_budget, turn_budget
+        self._use_pool(pool)
         self._operator = operator
         self._missing: dict[str, Missing] = {}
         self._stale = False
@@ -153,7 +153,9 @@ class Prompt:
         """
         self._at_hand.called(self.catalog.get(tool_id))
 
-    def update(self, catalog: Catalog, *, withheld: Iterable[str] = ()) -> None:
+    def update(
+        self, catalog: Catalog, *, withheld: Iterable[str] = (), pool: PoolWriter | None = None
+    ) -> None:
         """Use another version of the catalog from the next turn on.
 
         The prefix changes with it. If a promoted tool is changed, missing or withheld, all promoted
@@ -162,7 +164,10 @@ class Prompt:
         Args:
             catalog: the newer version.
             withheld: ids that are neither shown nor promoted now.
+            pool: writes phase 1 from now on; the same writer when absent.
         """
+        if pool is not None:
+            self._use_pool(pool)
         batches = self._layout.batches
         self.catalog, self.withheld = catalog, frozenset(withheld)
         self._stale = not all(
@@ -310,6 +315,10 @@ class Prompt:
             left_out=tuple(name for name in known if name in offered and name not in there),
             rebuilt=placement.rebuilt,
         )
+
+    def _use_pool(self, pool: PoolWriter) -> None:
+        self._pools = pool
+        self._placer = Placer(self._renderer, pool.summaries, *self._budgets)
 
     def _settle(self, layout: Layout, asked: frozenset[str]) -> None:
         """Use a layout of the present catalog."""

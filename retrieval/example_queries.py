@@ -42,6 +42,7 @@ class ExampleQueries:
         sources: sources of the queries, without duplicates.
         stale: whether they were written for another definition of the tool.
         mean: mean vector of the queries, if it is known.
+        summary: what the tool does, in the user's words, for prompts; it is not searched.
     """
 
     queries: tuple[str, ...]
@@ -49,6 +50,7 @@ class ExampleQueries:
     sources: tuple[str, ...] = ()
     stale: bool = False
     mean: QueryMean | None = field(default=None, compare=False, repr=False)
+    summary: str = field(default="", compare=False)
 
     @property
     def text(self) -> str:
@@ -94,7 +96,7 @@ def moved_to_queries(
 def save_queries(path: Path, queries: Mapping[str, ExampleQueries]) -> None:
     """Write the example queries of all tools, without their means."""
     rows = {
-        tool_id: [each.queries, each.when, each.sources, each.stale]
+        tool_id: [each.queries, each.when, each.sources, each.stale, each.summary]
         for tool_id, each in queries.items()
     }
     path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
@@ -104,6 +106,8 @@ def load_queries(path: Path) -> dict[str, ExampleQueries]:
     """Tool id to the example queries that `save_queries` wrote; empty if there is no such file."""
     rows = from_json(path.read_bytes()) if path.exists() else {}
     return {
-        tool_id: ExampleQueries(tuple(queries), tuple(when), tuple(sources), stale)
-        for tool_id, (queries, when, sources, stale) in rows.items()
+        tool_id: ExampleQueries(
+            tuple(queries), tuple(when), tuple(sources), stale, summary=summary
+        )
+        for tool_id, (queries, when, sources, stale, summary) in rows.items()
     }

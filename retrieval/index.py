@@ -107,6 +107,15 @@ class Index:
             stages["dense"] = DenseRetriever(dense.encoder, dense.index, guard=dense.guard)
         return stages
 
+    @cached_property
+    def summaries(self) -> tuple[tuple[str, str], ...]:
+        """Fingerprint and the user's summary, for each tool that has one among example queries."""
+        return tuple(
+            (tool.fingerprint, queries.summary)
+            for tool in self.built
+            if (queries := self.example_queries.get(tool.id)) is not None and queries.summary
+        )
+
     @property
     def rows(self) -> Mapping[str, int]:
         """Tool id to row."""
