@@ -25,20 +25,16 @@ class SavedTool(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SavedPrompt:
-    """The state of a saved prompt.
+class SavedLayout:
+    """What a saved prompt has written.
 
     Args:
         passes_through: whether the whole catalog is in the prefix.
-        asked: ids that were to be promoted last.
         batches: the promoted tools in batches.
-        working_set: see `AtHand.to_dict`; empty in what was saved before there was one.
     """
 
     passes_through: bool
-    asked: frozenset[str]
     batches: tuple[tuple[SavedTool, ...], ...]
-    working_set: Mapping[str, Any]
 
     @property
     def tools(self) -> Iterator[SavedTool]:
@@ -47,7 +43,7 @@ class SavedPrompt:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """From the result of `Prompt.to_dict`.
+        """From the result of `Prompt.layout_to_dict`.
 
         Raises:
             RequestError: it is nothing of the kind.
@@ -55,7 +51,6 @@ class SavedPrompt:
         try:
             return cls(
                 bool(saved["passes_through"]),
-                frozenset(map(str, saved["asked"])),
                 tuple(
                     tuple(
                         SavedTool(str(name), str(fingerprint), Detail[level])
@@ -63,7 +58,6 @@ class SavedPrompt:
                     )
                     for batch in saved["batches"]
                 ),
-                saved.get("working_set", {}),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise RequestError(f"not a saved prompt: {type(error).__name__}: {error}") from error

@@ -15,6 +15,7 @@ from ..catalog import Tool
 from ..config import SessionConfig
 from ..errors import RequestError, UnknownToolError
 from ..loaders.detail import Detail
+from ..loaders.history import Seen, ToolHistory
 from ..loaders.pool import PoolWriter
 from ..loaders.pool_levels import PoolLevel
 from ..loaders.prompt import Prompt
@@ -49,6 +50,7 @@ class SessionPrompt:
         format: name of a provider's format.
         settings: settings of the session.
         promoted: number of tools that a turn offers with their definitions.
+        history: what the model has seen.
         schemas: loads definitions that the catalog lacks.
         saved: result of `to_dict`, to continue from.
     """
@@ -59,6 +61,7 @@ class SessionPrompt:
         format: str,  # noqa: A002 - the field's word
         settings: SessionConfig,
         promoted: int,
+        history: ToolHistory,
         schemas: SchemaLoader | None = None,
         saved: Mapping[str, Any] | None = None,
     ) -> None:
@@ -83,15 +86,14 @@ class SessionPrompt:
             working_set=WorkingSet(settings.pool_tokens, settings.in_use_tokens, promoted)
             if auto
             else None,
+            history=history,
         )
         self._scores: dict[str, float] = {}
         self._kept_back: PromptTurn | None = None
-        # Since the user spoke: id to fingerprint of what the model was shown well enough to call.
-        self._seen: dict[str, str] = {}
         self.shown: PromptTurn | None = None
         self._rows = view.admission.index.rows
         if saved is not None:
-            self._prompt.resume(saved["prompt"])
+            self._prompt.resume_layout(saved["layout"])
             self._prompt.withheld = _denied(view)
 
     @property
@@ -103,18 +105,6 @@ class SessionPrompt:
     def depth(self) -> int:
         """Number of hits of a turn that the prompt can use."""
         return FOUND if self._prompt.shows_found else 0
-
-    def offered_as(self, tool_id: str) -> str | None:
-        """Fingerprint of the definition whose arguments the model has seen; None if it has not.
-
-        The prompt shows it now, or has shown it since the last user message.
-        """
-        prompt = self._prompt
-        if tool_id in prompt.standing:
-            return prompt.catalog.get(tool_id).fingerprint
-        if prompt.promoted.get(tool_id, Detail.NAME) < Detail.SIGNATURE:
-            return self._seen.get(tool_id)
-        return prompt.shown_as.get(tool_id)
 
     def level(self, tool_id: str) -> str | None:
         """The level of detail at which the prompt shows a tool.
@@ -185,13 +175,12 @@ class SessionPrompt:
             appended = (*kept.appended, *shown.appended)
             shown = replace(shown, appended=appended, rebuilt=kept.rebuilt)
         self.shown = shown
-        for tool_id in shown.callable:
-            self._seen[tool_id] = self._prompt.catalog.get(tool_id).fingerprint
+        catalog, history = self._prompt.catalog, self._prompt.history
+        full = {name for name, detail in shown.details.items() if detail >= Detail.SIGNATURE}
+        full |= self._prompt.in_prefix if self.passes_through else set()
+        for tool_id in sorted(shown.callable):
+            history.show(catalog.get(tool_id), Seen.FULL if tool_id in full else Seen.LINE)
         return shown
-
-    def begin_turn(self) -> None:
-        """Start a user's turn: lines of tools found earlier are no longer in the prompt."""
-        self._seen.clear()
 
     def render(self, active: tuple[str, ...]) -> PromptTurn:
         """Render between two steps. The next step returns the messages."""
@@ -215,7 +204,12 @@ class SessionPrompt:
             tools = view.admission.index.tools
             rows = np.flatnonzero(_mask(view) & ~self._permitted)
             late = [tools[row].id for row in rows.tolist()]
-        return {"prompt": self._prompt.to_dict(), "late": late}
+        return {"layout": self._prompt.layout_to_dict(), "late": late}
+
+    @property
+    def in_prefix(self) -> frozenset[str]:
+        """Ids of the tools whose arguments the prefix shows."""
+        return self._prompt.in_prefix
 
 
 def check_format(name: str) -> None:

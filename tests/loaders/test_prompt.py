@@ -321,11 +321,13 @@ class TestResume:
         assert large.turn([]).phase1_tokens > 40_000
 
     @pytest.mark.parametrize(
-        "saved", [{}, {"batches": 3}, {"batches": [[["a"]]], "asked": [], "passes_through": 0}]
+        "layout", [{}, {"batches": 3}, {"batches": [[["a"]]], "passes_through": 0}]
     )
-    def test_anything_else_is_refused(self, demo, saved):
-        with pytest.raises(RequestError, match="not a saved prompt"):
-            Prompt(demo).resume(saved)
+    def test_anything_else_is_refused(self, demo, layout):
+        history = Prompt(demo).to_dict()["history"]
+        for saved in (layout, {"layout": layout}, {"layout": layout, "history": history}):
+            with pytest.raises(RequestError, match="not a saved prompt"):
+                Prompt(demo).resume(saved)
 
 
 def test_a_catalog_may_change_twice_between_turns(demo):
