@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ..catalog import Tool
 from ..errors import RequestError
@@ -26,11 +25,10 @@ class Seen(IntEnum):
     """The definition, or a signature with the types of all arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolRecord:
+class ToolRecord(NamedTuple):
     """What a conversation knows about one tool.
 
-    Args:
+    Attributes:
         fingerprint: fingerprint of the definition that the model has seen; empty if it has not.
         shown: how prompts have shown the definition since the user's last message.
         active: whether the conversation keeps it: it was offered with its definition.
@@ -55,7 +53,7 @@ class ToolRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: the fields that are set."""
-        form = {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
+        form = {name: getattr(self, name) for name in self._fields if getattr(self, name)}
         return form | ({"shown": self.shown.name} if self.shown else {})
 
     @classmethod
@@ -81,7 +79,7 @@ _BLANK = ToolRecord()
 def _unshown(record: ToolRecord) -> ToolRecord:
     """The record after the prompts that showed the tool are gone."""
     fingerprint = record.fingerprint if record.active else ""
-    return replace(record, shown=Seen.NEVER, fingerprint=fingerprint)
+    return record._replace(shown=Seen.NEVER, fingerprint=fingerprint)
 
 
 class ToolHistory:
@@ -129,8 +127,7 @@ class ToolHistory:
             if not record.active:
                 self._records.pop(tool.id, None)
                 added.append(tool.id)
-            self._records[tool.id] = replace(
-                record,
+            self._records[tool.id] = record._replace(
                 fingerprint=tool.fingerprint,
                 active=True,
                 used=turn,
@@ -142,8 +139,7 @@ class ToolHistory:
         """Remove tools from the active ones."""
         for tool_id in tool_ids:
             record = self.of(tool_id)
-            self._records[tool_id] = replace(
-                record,
+            self._records[tool_id] = record._replace(
                 active=False,
                 used=0,
                 pinned=False,
@@ -154,19 +150,19 @@ class ToolHistory:
         """Note that the model receives the present definitions of these active tools."""
         for tool in tools:
             record = self.of(tool.id)
-            self._records[tool.id] = replace(record, fingerprint=tool.fingerprint)
+            self._records[tool.id] = record._replace(fingerprint=tool.fingerprint)
 
     def show(self, tool: Tool, seen: Seen) -> None:
         """Note that a prompt shows a tool.
 
         Of an active tool, the model has seen the definition that it was offered with.
         """
-        record = self.of(tool.id)
-        same = record.fingerprint == tool.fingerprint
-        if same and record.shown >= seen:
-            return
-        fingerprint = record.fingerprint if record.active else tool.fingerprint
-        self._records[tool.id] = replace(record, shown=seen, fingerprint=fingerprint)
+        record = self._records.get(tool.id)
+        if record is None:
+            self._records[tool.id] = ToolRecord(tool.fingerprint, seen)
+        elif record.fingerprint != tool.fingerprint or record.shown < seen:
+            fingerprint = record.fingerprint if record.active else tool.fingerprint
+            self._records[tool.id] = record._replace(shown=seen, fingerprint=fingerprint)
 
     def offer(self, offered: Collection[str], promoted: Collection[str]) -> None:
         """Note what a prompt is written with.
@@ -178,8 +174,7 @@ class ToolHistory:
         before = {tool_id for tool_id, record in self._records.items() if record.offered}
         for tool_id in sorted(before.symmetric_difference(offered).union(promoted)):
             record = self.of(tool_id)
-            self._records[tool_id] = replace(
-                record,
+            self._records[tool_id] = record._replace(
                 offered=tool_id in offered,
                 promoted=record.promoted or tool_id in promoted,
             )
@@ -191,11 +186,11 @@ class ToolHistory:
     def begin_turn(self) -> None:
         """Start a user's turn. What earlier prompts showed of tools that are not active is gone."""
         self.called = ()
-        records = {
+        self._records = {
             tool_id: _unshown(record) if record.shown else record
             for tool_id, record in self._records.items()
+            if record.active or record.offered or record.promoted
         }
-        self._records = {tool_id: record for tool_id, record in records.items() if record != _BLANK}
 
     def to_dict(self, *, without: Collection[str] = ()) -> dict[str, Any]:
         """JSON form.
