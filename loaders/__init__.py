@@ -9,8 +9,7 @@ from ..lazy import public
 if TYPE_CHECKING:
     from .detail import Detail
     from .pool import PoolWriter
-    from .prompt import Prompt
-    from .prompt_turn import PromptTurn
+    from .prompt import Prompt, PromptTurn
     from .schemas import SchemaLoader
     from .sources import FolderSource, McpSource, MemorySource, RoutedSource, SchemaSource
     from .summaries import Summaries
@@ -22,7 +21,7 @@ _HOMES = dict.fromkeys(_SOURCES, ".sources") | {
     "Detail": ".detail",
     "PoolWriter": ".pool",
     "Prompt": ".prompt",
-    "PromptTurn": ".prompt_turn",
+    "PromptTurn": ".prompt",
     "SchemaLoader": ".schemas",
     "Summaries": ".summaries",
     "WorkingSet": ".working_set",

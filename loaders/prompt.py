@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
@@ -19,11 +19,9 @@ from .names import provider_name
 from .placement import ABOVE, Placer, Wanted, by_need
 from .pool import Pool, PoolWriter
 from .pool_levels import PoolLevel
-from .prompt_turn import PromptTurn
 from .render import Rendered, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
 from .render.renderer import write_entry
-from .saved import SavedLayout
 from .schemas import Loaded, Missing, SchemaLoader
 from .working_set import (
     Choice,
@@ -45,6 +43,94 @@ PASS_THROUGH_SHARE = 0.03
 _RANKS = 10
 """Added to the rank of a tool without a score, so that the tenth counts half as much as the
 first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTurn:
+    """The prompt of one turn: its text, messages and token counts.
+
+    Args:
+        rendered: system prompt and tools in the provider's format.
+        appended: new messages; after a rebuild, all messages about tools, in place of the earlier
+            ones.
+        passing: messages for this turn only, right before the user's message.
+        phase1_tokens: tokens of the pool and of tools that are always shown.
+        phase2_tokens: tokens of the promoted tools in the present prompt.
+        working_tokens: tokens of the lines of a working set.
+        changed_bytes: bytes of the last prompt that the provider's cache lost because something
+            before them changed. Appending changes nothing.
+        details: id to level of detail, for each promoted tool.
+        callable: ids of the tools whose arguments are shown in any form.
+        missing: id to reason, for tools whose definition could not be loaded.
+        left_out: ids of tools that did not fit in the token budgets.
+        rebuilt: whether all promoted tools were written again.
+    """
+
+    rendered: Rendered
+    appended: tuple[dict[str, Any], ...]
+    passing: tuple[dict[str, Any], ...]
+    phase1_tokens: int
+    phase2_tokens: int
+    working_tokens: int
+    changed_bytes: int
+    details: Mapping[str, Detail]
+    callable: frozenset[str]
+    missing: tuple[Missing, ...]
+    left_out: tuple[str, ...]
+    rebuilt: bool
+
+
+class SavedTool(NamedTuple):
+    """A tool that was promoted.
+
+    Attributes:
+        tool_id: its id.
+        fingerprint: fingerprint of the rendered definition.
+        detail: its level.
+    """
+
+    tool_id: str
+    fingerprint: str
+    detail: Detail
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLayout:
+    """What a saved prompt has written.
+
+    Args:
+        passes_through: whether the whole catalog is in the prefix.
+        batches: the promoted tools in batches.
+    """
+
+    passes_through: bool
+    batches: tuple[tuple[SavedTool, ...], ...]
+
+    @property
+    def tools(self) -> Iterator[SavedTool]:
+        """All tools promoted, in order."""
+        return (tool for batch in self.batches for tool in batch)
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """From the result of `Prompt.layout_to_dict`.
+
+        Raises:
+            RequestError: it is nothing of the kind.
+        """
+        try:
+            return cls(
+                bool(saved["passes_through"]),
+                tuple(
+                    tuple(
+                        SavedTool(str(name), str(fingerprint), Detail[level])
+                        for name, fingerprint, level in batch
+                    )
+                    for batch in saved["batches"]
+                ),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise RequestError(f"not a saved prompt: {type(error).__name__}: {error}") from error
 
 
 class Prompt:

@@ -18,8 +18,7 @@ from ..loaders.detail import Detail
 from ..loaders.history import Seen, ToolHistory
 from ..loaders.pool import PoolWriter
 from ..loaders.pool_levels import PoolLevel
-from ..loaders.prompt import Prompt
-from ..loaders.prompt_turn import PromptTurn
+from ..loaders.prompt import Prompt, PromptTurn
 from ..loaders.render import renderer_for
 from ..loaders.render.call_tool import CALL_TOOL
 from ..loaders.summaries import Summaries

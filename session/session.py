@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..config import SessionConfig
+from ..catalog import Catalog
+from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError
 from ..gating import State, Votes
 from ..gating.verdict import Verdict
@@ -17,20 +18,48 @@ from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .data import SessionData, checked_allowed
 from .deciding import look, scores
-from .events import recorder_for
 from .prompting import check_format
-from .protocols import Views
+from .recorder import recorder_for
 from .toolset import Toolset, found_per_turn
 from .turn import Turn
 
 if TYPE_CHECKING:
     from ..codemode import CodeResult
     from ..codemode.broker import CallTool
-    from ..loaders.prompt_turn import PromptTurn
+    from ..loaders.prompt import PromptTurn
     from ..loaders.schemas import SchemaLoader
 
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _OBSERVED = 0.5
+
+
+class Views(Protocol):
+    """The part of an engine that sessions use: it makes their views. `Engine` implements it."""
+
+    @property
+    def config(self) -> Config:
+        """Its settings."""
+        ...
+
+    @property
+    def catalog(self) -> Catalog:
+        """The present catalog."""
+        ...
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """Names of the tiers that a search may use."""
+        ...
+
+    def view(
+        self, state: State, *, allowed: Iterable[str] | None = None, votes: Votes | None = None
+    ) -> View:
+        """What may be used in a state."""
+        ...
+
+    def after_call(self, state: State, tool_id: str) -> State:
+        """The state after a successful call."""
+        ...
 
 
 class Session:

@@ -10,7 +10,7 @@ from ..retrieval import Hit, Selection
 from .toolset import Departure
 
 if TYPE_CHECKING:
-    from ..loaders.prompt_turn import PromptTurn
+    from ..loaders.prompt import PromptTurn
 
 
 @dataclass(frozen=True, slots=True)

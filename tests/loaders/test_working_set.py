@@ -16,7 +16,7 @@ from shortlist.loaders import Detail, PoolWriter, Prompt, WorkingSet
 from shortlist.loaders.pool_levels import PoolLevel
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.signature import call_form
-from shortlist.session.events import Recorder
+from shortlist.session.recorder import Recorder
 
 STABLE = ("text", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
 SMALL = WorkingSet(900, 500, 2)
