@@ -384,26 +384,12 @@ class Prompt:
         active: Sequence[str],
         choice: Choice,
     ) -> PromptTurn:
-        scores, history = choice.scores, self.history
         self._missing |= {missing.tool_id: missing for missing in loaded.missing}
-        least = min(scores.values(), default=1.0)
-        wanted = {
-            name: Wanted(
-                loaded.tools.get(name, tool),
-                name in loaded.tools,
-                name in scores or not history.of(name).offered,
-                self._least.get(tool.server or "", Detail.NAME),
-                scores.get(name, least),
-            )
-            for name, tool in tools.items()
-        }
-        for rank, one in enumerate(by_need(wanted.values()), 1):
-            if one.tool.id not in scores:
-                wanted[one.tool.id] = one._replace(score=_below(least, rank))
+        wanted = self._wanted(tools, loaded, choice.scores)
         placement = self._placer.place(self._layout, wanted, stale=self._stale)
         sent = 0 if placement.rebuilt else len(self._rendered.messages)
         before, self._stale = self._rendered, False
-        self._in_use = lines_in_use(self._working, history.servers, self.pool)
+        self._in_use = lines_in_use(self._working, self.history.servers, self.pool)
         self._settle(replace(placement.layout, in_use=self._in_use.text))
         details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
         defined = {name for name, detail in details.items() if detail >= Detail.SIGNATURE}
@@ -411,7 +397,7 @@ class Prompt:
         elsewhere = self.in_prefix | self._in_use.ids | defined
         unlisted = [known[name] for name in choice.lines if name in known and name not in elsewhere]
         self._found = lines_found(self._working, unlisted, self._in_use)
-        history.offer(self._permitted(active), choice.new)
+        self.history.offer(self._permitted(active), choice.new)
         found, offered = self._found.text, frozenset(active)
         shown = self._in_use.ids | self._found.ids | details.keys()
         rendered = self._rendered
@@ -429,6 +415,26 @@ class Prompt:
             left_out=tuple(name for name in known if name in offered and name not in shown),
             rebuilt=placement.rebuilt,
         )
+
+    def _wanted(
+        self, tools: Mapping[str, Tool], loaded: Loaded, scores: Mapping[str, float]
+    ) -> dict[str, Wanted]:
+        """The tools to place, by id, in order. Those without a score come after the others."""
+        least = min(scores.values(), default=1.0)
+        wanted = {
+            name: Wanted(
+                loaded.tools.get(name, tool),
+                name in loaded.tools,
+                name in scores or not self.history.of(name).offered,
+                self._least.get(tool.server or "", Detail.NAME),
+                scores.get(name, least),
+            )
+            for name, tool in tools.items()
+        }
+        for rank, one in enumerate(by_need(wanted.values()), 1):
+            if one.tool.id not in scores:
+                wanted[one.tool.id] = one._replace(score=_below(least, rank))
+        return wanted
 
     def _settle(self, layout: Layout) -> None:
         """Use a layout of the present catalog."""
