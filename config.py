@@ -134,7 +134,8 @@ class SessionConfig(Section):
         context_tokens: size of the model's context window in tokens.
         pass_through: the whole catalog is shown if it takes less than this share of the context;
             0 for never.
-        summaries: file that `shortlist summarize` wrote.
+        summaries: file of your own summaries: JSON of id to summary, or JSON lines; see
+            `docs/loading.md`.
         events: file that events are appended to as JSON lines; or a `Recorder`.
     """
 

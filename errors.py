@@ -11,7 +11,7 @@ ShortlistError
 ├── StoreError            a saved index is missing, damaged or locked
 ├── ProcessError          an engine or session is used in a fork of the process that made it
 ├── RequestError          an argument of a search is out of range or of the wrong type
-├── SummaryError          a file of summaries cannot be read, or a model gives none
+├── SummaryError          a file of summaries cannot be read, or a model writes no example queries
 ├── SchemaError           a source does not have a tool's definition, or has another one
 ├── PinsError             a file of pinned definitions cannot be read or written
 ├── EventError            a log of events cannot be written or read
@@ -115,7 +115,7 @@ class RequestError(ShortlistError):
 
 
 class SummaryError(ShortlistError):
-    """A file of summaries cannot be read, or a language model wrote no summary."""
+    """A file of summaries cannot be read, or a language model wrote no example queries."""
 
 
 class SchemaError(ShortlistError):

@@ -172,6 +172,18 @@ class Catalog:
         """
         return self._tools[self.ordinal(tool_id)]
 
+    def definitions(self, ids: Iterable[str], /) -> dict[str, Tool]:
+        """Id to tool; unknown ids are left out.
+
+        Example:
+            >>> from shortlist import Catalog, Tool
+            >>> catalog = Catalog([Tool("list_invoices", "billing"), Tool("send_mail", "mail")])
+            >>> list(catalog.definitions(["mail/send_mail", "mail/read_mail"]))
+            ['mail/send_mail']
+        """
+        ordinals = self._ordinals
+        return {name: self._tools[ordinals[name]] for name in ids if name in ordinals}
+
     def ordinal(self, tool_id: str) -> int:
         """The position of the tool with this id.
 

@@ -31,7 +31,6 @@ from .learn import learn
 from .list_tools import list_tools
 from .search import search
 from .stats import stats
-from .summarize import summarize
 from .tax import tax
 from .trust import trust
 
@@ -118,7 +117,6 @@ _COMMANDS: dict[str, Callable[..., None] | typer.Typer] = {
     "list": list_tools,
     "tax": tax,
     "enrich": enrich,
-    "summarize": summarize,
     "doctor": doctor,
     "serve": serve,
     "stats": stats,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..catalog import Tool
 from ..catalog.text import Notes, clean_line
-from ..loaders.prose import plain_sentences
+from ..loaders.summaries import plain_sentences
 
 #: Most characters of a function's description, of an argument's, and of all of one function's.
 _SUMMARY, _ARGUMENT, _TEXT = 200, 90, 1_200

@@ -23,7 +23,8 @@ class Enrichments:
 
     A row with a fingerprint belongs to the tool with that definition, on any server. When the
     definition of its id changes, the row stays, marked as stale, while the names of the parameters
-    stay. A row without a fingerprint belongs to the tool of its id.
+    stay. A row without a fingerprint belongs to the tool of its id. Only a row that is not stale
+    gives the tool its summary, and no row of the library does.
 
     Args:
         rows: rows in order of weight. The first 16 requests of a tool are used.
@@ -82,6 +83,7 @@ class Enrichments:
                 fresh.append(row)
             elif row.fingerprint != tool.fingerprint and _same_parameters(row, tool):
                 old.append(row)
+        summary = next((row.summary for row in fresh if row.summary), "")
         known = None if self._library is None else self._library.find(tool)
         if known is not None:
             (fresh if known.exact else old).append(known.row)
@@ -92,7 +94,9 @@ class Enrichments:
         when = tuple(dict.fromkeys(row.when for row in rows if row.when))
         sources = tuple(dict.fromkeys(row.source for row in rows))
         mean = known.mean if known is not None and rows == [known.row] else None
-        return KnownRequests(requests[:MOST_REQUESTS], when, sources, not fresh, mean)
+        return KnownRequests(
+            requests[:MOST_REQUESTS], when, sources, not fresh, mean, summary=summary
+        )
 
     def matched(self, tools: Iterable[Tool]) -> dict[str, KnownRequests]:
         """Tool id to enrichment, for each tool of the catalog that has one."""

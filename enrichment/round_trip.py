@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
 from ..catalog import Tool
 from ..catalog.document import embedding_text
 from ..models import Encoder
@@ -44,14 +42,17 @@ def round_trip(
         if place is None:
             kept.append(row)
             continue
-        # The sentence passes the same way: it is searched as well.
-        texts = [*row.requests, *([row.when] if row.when else [])]
+        # The sentences pass the same way: one is searched as well, the other is shown.
+        texts = [text for text in (*row.requests, row.when, row.summary) if text]
         cosines = encoder.encode(texts, query=True) @ values.T
         own = cosines[:, place]
         passes = (own >= LEAST) & (cosines.max(axis=1) - own <= MARGIN)
-        requests = tuple(np.array(row.requests, object)[passes[: len(row.requests)]])
-        when = row.when if row.when and passes[-1] else ""
-        dropped += len(texts) - len(requests) - bool(when)
+        dropped += len(texts) - int(passes.sum())
+        passing = {text for text, passed in zip(texts, passes, strict=True) if passed}
+        requests = tuple(text for text in row.requests if text in passing)
+        when = row.when if row.when in passing else ""
+        summary = row.summary if row.summary in passing else ""
         if requests or when:
-            kept.append(row.model_copy(update={"requests": requests, "when": when}))
+            update = {"requests": requests, "when": when, "summary": summary}
+            kept.append(row.model_copy(update=update))
     return kept, dropped

@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from ..catalog.text import Notes, clean_line
 from ..catalog.text_file import read_text_file
@@ -36,11 +44,14 @@ class Enrichment(BaseModel):
             that changed keeps its enrichment.
         when: one sentence on when to use the tool.
         not: what the tool is not for; kept for readers of the file, and not searched.
+        summary: what the tool does, in one imperative line. Prompts show it in place of the
+            description's first sentence, for this definition only; so it passes the scan.
         requests: example queries, at most 16 of at most 400 characters; further ones are dropped.
         source: origin of the row.
 
     Raises:
-        ValidationError: a key is missing, unknown or of the wrong type; or nothing is said.
+        ValidationError: a key is missing, unknown or of the wrong type; or nothing is
+            searched; or the scan would quarantine a definition that says what the summary says.
 
     Example:
         >>> Enrichment(tool="billing/list_invoices", requests=("who owes us money?",)).source
@@ -54,8 +65,16 @@ class Enrichment(BaseModel):
     parameters: tuple[str, ...] | None = None
     when: Line = ""
     not_: Line = Field(default="", alias="not")
+    summary: Line = ""
     requests: tuple[Line, ...] = ()
     source: Literal["library", "model", "usage", "hand"] = "hand"
+
+    @field_validator("summary")
+    @classmethod
+    def _passes_the_scan(cls, summary: str) -> str:
+        if summary and is_hostile(summary):
+            raise ValueError("it reads like a hidden instruction; say what the tool does")
+        return summary
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -64,6 +83,11 @@ class Enrichment(BaseModel):
             raise ValueError("requests: at least one, or `when`")
         object.__setattr__(self, "requests", requests)
         return self
+
+    @property
+    def text(self) -> str:
+        """All sentences and example queries, a line each."""
+        return "\n".join((self.when, self.not_, self.summary, *self.requests))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without what is empty.
@@ -74,6 +98,14 @@ class Enrichment(BaseModel):
         """
         held = self.model_dump(by_alias=True, mode="json")
         return {name: value for name, value in held.items() if value not in (None, "", [])}
+
+
+def is_hostile(text: str) -> bool:
+    """Whether the scan would quarantine a definition that says this."""
+    from ..catalog import Catalog, Tool
+    from ..trust import Trust, quarantined
+
+    return bool(quarantined(Trust().flags(Catalog([Tool("enrichment", None, text)]))))
 
 
 def read_enrichments(paths: Iterable[str | Path]) -> tuple[Enrichment, ...]:

@@ -9,14 +9,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..catalog import Catalog, Tool
+from ..catalog import Tool
 from ..errors import SummaryError
 from ..language_model import LanguageModel, ModelUnusable, UnusableAnswer, ask_each
-from ..trust import Trust, quarantined
-from .row import Enrichment
+from .row import Enrichment, is_hostile
 
 #: Tools of one prompt, and tokens that a model writes for one, as a rule.
-BATCH, TOKENS_OF_ANSWER = 4, 170
+BATCH, TOKENS_OF_ANSWER = 4, 190
 #: Prompts for the same tools; the second one where the first answer was unusable.
 _TRIES = 2
 _REQUESTS = 4
@@ -25,6 +24,8 @@ _DESCRIPTION, _PARAMETERS = 2_000, 20
 _PROMPT = """\
 Below are definitions of tools that an assistant can call. For each write, as JSON:
 "number": its number; "when": one sentence on when to use it, in words of daily life;
+"summary": what it does, at most 15 words: a verb in its base form, what it acts on, and what it can
+be narrowed by if that tells it apart;
 "not": one sentence on what it is not for, where a reader could be wrong about it, else "";
 "requests": {count} things that users say when they need it{languages}. Make them different: one
 long and concrete with made-up names and numbers, one of a few keywords, one that tells the goal and
@@ -92,14 +93,14 @@ def rows_of_answer(tools: Sequence[Tool], answer: str) -> list[Enrichment]:
             )
         except ValidationError:
             continue
-        if not is_hostile(row):
+        if not is_hostile(row.text):
             rows[tool.id] = row
     if not rows:
         raise UnusableAnswer("the answer has no usable JSON array of requests")
     return list(rows.values())
 
 
-_TOLD: dict[str, Any] = {"when": "", "not": "", "requests": ()}
+_TOLD: dict[str, Any] = {"when": "", "summary": "", "not": "", "requests": ()}
 
 
 def write_enrichments(
@@ -161,9 +162,3 @@ def _objects(answer: str) -> list[dict[str, Any]]:
     except (ValueError, RecursionError):
         return []
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def is_hostile(row: Enrichment) -> bool:
-    """Whether the scan would quarantine a definition that says the same."""
-    said = Tool("enrichment", None, "\n".join((row.when, row.not_, *row.requests)))
-    return bool(quarantined(Trust().flags(Catalog([said]))))

@@ -10,14 +10,12 @@ from typing import Any
 import mcp.types as types
 
 from ..catalog import Tool
-from ..catalog.document import embedding_text
 from ..errors import RequestError, UnknownToolError
 from ..gating import Refusal
 from ..loaders.counting import bundled_counter
-from ..loaders.detail import definition_text
+from ..loaders.detail import definition_text, signature
 from ..loaders.digest import topics
-from ..loaders.signature import signature
-from ..loaders.summary import summarize
+from ..loaders.summaries import Summaries
 from ..retrieval import Selection
 from ..view import View
 from .finding import find
@@ -54,13 +52,13 @@ def search(
         k=arguments.get("k", 8),
         tier=arguments.get("tier"),
     )
-    detail = arguments.get("detail", "summary")
+    detail, summaries = arguments.get("detail", "summary"), view.summaries
     held: dict[str, Any] = {
         "tools": [
             {
                 "name": hit.id,
                 "server": hit.tool.server,
-                "description": described(hit.tool, detail),
+                "description": described(hit.tool, detail, summaries),
                 "score": round(hit.score, 4),
             }
             for hit in found.hits
@@ -102,7 +100,7 @@ def details(
         if isinstance(found, Refusal | UnknownToolError):
             one = _missing(asked, found)
         else:
-            one = {"name": found.id, **definition(found, detail)}
+            one = {"name": found.id, **definition(found, detail, view.summaries)}
             if client.profile.split:
                 one["call_with"] = CALLS[kind_of(found.annotations)]
             cost = bundled_counter().count(json.dumps(one, ensure_ascii=False))
@@ -227,7 +225,7 @@ def digest(fleet: Fleet, client: ClientSession, view: View) -> str:
     return "\n".join(lines)
 
 
-def definition(tool: Tool, detail: str) -> dict[str, Any]:
+def definition(tool: Tool, detail: str, summaries: Summaries) -> dict[str, Any]:
     """A tool at a level of detail, as an object."""
     if detail == "full":
         held = {
@@ -237,23 +235,18 @@ def definition(tool: Tool, detail: str) -> dict[str, Any]:
             "annotations": tool.annotations,
         }
         return {key: value for key, value in held.items() if value}
-    return {"description": described(tool, detail)}
+    return {"description": described(tool, detail, summaries)}
 
 
-def described(tool: Tool, detail: str) -> str:
+def described(tool: Tool, detail: str, summaries: Summaries) -> str:
     """A tool at a level of detail, as one text."""
     if detail == "name":
         return ""
     if detail == "signature":
-        return f"{tool.id}{signature(tool)}: {summarize(tool)}"
+        return f"{tool.id}{signature(tool)}: {summaries.of(tool)}"
     if detail == "full":
         return definition_text(tool.id, tool.description, tool.input_schema)
-    return _summary(tool)
-
-
-@lru_cache(20_000)
-def _summary(tool: Tool) -> str:
-    return summarize(tool) or embedding_text(tool)[:200]
+    return summaries.of(tool)
 
 
 def _listed(found: Selection, detail: str, held: Mapping[str, Any]) -> str:

@@ -10,34 +10,29 @@ if TYPE_CHECKING:
     from .detail import Detail
     from .pool import PoolWriter
     from .prompt import Prompt, PromptTurn
-    from .schemas import SchemaLoader
-    from .sources import FolderSource, McpSource, MemorySource, RoutedSource, SchemaSource
-    from .summaries import Summaries
-    from .summary import summarize
+    from .schemas import DefinitionSource, FolderSource, McpSource, SchemaLoader
+    from .summaries import Summaries, summarize
     from .working_set import WorkingSet
 
-_SOURCES = ("FolderSource", "McpSource", "MemorySource", "RoutedSource", "SchemaSource")
-_HOMES = dict.fromkeys(_SOURCES, ".sources") | {
+_SCHEMAS = ("DefinitionSource", "FolderSource", "McpSource", "SchemaLoader")
+_HOMES = dict.fromkeys(_SCHEMAS, ".schemas") | {
     "Detail": ".detail",
     "PoolWriter": ".pool",
     "Prompt": ".prompt",
     "PromptTurn": ".prompt",
-    "SchemaLoader": ".schemas",
     "Summaries": ".summaries",
     "WorkingSet": ".working_set",
-    "summarize": ".summary",
+    "summarize": ".summaries",
 }
 __all__ = [
+    "DefinitionSource",
     "Detail",
     "FolderSource",
     "McpSource",
-    "MemorySource",
     "PoolWriter",
     "Prompt",
     "PromptTurn",
-    "RoutedSource",
     "SchemaLoader",
-    "SchemaSource",
     "Summaries",
     "WorkingSet",
     "summarize",

@@ -8,7 +8,18 @@ from enum import IntEnum
 from typing import Any
 
 from ..catalog import Tool
-from .signature import signature
+from ..catalog.fingerprint import canonical_json
+from ..catalog.parameter import properties_of
+from ..catalog.reference import References
+
+_SHORT = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
+_ARGUMENTS = 32
+"""Maximum number of arguments; three dots stand for the rest."""
+_VALUES = 8
+"""Maximum number of enum values."""
+_VALUE_LETTERS = 32
+_DEPTH = 4
+"""Maximum depth of objects, arrays, alternatives and references."""
 
 
 class Detail(IntEnum):
@@ -50,3 +61,74 @@ def describe(tool: Tool, detail: Detail, summary: str) -> str:
         return tool.id
     arguments = signature(tool) if detail is Detail.SIGNATURE else ""
     return f"{tool.id}{arguments}: {summary}"
+
+
+def signature(tool: Tool) -> str:
+    """The arguments as `(repo: str, labels?: [str], state?: open|closed)`, required ones first."""
+    schema = tool.input_schema
+    return f"({_fields(schema, References(schema), _DEPTH)})"
+
+
+def call_form(tool: Tool) -> str:
+    """The arguments as `(repo; labels state)`: required ones, then the names of the others.
+
+    Required ones have their types, except `str`. This is a third as long as a signature. It is
+    enough for a call, because a wrong call is answered with the definition.
+    """
+    schema = tool.input_schema
+    references = References(schema)
+    properties = list(properties_of(schema))
+    written = []
+    for name, child, required in properties[:_ARGUMENTS]:
+        kind = _type(child, references, _DEPTH) if required else "str"
+        written.append(_one_line(name) + ("" if kind == "str" else f": {kind}"))
+    count = sum(required for *_, required in properties)
+    needed, free = written[:count], written[count:]
+    more = ["..."] * (len(properties) > _ARGUMENTS)
+    return f"({'; '.join(filter(None, (', '.join(needed), ' '.join(free + more))))})"
+
+
+def _fields(schema: dict[str, Any], references: References, depth: int) -> str:
+    properties = list(properties_of(schema))
+    written = [
+        f"{_one_line(name)}{'' if required else '?'}: {_type(child, references, depth)}"
+        for name, child, required in properties[:_ARGUMENTS]
+    ]
+    return ", ".join(written + ["..."] * (len(properties) > _ARGUMENTS))
+
+
+def _type(schema: object, references: References, depth: int) -> str:
+    if not isinstance(schema, dict) or depth == 0:
+        return "any"
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        return _type(references.find(reference), references, depth - 1)
+    if "const" in schema:
+        return _value(schema["const"])
+    if isinstance(values := schema.get("enum"), list) and values:
+        shown = [_value(value) for value in values[:_VALUES]]
+        return "|".join(shown + ["..."] * (len(values) > _VALUES))
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        if isinstance(branches := schema.get(keyword), list) and branches:
+            shown = [_type(branch, references, depth - 1) for branch in branches[:_VALUES]]
+            return "|".join(dict.fromkeys(shown))
+    declared = schema.get("type")
+    kinds = declared if isinstance(declared, list) else [declared]
+    return "|".join(dict.fromkeys(_of_kind(kind, schema, references, depth) for kind in kinds))
+
+
+def _of_kind(kind: object, schema: dict[str, Any], references: References, depth: int) -> str:
+    if kind == "array" or (kind is None and "items" in schema):
+        return f"[{_type(schema.get('items'), references, depth - 1)}]"
+    if kind == "object" or (kind is None and "properties" in schema):
+        inner = _fields(schema, references, depth - 1) if depth > 1 else ""
+        return f"{{{inner}}}" if inner else "object"
+    return _SHORT.get(kind, "any") if isinstance(kind, str) else "any"
+
+
+def _value(value: object) -> str:
+    return _one_line(value if isinstance(value, str) else canonical_json(value))[:_VALUE_LETTERS]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from ..catalog import Tool
 from ..text import spaced
-from .verbs import base_form
 
 TOPICS = 6
 """Maximum number of topics."""
@@ -17,6 +16,36 @@ _EMPTY = frozenset(
     "add all an and as at batch bulk by create delete for from get id in info into is list many "
     "multiple my name new of on one or per remove set the to tool update with".split()
 )
+_VERBS = frozenset(
+    """abort accept access acknowledge activate add adjust aggregate analyse analyze annotate answer
+    append apply approve archive ask assemble assess assign attach authenticate authorize back
+    batch block book bookmark break bring browse build calculate call cancel capture categorize
+    change check choose classify clean clear click clone close collect combine commit compare
+    compile complete compose compress compute configure confirm connect construct consult convert
+    copy count crawl create crop decode decrypt define delete deliver demonstrate deploy describe
+    detect determine diagnose diff disable discard disconnect discover dismiss display download
+    draft drag draw drop duplicate echo edit embed emulate enable encode encrypt end enrich enter
+    enumerate erase estimate evaluate examine execute expand explain explore export extract fetch
+    fill filter find finish flag follow forecast format forward freeze gather generate get give
+    grant grep group guide handle hide highlight hover identify import increment index infer
+    initialize inject insert inspect install interact invite invoke issue join keep kill label
+    launch leave link list load locate lock log look lookup make manage map mark match measure
+    merge message modify monitor mount move mute navigate notify obtain open optimize order
+    organize parse pause pay perform pin ping place plan play plot poll populate post predict
+    prepare press preview print process produce profile prompt propose provide publish pull purge
+    push put query queue rank rate read reboot rebuild recommend record recover redo reduce refine
+    refresh refund register reject release reload remind remove rename render reopen reorder repair
+    replace reply report request require reschedule reserve reset resize resolve respond restart
+    restore resume retrieve retry return reverse revert review revoke rewrite rotate route run
+    sample save scan schedule scrape screenshot scroll search select send serve set share show shut
+    sign simulate skip solve sort split stage star start stop store stream submit subscribe suggest
+    summarise summarize suspend swap switch sync synchronize synthesise synthesize tag take tell
+    terminate test toggle trace track train transcribe transfer transform translate trigger type
+    unblock undo uninstall unlink unlock unmount unpin unstage unsubscribe update upgrade upload
+    upsert use validate verify view visualize vote wait watch withdraw work write zip
+    zoom""".split()
+)
+"""Verbs with which names of tools start."""
 _PHRASE_SHARE = 0.5
 """A pair of words replaces a word if it is at least this share of its uses: `pull request`."""
 
@@ -68,7 +97,7 @@ def _objects(tool: Tool) -> list[str]:
     kept = [
         word[:_LETTERS]
         for at, word in enumerate(words)
-        if len(word) > 1 and word not in _EMPTY and not (at == 0 and base_form(word))
+        if len(word) > 1 and word not in _EMPTY and not (at == 0 and word in _VERBS)
     ]
     return [word for word in kept if _stem(word) not in own]
 

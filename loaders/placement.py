@@ -10,7 +10,7 @@ from .counting import bundled_counter
 from .detail import Detail
 from .layout import Batch, Layout, PoolEntry
 from .packing import Candidate, callable_level, pack
-from .pool_levels import PoolLevel
+from .pool import PoolLevel
 from .render.renderer import HEADING, Renderer, write_entry
 from .summaries import Summaries
 

@@ -1,21 +1,43 @@
-"""The pool (phase 1): lines at the start of the prompt that list the available tools."""
+"""The pool (phase 1): lines that list the available tools within a token budget."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from enum import IntEnum
+from functools import cache, lru_cache
+from typing import NamedTuple
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .counting import bundled_counter
-from .pool_levels import PoolLevel, ServerBlock, choose_levels, group
-from .summaries import Summaries
+from .detail import call_form
+from .digest import topics
+from .summaries import Summaries, adds_nothing
 
 POOL_BUDGET = 2_000
 """Default maximum of tokens of a pool: 1 % of a context of 200,000."""
 _VERSIONS = 8
 """Maximum number of cached pools, one for each catalog version and set of withheld ids in use."""
+_FRAME = 40
+"""Tokens reserved for the first and last line of a pool. With six-digit counts they take 29."""
+_CACHED_LINES = 16_384
+"""Maximum number of cached lines; about 2 MB."""
+
+
+class PoolLevel(IntEnum):
+    """How the tools of a server are shown, from least to most."""
+
+    SEARCH = 0
+    """Only counted."""
+    DIGEST = 1
+    """One line with their number and topics."""
+    NAMES = 2
+    """One line with the names."""
+    SUMMARIES = 3
+    """A line per tool: its name and its summary."""
+    ARGUMENTS = 4
+    """A line per tool: its name and its arguments, in place of its summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +73,7 @@ class PoolWriter:
 
     Args:
         budget: maximum tokens of the text.
-        summaries: summaries of tools; made offline by default.
+        summaries: summaries of tools; from their descriptions by default.
         top: the highest level: a summary for each tool, or its arguments. With arguments, the model
             can call every tool of the pool without a search.
 
@@ -132,3 +154,199 @@ def remainder(hidden: list[ServerBlock], servers: int) -> str:
 
 def _number(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+class ServerBlock:
+    """The tools of one server, as a pool shows them.
+
+    A server's line starts at the margin, a tool's line is indented. Text of a tool has no newlines,
+        so it cannot imitate this. If ids are `server/name`, as by default, only the name is
+        written.
+
+    Args:
+        server: name of the server; "" for tools without one.
+        tools: its tools, ordered by id.
+        summaries: summaries of the tools.
+    """
+
+    def __init__(self, server: str, tools: tuple[Tool, ...], summaries: Summaries) -> None:
+        self.server = server
+        self.tools = tools
+        self._summaries = summaries
+        self.text = cache(self._text)
+
+    def _text(self, level: PoolLevel) -> str:
+        """The lines of a level above search.
+
+        If the names are not longer than the digest, they are used instead.
+        """
+        heading = heading_line(self.server, len(self.tools))
+        if level is PoolLevel.SUMMARIES:
+            return "".join((heading, *map(self._summary_line, self.tools)))
+        if level is PoolLevel.ARGUMENTS:
+            return "".join((heading, *map(argument_line, self.tools)))
+        head = _head(self.server, len(self.tools))
+        names = f"{head}: {', '.join(map(_label, self.tools))}\n"
+        if level is PoolLevel.NAMES:
+            return names
+        about = ", ".join(topics(self.tools))
+        return min(names, f"{head}: about {about}\n" if about else f"{head}\n", key=len)
+
+    def _summary_line(self, tool: Tool) -> str:
+        summary = self._summaries.of(tool)
+        told = "" if adds_nothing(summary, tool.name) else f": {summary}"
+        return f" {_label(tool)}{told}\n"
+
+
+def heading_line(server: str, tools: int) -> str:
+    """The heading above the lines of a server's tools; "" for tools without a server."""
+    return f"{_head(server, tools)}:\n"
+
+
+def argument_line(tool: Tool) -> str:
+    """The line of a tool at the level of arguments."""
+    return f" {_label(tool)}{call_form(tool)}\n"
+
+
+def group(tools: Iterable[Tool], summaries: Summaries) -> list[ServerBlock]:
+    """The tools by server, servers and tools in order of their names and ids."""
+    servers: dict[str, list[Tool]] = {}
+    for tool in tools:
+        servers.setdefault(tool.server or "", []).append(tool)
+    return [
+        ServerBlock(server, tuple(sorted(servers[server], key=lambda tool: tool.id)), summaries)
+        for server in sorted(servers)
+    ]
+
+
+def choose_levels(
+    blocks: list[ServerBlock],
+    budget: int,
+    top: PoolLevel = PoolLevel.SUMMARIES,
+) -> dict[ServerBlock, PoolLevel]:
+    """The level of each server, in the order of `blocks`.
+
+    Level by level, servers get more detail until the token budget is used. Servers with the most
+    tools per token come first, ties by name. A level starts only when every server has reached the
+    level below.
+
+    Args:
+        blocks: one block per server.
+        budget: maximum tokens of the whole text.
+        top: the highest level, summaries or arguments.
+    """
+    shown = dict.fromkeys(blocks, PoolLevel.SEARCH)
+    costs = dict.fromkeys(blocks, 0)
+    room = budget - _FRAME
+    for level in (PoolLevel.DIGEST, PoolLevel.NAMES, top):
+        raised = {block: bundled_counter().count(block.text(level)) for block in blocks}
+        added = {block: raised[block] - costs[block] for block in blocks}
+        order = sorted(blocks, key=lambda b: (added[b] / len(b.tools), b.server))
+        complete = True
+        for block in order:
+            if added[block] <= room:
+                room -= added[block]
+                costs[block], shown[block] = raised[block], level
+            else:
+                complete = False
+        if not complete:
+            break
+    return shown
+
+
+def _head(server: str, tools: int) -> str:
+    return f"{server}/ ({tools})" if server else f"({tools})"
+
+
+def _label(tool: Tool) -> str:
+    """The name if the id is `server/name`, otherwise the id."""
+    prefix = f"{tool.server}/" if tool.server else ""
+    return tool.id.removeprefix(prefix) if tool.id.startswith(prefix) else f"id {tool.id}"
+
+
+class Lines(NamedTuple):
+    """Lines with the arguments of some tools, grouped by server.
+
+    Every line ends with a bracket or a colon and a newline. No token of `cl100k_base` continues
+    across that, so the tokens of the text are the sum of the tokens of its lines.
+
+    Attributes:
+        text: the lines, ordered by server and id; "" for no tools.
+        tokens: tokens of the text.
+        ids: ids of the tools.
+    """
+
+    text: str = ""
+    tokens: int = 0
+    ids: frozenset[str] = frozenset()
+
+
+class _Counted(NamedTuple):
+    text: str
+    tokens: int
+
+
+def lines_of_tools(tools: Iterable[Tool], budget: int) -> Lines:
+    """Lines for as many tools as fit, first ones first.
+
+    Args:
+        tools: best first; ids must differ.
+        budget: maximum number of tokens.
+    """
+    taken: dict[str, list[Tool]] = {}
+    spent = 0
+    for tool in tools:
+        server = tool.server or ""
+        count = len(taken.get(server, ()))
+        cost = _counted_line(tool).tokens + _counted_heading(server, count + 1).tokens
+        cost -= _counted_heading(server, count).tokens if count else 0
+        if spent + cost <= budget:
+            spent += cost
+            taken.setdefault(server, []).append(tool)
+    return _joined(taken, spent)
+
+
+def lines_of_servers(servers: Iterable[Sequence[Tool]], budget: int) -> Lines:
+    """Lines for the servers whose tools all fit, first ones first.
+
+    Args:
+        servers: the tools of each server, best server first.
+        budget: maximum number of tokens.
+    """
+    taken: dict[str, Sequence[Tool]] = {}
+    spent = 0
+    for tools in servers:
+        server = tools[0].server or ""
+        cost = _counted_heading(server, len(tools)).tokens
+        for tool in tools:
+            cost += _counted_line(tool).tokens
+            if spent + cost > budget:
+                break
+        else:
+            spent += cost
+            taken[server] = tools
+    return _joined(taken, spent)
+
+
+def _joined(taken: Mapping[str, Sequence[Tool]], spent: int) -> Lines:
+    texts: list[str] = []
+    for server in sorted(taken):
+        ordered = sorted(taken[server], key=lambda tool: tool.id)
+        texts.append(_counted_heading(server, len(ordered)).text)
+        texts += (_counted_line(tool).text for tool in ordered)
+    ids = frozenset(tool.id for tools in taken.values() for tool in tools)
+    return Lines("".join(texts), spent, ids)
+
+
+@lru_cache(_CACHED_LINES)
+def _counted_line(tool: Tool) -> _Counted:
+    return _counted(argument_line(tool))
+
+
+@lru_cache(_CACHED_LINES)
+def _counted_heading(server: str, tools: int) -> _Counted:
+    return _counted(heading_line(server, tools))
+
+
+def _counted(text: str) -> _Counted:
+    return _Counted(text, bundled_counter().count(text))

@@ -10,15 +10,13 @@ from typing import Any, NamedTuple, Self
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
-from .call_lines import Lines
 from .counting import bundled_count, costs_at_most
 from .detail import Detail
 from .history import ToolHistory
 from .layout import Layout
 from .names import provider_name
 from .placement import ABOVE, Placer, Wanted, by_need
-from .pool import Pool, PoolWriter
-from .pool_levels import PoolLevel
+from .pool import Lines, Pool, PoolLevel, PoolWriter
 from .render import Rendered, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
 from .render.renderer import write_entry
@@ -204,12 +202,13 @@ class Prompt:
                 "pass_through_share must be from 0 to 1"
             )
         self._renderer = renderer_for(format) if isinstance(format, str) else format
-        self._pools = pool or (pool_beside(working_set) if working_set else _shared_pool())
+        pool = pool or (pool_beside(working_set) if working_set else _shared_pool())
         self._working = working_set
         self._in_use, self._found = Lines(), Lines()
         self.history = ToolHistory() if history is None else history
         self._schemas = schemas or SchemaLoader()
-        self._placer = Placer(self._renderer, self._pools.summaries, schema_budget, turn_budget)
+        self._budgets = schema_budget, turn_budget
+        self._use_pool(pool)
         self._operator = operator
         self._missing: dict[str, Missing] = {}
         self._stale = False
@@ -255,7 +254,9 @@ class Prompt:
         if self._working is not None and server is not None:
             self.history.use_server(server)
 
-    def update(self, catalog: Catalog, *, withheld: Iterable[str] = ()) -> None:
+    def update(
+        self, catalog: Catalog, *, withheld: Iterable[str] = (), pool: PoolWriter | None = None
+    ) -> None:
         """Use another version of the catalog from the next turn on.
 
         The prefix changes with it. If a promoted tool is changed, missing or withheld, all promoted
@@ -264,7 +265,10 @@ class Prompt:
         Args:
             catalog: the newer version.
             withheld: ids that are neither shown nor promoted now.
+            pool: writes phase 1 from now on; the same writer when absent.
         """
+        if pool is not None:
+            self._use_pool(pool)
         batches = self._layout.batches
         self.catalog, self.withheld = catalog, frozenset(withheld)
         self._stale = not all(
@@ -435,6 +439,10 @@ class Prompt:
             if one.tool.id not in scores:
                 wanted[one.tool.id] = one._replace(score=_below(least, rank))
         return wanted
+
+    def _use_pool(self, pool: PoolWriter) -> None:
+        self._pools = pool
+        self._placer = Placer(self._renderer, pool.summaries, *self._budgets)
 
     def _settle(self, layout: Layout) -> None:
         """Use a layout of the present catalog."""

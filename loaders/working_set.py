@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
-from .call_lines import Lines, lines_of_servers, lines_of_tools
 from .history import ToolHistory
-from .pool import Pool, PoolWriter
-from .pool_levels import PoolLevel
+from .pool import Lines, Pool, PoolLevel, PoolWriter, lines_of_servers, lines_of_tools
+from .summaries import Summaries
 
 _COUNTS = 100
 """Tokens of a pool that only says how many servers and tools there are."""
@@ -144,10 +143,11 @@ class AllOrCount(PoolWriter):
 
     Args:
         budget: maximum tokens of the arguments of all tools.
+        summaries: summaries of tools; from their descriptions by default.
     """
 
-    def __init__(self, budget: int) -> None:
-        super().__init__(budget=budget, top=PoolLevel.ARGUMENTS)
+    def __init__(self, budget: int, summaries: Summaries | None = None) -> None:
+        super().__init__(budget=budget, summaries=summaries, top=PoolLevel.ARGUMENTS)
         self._count = PoolWriter(budget=min(budget, _COUNTS), top=PoolLevel.ARGUMENTS)
 
     def write(self, catalog: Catalog, *, withheld: frozenset[str] = frozenset()) -> Pool:
@@ -156,7 +156,7 @@ class AllOrCount(PoolWriter):
         return pool if pool.level is self.top else self._count.write(catalog, withheld=withheld)
 
 
-@cache
-def pool_beside(working: WorkingSet) -> PoolWriter:
+@lru_cache(16)
+def pool_beside(working: WorkingSet, summaries: Summaries | None = None) -> PoolWriter:
     """The pool writer for prompts with a working set, shared by the process."""
-    return AllOrCount(working.tokens)
+    return AllOrCount(working.tokens, summaries)

@@ -113,6 +113,15 @@ class Index:
             )
         return found
 
+    @cached_property
+    def summaries(self) -> tuple[tuple[str, str], ...]:
+        """Fingerprint and the user's summary, for each tool that has one among example queries."""
+        return tuple(
+            (tool.fingerprint, known.summary)
+            for tool in self.tools
+            if (known := self.requests.get(tool.id)) is not None and known.summary
+        )
+
     @property
     def rows(self) -> Mapping[str, int]:
         """Tool id to row."""

@@ -36,6 +36,7 @@ class KnownRequests:
         sources: sources of the queries, without duplicates.
         stale: whether they were written for another definition of the tool.
         mean: mean vector of the requests, if it is known.
+        summary: what the tool does, in the user's words, for prompts; it is not searched.
     """
 
     requests: tuple[str, ...]
@@ -43,6 +44,7 @@ class KnownRequests:
     sources: tuple[str, ...] = ()
     stale: bool = False
     mean: RequestMean | None = field(default=None, compare=False, repr=False)
+    summary: str = field(default="", compare=False)
 
     @property
     def text(self) -> str:
@@ -68,7 +70,8 @@ class KnownRequests:
 def save_known(path: Path, known: Mapping[str, KnownRequests]) -> None:
     """Write the example queries of all tools, without their means."""
     rows = {
-        tool_id: [one.requests, one.when, one.sources, one.stale] for tool_id, one in known.items()
+        tool_id: [one.requests, one.when, one.sources, one.stale, one.summary]
+        for tool_id, one in known.items()
     }
     path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
 
@@ -77,6 +80,6 @@ def load_known(path: Path) -> dict[str, KnownRequests]:
     """Tool id to the example queries that `save_known` wrote; empty where there is no such file."""
     rows = from_json(path.read_bytes()) if path.exists() else {}
     return {
-        tool_id: KnownRequests(tuple(requests), tuple(when), tuple(sources), stale)
-        for tool_id, (requests, when, sources, stale) in rows.items()
+        tool_id: KnownRequests(tuple(requests), tuple(when), tuple(sources), stale, summary=summary)
+        for tool_id, (requests, when, sources, stale, summary) in rows.items()
     }

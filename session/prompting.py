@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +15,12 @@ from ..config import SessionConfig
 from ..errors import RequestError, UnknownToolError
 from ..loaders.detail import Detail
 from ..loaders.history import Seen, ToolHistory
-from ..loaders.pool import PoolWriter
-from ..loaders.pool_levels import PoolLevel
+from ..loaders.pool import PoolLevel, PoolWriter
 from ..loaders.prompt import Prompt, PromptTurn
 from ..loaders.render import renderer_for
 from ..loaders.render.call_tool import CALL_TOOL
-from ..loaders.summaries import Summaries
-from ..loaders.working_set import WorkingSet
+from ..loaders.summaries import Summaries, shared_summaries
+from ..loaders.working_set import WorkingSet, pool_beside
 
 if TYPE_CHECKING:
     from ..loaders.schemas import SchemaLoader
@@ -64,7 +62,12 @@ class SessionPrompt:
         schemas: SchemaLoader | None = None,
         saved: Mapping[str, Any] | None = None,
     ) -> None:
-        auto = settings.pool == "auto"
+        self._settings = settings
+        self._working_set = (
+            WorkingSet(settings.pool_tokens, settings.in_use_tokens, promoted)
+            if settings.pool == "auto"
+            else None
+        )
         late = frozenset(map(str, (saved or {}).get("late", ())))
         #: Rows permitted when the prefix was written, and now.
         self._permitted, self._now = _mask(view), _mask(view)
@@ -75,16 +78,14 @@ class SessionPrompt:
             view.catalog,
             format=format,
             operator=settings.operator,
-            pool=None if auto else _pool(settings.pool, settings.pool_tokens, settings.summaries),
+            pool=self._pool(view),
             schemas=schemas,
             schema_budget=settings.schema_tokens,
             turn_budget=settings.turn_tokens,
             context_tokens=settings.context_tokens,
             pass_through_share=settings.pass_through,
             withheld=_denied(view) | late,
-            working_set=WorkingSet(settings.pool_tokens, settings.in_use_tokens, promoted)
-            if auto
-            else None,
+            working_set=self._working_set,
             history=history,
         )
         self._scores: dict[str, float] = {}
@@ -104,6 +105,13 @@ class SessionPrompt:
     def depth(self) -> int:
         """Number of hits of a turn that the prompt can use."""
         return FOUND if self._prompt.shows_found else 0
+
+    def _pool(self, view: View) -> PoolWriter:
+        """The pool writer, with the summaries of a view's catalog version."""
+        lines = shared_summaries(view.admission.index.summaries, self._settings.summaries)
+        if self._working_set is not None:
+            return pool_beside(self._working_set, lines)
+        return _pool(self._settings.pool, self._settings.pool_tokens, lines)
 
     def level(self, tool_id: str) -> str | None:
         """The level of detail at which the prompt shows a tool.
@@ -150,7 +158,7 @@ class SessionPrompt:
         """Follow a view. Returns whether the prefix had to be written again."""
         permitted = _mask(view)
         if view.catalog is not self._prompt.catalog or bool((self._permitted & ~permitted).any()):
-            self._prompt.update(view.catalog, withheld=_denied(view))
+            self._prompt.update(view.catalog, withheld=_denied(view), pool=self._pool(view))
             self._permitted = self._now = permitted
             self._rows = view.admission.index.rows
             return True
@@ -237,11 +245,10 @@ def _denied(view: View) -> frozenset[str]:
     return frozenset(tools[row].id for row in np.flatnonzero(~mask).tolist())
 
 
-@cache
-def _pool(lines: str, tokens: int, summaries: Path | None) -> PoolWriter:
+@lru_cache(16)
+def _pool(lines: str, tokens: int, summaries: Summaries) -> PoolWriter:
     """A pool writer shared by all sessions with these settings."""
     top = PoolLevel.ARGUMENTS if lines == "signatures" else PoolLevel.SUMMARIES
     if lines not in ("signatures", "summaries"):
         raise RequestError(f"session.pool: no {lines!r}; one of auto, signatures, summaries")
-    known = None if summaries is None else Summaries.read(summaries)
-    return PoolWriter(budget=tokens, top=top, summaries=known)
+    return PoolWriter(budget=tokens, top=top, summaries=summaries)

@@ -31,7 +31,7 @@ from ...enrichment.library import (
     likeness,
     parameter_names,
 )
-from ...enrichment.writing import is_hostile
+from ...enrichment.row import is_hostile
 from ...models import Encoder, load_encoder
 from ..dataset import read_queries
 from ..tool_files import read_tool_files
@@ -167,7 +167,7 @@ def chosen(written: Iterable[Written], held_out: HeldOut) -> list[Written]:
     for one in written:
         size = len(first_words(one.tool.description)) + len(one.parameters or ())
         earlier = by_name[one.tool.name]
-        if size < LEAST_COMMON or one.row.tool in kept or is_hostile(one.row):
+        if size < LEAST_COMMON or one.row.tool in kept or is_hostile(one.row.text):
             continue
         if held_out.holds(one) or any(_alike(other, one.tool) > 0 for other in earlier):
             continue

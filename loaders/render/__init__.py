@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from ...errors import RequestError
-from .anthropic import AnthropicTools
-from .anthropic_search import AnthropicToolSearch
+from .anthropic import AnthropicTools, AnthropicToolSearch
 from .call_tool import CALL_TOOL, MessageRenderer
 from .openai import OpenAITools
 from .renderer import Rendered, Renderer

@@ -11,7 +11,7 @@ from shortlist import Config
 from shortlist.cli.app import app
 from shortlist.cli.lab.programs import PROGRAMS
 
-COMMANDS = ["index", "search", "explain", "list", "summarize", "learn", "calibrate", "demo"]
+COMMANDS = ["index", "search", "explain", "list", "learn", "calibrate", "demo"]
 COMMANDS += ["import", "install", "trust init", "trust pin", "trust diff", "trust approve"]
 COMMANDS += ["tax", "enrich", "doctor", "serve", "stats", "logs", "secret set", "eval", "eval xlam"]
 COMMANDS += ["auth login", "auth logout", "auth status"]

@@ -46,19 +46,14 @@ def test_many_quarantined_tools_do_not_bury_the_hits(run, tools_file, tmp_path):
     assert "45 tools are quarantined; `shortlist trust diff` shows why" in pinned
 
 
-def test_lists_and_summaries_leave_it_out_unless_asked(run, run_json, tools_file, tmp_path):
-    tools, out, index = tools_file(JOKER, CALM), tmp_path / "s.jsonl", tmp_path / "index"
+def test_lists_leave_it_out_unless_asked(run, run_json, tools_file, tmp_path):
+    tools, index = tools_file(JOKER, CALM), tmp_path / "index"
     run("index", tools, "--out", index)
     for source in (("--tools", tools), ("--index", index)):
         assert [one["id"] for one in run_json("list", *source)["tools"]] == ["fun/riddle"]
         listed = run_json("list", *source, "--quarantined")["tools"]
         assert [one["id"] for one in listed] == ["fun/joke", "fun/riddle"]
     assert "1 tool is quarantined" in run("list", "--tools", tools).stderr
-    run("summarize", tools, "--out", out)
-    assert "rsa" not in out.read_text()
-    assert "fun/joke" not in out.read_text()
-    run("summarize", tools, "--out", out, "--quarantined")
-    assert "fun/joke" in out.read_text()
 
 
 def test_doctor_names_both_levels_with_quotes(run, run_json, tools_file):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from time import sleep
 from typing import Any
 
 import pytest
 
-from shortlist import Engine, demo
+from shortlist import Engine, Tool, demo
 from shortlist.gateway import finding
+from shortlist.gateway.answers import described
 from shortlist.gateway.finding import find
 from shortlist.models.onnx_encoder import OnnxEncoder
 
@@ -31,3 +33,14 @@ def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     found = find(view, ASKED, {}, k=3)
     assert found.ids[0] == "github/create_issue"
     assert "hybrid -> fast" in str(found.tier_reason)
+
+
+def test_a_tool_is_described_by_the_users_line(tmp_path: Path) -> None:
+    bmi, rank = Tool("bmi", "health", "Quotient of mass."), Tool("rank", "algebra", "The rank.")
+    row = '{"tool": "health/bmi", "requests": ["am I fat?"], "summary": "Compute the body mass"}'
+    (tmp_path / "rows.jsonl").write_text(row, encoding="utf-8")
+    index = {"enrichments": [tmp_path / "rows.jsonl"]}
+    summaries = Engine.from_tools([bmi, rank], tiers=["lexical"], index=index).view().summaries
+    assert described(bmi, "summary", summaries) == "Compute the body mass"
+    assert described(bmi, "signature", summaries) == "health/bmi(): Compute the body mass"
+    assert described(rank, "summary", summaries) == "The rank"

@@ -8,8 +8,8 @@ from shortlist import demo
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
 from shortlist.loaders import Detail, PoolWriter, Prompt
-from shortlist.loaders.pool_levels import PoolLevel
-from shortlist.loaders.signature import call_form
+from shortlist.loaders.detail import call_form
+from shortlist.loaders.pool import PoolLevel
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from shortlist import demo
 from shortlist.catalog import Catalog, Tool
 from shortlist.loaders import Summaries
-from shortlist.loaders.call_lines import lines_of_servers, lines_of_tools
-from shortlist.loaders.pool_levels import PoolLevel, group
-from shortlist.loaders.signature import call_form
+from shortlist.loaders.detail import call_form
+from shortlist.loaders.pool import PoolLevel, group, lines_of_servers, lines_of_tools
 
 CATALOG = demo.load_catalog()
 TOOLS = list(CATALOG)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from shortlist.catalog import Tool
 from shortlist.catalog.short import without_prose
-from shortlist.loaders.detail import Detail, describe
-from shortlist.loaders.signature import signature
+from shortlist.loaders.detail import Detail, describe, signature
 
 
 @pytest.mark.parametrize(

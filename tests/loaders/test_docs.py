@@ -32,8 +32,9 @@ def run(page: str, count: int) -> dict[str, Any]:
     return names
 
 
-def test_the_examples_on_loading_run():
-    run("loading.md", 2)
+def test_the_examples_on_loading_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("loading.md", 3)
 
 
 def test_the_examples_on_the_classes_run(tmp_path, monkeypatch):

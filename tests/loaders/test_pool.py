@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError
 from shortlist.loaders.digest import topics
-from shortlist.loaders.pool import PoolWriter
-from shortlist.loaders.pool_levels import PoolLevel
-from shortlist.loaders.summaries import Summaries, SummaryRow
-from shortlist.loaders.summary import summarize
+from shortlist.loaders.pool import PoolLevel, PoolWriter
+from shortlist.loaders.summaries import Summaries, SummaryRow, summarize
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +101,7 @@ def test_withheld_tools_leave_no_trace(demo):
 
 def test_written_summaries_are_shown_and_repetition_is_not(demo):
     tool = demo.get("slack/post_message")
-    rows = [SummaryRow(tool.id, tool.fingerprint, "Say something in a channel", "model")]
+    rows = [SummaryRow(tool.id, tool.fingerprint, "Say something in a channel")]
     pool = PoolWriter(budget=9_000, summaries=Summaries(rows)).write(demo)
     assert "\n post_message: Say something in a channel\n" in pool.text
     alone = PoolWriter().write(Catalog([Tool("merge_branch", "git", "Merge a branch.")]))

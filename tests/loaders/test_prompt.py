@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import threading
 import time
 
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
-from shortlist.loaders import Detail, MemorySource, PoolWriter, Prompt, SchemaLoader
-from shortlist.loaders.pool_levels import PoolLevel
+from shortlist.loaders import Detail, PoolWriter, Prompt, SchemaLoader
+from shortlist.loaders.pool import PoolLevel
 from shortlist.loaders.render import FORMATS
 from shortlist.loaders.render.renderer import batch_texts
 
@@ -187,7 +188,7 @@ def test_scores_decide_who_gets_the_detail(demo):
 
 def test_a_missing_definition_degrades_to_its_summary_and_is_named(demo):
     ids = [tool.id for tool in demo][:3]
-    source = MemorySource([demo.get(name) for name in ids[1:]])
+    source = Catalog([demo.get(name) for name in ids[1:]])
     prompt = Prompt(demo, format="openai", schemas=SchemaLoader(source))
     turn = prompt.turn(ids)
     assert [missing.tool_id for missing in turn.missing] == ids[:1]
@@ -201,10 +202,10 @@ def test_a_dead_source_costs_a_turn_its_timeout_once(demo):
     class Hanging:
         asked = 0
 
-        async def fetch(self, tool: Tool) -> Tool:
-            self.asked += 1
-            await asyncio.sleep(60)
-            return tool
+        def definitions(self, ids):
+            self.asked += len(ids)
+            threading.Event().wait(60)
+            return {}
 
     source = Hanging()
     prompt = Prompt(demo, schemas=SchemaLoader(source, timeout=0.2))

@@ -13,9 +13,9 @@ from shortlist.catalog import Catalog, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.evals.lab.attention.example_arguments import example_arguments
 from shortlist.loaders import Detail, PoolWriter, Prompt, WorkingSet
-from shortlist.loaders.pool_levels import PoolLevel
+from shortlist.loaders.detail import call_form
+from shortlist.loaders.pool import PoolLevel
 from shortlist.loaders.render import FORMATS
-from shortlist.loaders.signature import call_form
 from shortlist.session.recorder import Recorder
 
 STABLE = ("text", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
