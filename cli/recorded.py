@@ -57,7 +57,7 @@ def _show(row: Row) -> None:
 
 def _rows_of(path: Path, turn_id: str | None) -> list[Row]:
     """The events of a turn; what other sessions recorded in between is passed over."""
-    from ..session.event_log import read_events
+    from ..session.recorder import read_events
 
     last: str | None = None
     for row in read_events(path):

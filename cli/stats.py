@@ -47,7 +47,7 @@ def stats(
 
 
 def _rows(events: Path, counts: Counter[str]) -> Iterator[dict[str, Any]]:
-    from ..session.event_log import read_events
+    from ..session.recorder import read_events
 
     for row in read_events(events):
         if isinstance(row, EventError):

@@ -68,8 +68,8 @@ async def call_through(
         ok = isinstance(result, types.CallToolResult) and not result.is_error
     finally:
         with anyio.CancelScope(shield=True):
-            record = client.session.result
-            await anyio.to_thread.run_sync(lambda: record(tool.id, "", ok=ok))
+            record = client.session.record_call
+            await anyio.to_thread.run_sync(lambda: record(tool.id, ok=ok))
     return result
 
 

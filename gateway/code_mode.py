@@ -152,9 +152,9 @@ class _ClientChecks:
                 pass
         return verdict
 
-    def result(self, tool_id: str, content: object, *, ok: bool = True) -> object:
+    def result(self, tool_id: str, content: object, *, ok: bool = True) -> None:  # noqa: ARG002
         """Record the outcome of a call."""
-        return self._client.session.result(tool_id, content, ok=ok)
+        self._client.session.record_call(tool_id, ok=ok)
 
     def recorded(self, verdict: Verdict) -> _Recording:
         """Record a call in the gateway's events. It ends with the block."""

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ..session.event import CallEvent
-from ..session.event_parts import Place
+from ..session.event import CallEvent, Place
 
 Outcome = Literal[
     "ok", "tool_error", "server_error", "cancelled", "denied", "invalid", "unknown", "promoted"

@@ -16,7 +16,7 @@ import mcp.types as types
 from ..catalog import Catalog
 from ..gating.verdict import Verdict
 from ..session import CallEvent, EventSink, Recorder
-from ..session.event_parts import Place
+from ..session.event import Place
 from ..view import View
 from .call_watch import CallWatch
 from .definition_tokens import DefinitionTokens, characters, shown_tokens, text_tokens

@@ -9,8 +9,7 @@ from ..lazy import public
 if TYPE_CHECKING:
     from .detail import Detail
     from .pool import PoolWriter
-    from .prompt import Prompt
-    from .prompt_turn import PromptTurn
+    from .prompt import Prompt, PromptTurn
     from .schemas import DefinitionSource, FolderSource, McpSource, SchemaLoader
     from .summaries import Summaries, summarize
     from .working_set import WorkingSet
@@ -20,7 +19,7 @@ _HOMES = dict.fromkeys(_SCHEMAS, ".schemas") | {
     "Detail": ".detail",
     "PoolWriter": ".pool",
     "Prompt": ".prompt",
-    "PromptTurn": ".prompt_turn",
+    "PromptTurn": ".prompt",
     "Summaries": ".summaries",
     "WorkingSet": ".working_set",
     "summarize": ".summaries",

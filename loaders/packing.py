@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
-
-import numpy as np
 
 from ..errors import RequestError
 from .detail import Detail
 
-WORTH: Mapping[Detail, float] = {
-    Detail.NAME: 0.05,
-    Detail.SUMMARY: 0.15,
-    Detail.SIGNATURE: 0.8,
-    Detail.FULL: 1.0,
-}
-"""Value of a level, relative to the full definition. Chosen, not fitted: with a signature a tool
-can be called, with less only requested."""
-_CELLS = 1_000
-_NOTHING = -1
 _LEAST = 0.01
 """Value of the worst tool relative to the best, if scores are not positive."""
 
@@ -43,42 +31,44 @@ class Candidate:
 def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
     """The level of detail of each tool, within a token budget.
 
-    The first tool gets its highest level that fits. If all others fit at a callable level, they all
-    get it, and the remaining tokens go to full definitions. Otherwise they compete. Both cases are
-    a knapsack problem, solved exactly by dynamic programming over at most `_CELLS` steps of tokens,
-    with costs rounded up. A greedy choice by value per token is faster, but can leave a tool at its
-    signature although its full definition would have fitted.
+    Greedy, in four steps. The first tool gets its highest level that fits. The others get a
+    callable level. Those for which it does not fit get less. The remaining tokens raise tools to
+    their highest level. In each step, tools with the highest score per token come first, and a tool
+    is skipped if its level does not fit.
 
     Args:
         candidates: in rank order; ids must differ.
         budget: maximum number of tokens.
 
+    Returns:
+        Id to level of the tools that fit, in the order of the candidates.
+
     Raises:
         RequestError: a score is not finite.
     """
     values = _values([candidate.score for candidate in candidates])
-    best = {candidate.tool_id: max(candidate.costs) for candidate in candidates}
-    if sum(candidate.costs[best[candidate.tool_id]] for candidate in candidates) <= budget:
-        return best
-    packed: dict[str, Detail] = {}
     room = max(budget, 0)
-    for candidate in candidates[:1]:
-        fitting = [level for level, cost in candidate.costs.items() if cost <= room]
-        if fitting:
-            packed[candidate.tool_id] = max(fitting)
-            room -= candidate.costs[max(fitting)]
-    others, worths = candidates[1:], values[1:]
-    least = {other.tool_id: callable_level(other.costs) for other in others}
-    needed = sum(other.costs[least[other.tool_id]] for other in others)
-    if needed > room:
-        return packed | _knapsack(others, worths, room)
-    raised = [replace(one, costs=_above(one.costs, least[one.tool_id])) for one in others]
-    return packed | least | _knapsack(raised, worths, room - needed)
-
-
-def _above(costs: Mapping[Detail, int], least: Detail) -> dict[Detail, int]:
-    """What each higher level costs beyond a level."""
-    return {level: cost - costs[least] for level, cost in costs.items() if level > least}
+    packed: dict[str, Detail] = {}
+    for first in candidates[:1]:
+        fitting = [level for level, cost in first.costs.items() if cost <= room]
+        packed = {first.tool_id: max(fitting)} if fitting else {}
+    others = candidates[1:]
+    able = {other.tool_id: callable_level(other.costs) for other in others}
+    packed = _raised(packed, able, candidates, values, room)
+    for level in (Detail.SUMMARY, Detail.NAME):
+        less = {
+            other.tool_id: level
+            for other in others
+            if other.tool_id not in packed and level in other.costs
+        }
+        packed = _raised(packed, less, candidates, values, room)
+    highest = {
+        candidate.tool_id: max(candidate.costs)
+        for candidate in candidates
+        if packed.get(candidate.tool_id, max(candidate.costs)) < max(candidate.costs)
+    }
+    packed = _raised(packed, highest, candidates, values, room)
+    return {one.tool_id: packed[one.tool_id] for one in candidates if one.tool_id in packed}
 
 
 def callable_level(costs: Mapping[Detail, int]) -> Detail:
@@ -91,30 +81,36 @@ def callable_level(costs: Mapping[Detail, int]) -> Detail:
     return min(able, key=lambda level: (costs[level], -level)) if able else max(costs)
 
 
-def _knapsack(
-    candidates: Sequence[Candidate], values: Sequence[float], room: int
+def _raised(
+    packed: Mapping[str, Detail],
+    levels: Mapping[str, Detail],
+    candidates: Sequence[Candidate],
+    values: Sequence[float],
+    budget: int,
 ) -> dict[str, Detail]:
-    step = -(-room // _CELLS) or 1
-    cells = room // step + 1
-    worth = np.zeros(cells)  # the most that can be had for so many steps, by the tools so far
-    chosen = np.full((len(candidates), cells), _NOTHING, dtype=np.int8)
-    for at, (candidate, value) in enumerate(zip(candidates, values, strict=True)):
-        better = worth.copy()
-        for level, cost in sorted(candidate.costs.items()):
-            steps = -(-cost // step)
-            if steps < cells:
-                with_it = worth[: cells - steps] + value * WORTH[level]
-                gains = with_it > better[steps:]
-                better[steps:][gains] = with_it[gains]
-                chosen[at, steps:][gains] = level
-        worth = better
-    packed: dict[str, Detail] = {}
-    left = cells - 1
-    for at in reversed(range(len(candidates))):
-        if (taken := int(chosen[at, left])) != _NOTHING:
-            packed[candidates[at].tool_id] = Detail(taken)
-            left -= -(-candidates[at].costs[Detail(taken)] // step)
-    return dict(reversed(packed.items()))
+    """The levels after raising some tools, highest value per further token first.
+
+    Args:
+        packed: id to present level.
+        levels: id to the level that the tool gets if it fits.
+        candidates: all tools.
+        values: positive score of each tool.
+        budget: maximum tokens of all tools together.
+    """
+    spent, steps = 0, []
+    for candidate, value in zip(candidates, values, strict=True):
+        name = candidate.tool_id
+        present = candidate.costs[packed[name]] if name in packed else 0
+        spent += present
+        if name in levels:
+            further = candidate.costs[levels[name]] - present
+            steps.append((value / max(further, 1), further, name))
+    raised = dict(packed)
+    for _, further, name in sorted(steps, key=lambda step: -step[0]):
+        if spent + further <= budget:
+            raised[name] = levels[name]
+            spent += further
+    return raised
 
 
 def _values(scores: Sequence[float]) -> list[float]:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError, UnknownToolError
 from .counting import bundled_count, costs_at_most
 from .detail import Detail
+from .history import ToolHistory
 from .layout import Layout
 from .names import provider_name
 from .placement import ABOVE, Placer, Wanted, by_need
-from .pool import Pool, PoolLevel, PoolWriter
-from .prompt_turn import PromptTurn
+from .pool import Lines, Pool, PoolLevel, PoolWriter
 from .render import Rendered, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
 from .render.renderer import write_entry
-from .saved import SavedPrompt
 from .schemas import Loaded, Missing, SchemaLoader
-from .working_set import AtHand, WorkingSet, pool_beside
+from .working_set import (
+    Choice,
+    WorkingSet,
+    choose,
+    lines_found,
+    lines_in_use,
+    lists_found,
+    pool_beside,
+)
 
 SCHEMA_BUDGET = 4_000
 """Default maximum of tokens of promoted tools: about ten typical definitions."""
@@ -34,6 +41,94 @@ PASS_THROUGH_SHARE = 0.03
 _RANKS = 10
 """Added to the rank of a tool without a score, so that the tenth counts half as much as the
 first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTurn:
+    """The prompt of one turn: its text, messages and token counts.
+
+    Args:
+        rendered: system prompt and tools in the provider's format.
+        appended: new messages; after a rebuild, all messages about tools, in place of the earlier
+            ones.
+        passing: messages for this turn only, right before the user's message.
+        phase1_tokens: tokens of the pool and of tools that are always shown.
+        phase2_tokens: tokens of the promoted tools in the present prompt.
+        working_tokens: tokens of the lines of a working set.
+        changed_bytes: bytes of the last prompt that the provider's cache lost because something
+            before them changed. Appending changes nothing.
+        details: id to level of detail, for each promoted tool.
+        callable: ids of the tools whose arguments are shown in any form.
+        missing: id to reason, for tools whose definition could not be loaded.
+        left_out: ids of tools that did not fit in the token budgets.
+        rebuilt: whether all promoted tools were written again.
+    """
+
+    rendered: Rendered
+    appended: tuple[dict[str, Any], ...]
+    passing: tuple[dict[str, Any], ...]
+    phase1_tokens: int
+    phase2_tokens: int
+    working_tokens: int
+    changed_bytes: int
+    details: Mapping[str, Detail]
+    callable: frozenset[str]
+    missing: tuple[Missing, ...]
+    left_out: tuple[str, ...]
+    rebuilt: bool
+
+
+class SavedTool(NamedTuple):
+    """A tool that was promoted.
+
+    Attributes:
+        tool_id: its id.
+        fingerprint: fingerprint of the rendered definition.
+        detail: its level.
+    """
+
+    tool_id: str
+    fingerprint: str
+    detail: Detail
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLayout:
+    """What a saved prompt has written.
+
+    Args:
+        passes_through: whether the whole catalog is in the prefix.
+        batches: the promoted tools in batches.
+    """
+
+    passes_through: bool
+    batches: tuple[tuple[SavedTool, ...], ...]
+
+    @property
+    def tools(self) -> Iterator[SavedTool]:
+        """All tools promoted, in order."""
+        return (tool for batch in self.batches for tool in batch)
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """From the result of `Prompt.layout_to_dict`.
+
+        Raises:
+            RequestError: it is nothing of the kind.
+        """
+        try:
+            return cls(
+                bool(saved["passes_through"]),
+                tuple(
+                    tuple(
+                        SavedTool(str(name), str(fingerprint), Detail[level])
+                        for name, fingerprint, level in batch
+                    )
+                    for batch in saved["batches"]
+                ),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise RequestError(f"not a saved prompt: {type(error).__name__}: {error}") from error
 
 
 class Prompt:
@@ -65,12 +160,13 @@ class Prompt:
         working_set: token budgets for call signatures of the servers in use, after the prefix, and
             of the tools found, in messages for that turn only. Without one, all tools found are
             promoted.
+        history: record of what the model has seen, shared with the session; a new one by default.
 
     Attributes:
         catalog: the rendered version.
         passes_through: whether the whole catalog is in the prefix.
         withheld: ids that are not promoted. Assign only ids that the prefix does not show.
-        shown_as: id to fingerprint of the rendered definition, for promoted tools.
+        history: see above.
         in_prefix: ids of the tools whose arguments the prefix shows.
 
     Raises:
@@ -79,8 +175,8 @@ class Prompt:
 
     _layout: Layout
     _rendered: Rendered
-    _asked: frozenset[str]
-    shown_as: dict[str, str]
+    _written: dict[str, str]
+    """Id to fingerprint of the definition in the layout, for promoted tools."""
     pool: Pool | None
     """The pool; None if the whole catalog is in the prefix."""
 
@@ -98,6 +194,7 @@ class Prompt:
         pass_through_share: float = PASS_THROUGH_SHARE,
         withheld: Iterable[str] = (),
         working_set: WorkingSet | None = None,
+        history: ToolHistory | None = None,
     ) -> None:
         if schema_budget < 0 or context_tokens < 1 or not 0 <= pass_through_share <= 1:
             raise RequestError(
@@ -106,7 +203,9 @@ class Prompt:
             )
         self._renderer = renderer_for(format) if isinstance(format, str) else format
         pool = pool or (pool_beside(working_set) if working_set else _shared_pool())
-        self._at_hand = AtHand(working_set)
+        self._working = working_set
+        self._in_use, self._found = Lines(), Lines()
+        self.history = ToolHistory() if history is None else history
         self._schemas = schemas or SchemaLoader()
         self._budgets = schema_budget, turn_budget
         self._use_pool(pool)
@@ -123,7 +222,7 @@ class Prompt:
         )
         limit = int(context_tokens * pass_through_share)
         self.passes_through = costs_at_most(catalog, limit, withheld=self.withheld)
-        self._settle(self._prefix(), frozenset())
+        self._settle(self._prefix())
         self._phase1_tokens = self._count_prefix()
 
     @property
@@ -133,12 +232,12 @@ class Prompt:
         All tools if the catalog passes through. Otherwise those whose arguments the pool or the
         working set showed in the last turn.
         """
-        return self.in_prefix | self._at_hand.ids
+        return self.in_prefix | self._in_use.ids | self._found.ids
 
     @property
     def shows_found(self) -> bool:
         """Whether tools found in a turn get lines, because the pool is too small for all tools."""
-        return self._at_hand.tells(self.pool)
+        return lists_found(self._working, self.pool)
 
     @property
     def promoted(self) -> Mapping[str, Detail]:
@@ -151,7 +250,9 @@ class Prompt:
         Raises:
             UnknownToolError: the catalog has no such tool.
         """
-        self._at_hand.called(self.catalog.get(tool_id))
+        server = self.catalog.get(tool_id).server
+        if self._working is not None and server is not None:
+            self.history.use_server(server)
 
     def update(
         self, catalog: Catalog, *, withheld: Iterable[str] = (), pool: PoolWriter | None = None
@@ -174,7 +275,7 @@ class Prompt:
             name in catalog
             and name not in self.withheld
             and catalog.get(name).fingerprint == fingerprint
-            for name, fingerprint in self.shown_as.items()
+            for name, fingerprint in self._written.items()
         )
         self._missing.clear()
         self._layout = replace(self._prefix(), batches=batches)
@@ -190,9 +291,9 @@ class Prompt:
                 callable. By default the new ids, in their order. With a working set, they need not
                 all be active; the best active ones are promoted.
         """
-        wanted, found = self._at_hand.promoted(active, scores or {})
-        tools = self._known(wanted)
-        return self._turn(tools, self._schemas.load(self._to_load(tools)), active, found)
+        choice = choose(self._working, self.history, self._permitted(active), scores or {})
+        tools = self._known(choice.definitions)
+        return self._turn(tools, self._schemas.load(self._to_load(tools)), active, choice)
 
     async def aturn(
         self, active: Sequence[str], scores: Mapping[str, float] | None = None
@@ -221,14 +322,17 @@ class Prompt:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON form from which `resume` continues."""
+        history = self.history.to_dict(without=self.in_prefix)
+        return {"layout": self.layout_to_dict(), "history": history}
+
+    def layout_to_dict(self) -> dict[str, Any]:
+        """A JSON form of the written prompt alone, for `resume_layout`."""
         return {
             "passes_through": self.passes_through,
-            "asked": sorted(self._asked),
             "batches": [
-                [[name, self.shown_as[name], detail.name] for name, detail, *_ in batch]
+                [[name, self._written[name], detail.name] for name, detail, *_ in batch]
                 for batch in self._layout.batches
             ],
-            "working_set": self._at_hand.to_dict(),
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
@@ -243,25 +347,38 @@ class Prompt:
         Raises:
             RequestError: it is not such a result.
         """
-        held = SavedPrompt.from_dict(saved)
-        self._at_hand.resume(held.working_set)
-        tools = self._known([name for name, *_ in held.tools])
+        if not isinstance(saved, Mapping) or not saved.keys() >= {"layout", "history"}:
+            raise RequestError("not a saved prompt: it has no `layout` and `history`")
+        self.history = ToolHistory.from_dict(saved["history"])
+        self.resume_layout(saved["layout"])
+
+    def resume_layout(self, saved: Mapping[str, Any]) -> None:
+        """Continue from a saved layout, with the present `history`. Otherwise like `resume`.
+
+        Args:
+            saved: result of `layout_to_dict`.
+
+        Raises:
+            RequestError: it is not such a result.
+        """
+        written = SavedLayout.from_dict(saved)
+        tools = self._known([name for name, *_ in written.tools])
         loaded = self._schemas.load(list(tools.values())).tools
-        self.passes_through = held.passes_through
+        self.passes_through = written.passes_through
         layout = self._prefix()
         self._stale = not all(
             name in tools
             and tools[name].fingerprint == fingerprint
             and (name in loaded or detail < Detail.SIGNATURE)
-            for name, fingerprint, detail in held.tools
+            for name, fingerprint, detail in written.tools
         )
-        for batch in () if self._stale else held.batches:
+        for batch in () if self._stale else written.batches:
             layout = layout.promote(
                 self._placer.write(loaded.get(name, tools[name]), detail)
                 for name, _, detail in batch
             )
-        self._at_hand.use(self.pool)
-        self._settle(replace(layout, in_use=self._at_hand.in_use.text), held.asked)
+        self._in_use = lines_in_use(self._working, self.history.servers, self.pool)
+        self._settle(replace(layout, in_use=self._in_use.text))
         self._phase1_tokens = self._count_prefix()
 
     def _turn(
@@ -269,16 +386,51 @@ class Prompt:
         tools: Mapping[str, Tool],
         loaded: Loaded,
         active: Sequence[str],
-        scores: Mapping[str, float],
+        choice: Choice,
     ) -> PromptTurn:
         self._missing |= {missing.tool_id: missing for missing in loaded.missing}
+        wanted = self._wanted(tools, loaded, choice.scores)
+        placement = self._placer.place(self._layout, wanted, stale=self._stale)
+        sent = 0 if placement.rebuilt else len(self._rendered.messages)
+        before, self._stale = self._rendered, False
+        self._in_use = lines_in_use(self._working, self.history.servers, self.pool)
+        self._settle(replace(placement.layout, in_use=self._in_use.text))
+        details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
+        defined = {name for name, detail in details.items() if detail >= Detail.SIGNATURE}
+        known = self._known((*active, *choice.lines))
+        elsewhere = self.in_prefix | self._in_use.ids | defined
+        unlisted = [known[name] for name in choice.lines if name in known and name not in elsewhere]
+        self._found = lines_found(self._working, unlisted, self._in_use)
+        self.history.offer(self._permitted(active), choice.new)
+        found, offered = self._found.text, frozenset(active)
+        shown = self._in_use.ids | self._found.ids | details.keys()
+        rendered = self._rendered
+        return PromptTurn(
+            rendered=rendered,
+            appended=tuple(message for batch in rendered.messages[sent:] for message in batch),
+            passing=(self._renderer.message(found),) if found else (),
+            phase1_tokens=self._phase1_tokens,
+            phase2_tokens=self._placer.tokens(self._layout),
+            working_tokens=self._in_use.tokens + self._found.tokens,
+            changed_bytes=rendered.reread(before),
+            details=details,
+            callable=self.standing | defined,
+            missing=self._all_missing(tools, active),
+            left_out=tuple(name for name in known if name in offered and name not in shown),
+            rebuilt=placement.rebuilt,
+        )
+
+    def _wanted(
+        self, tools: Mapping[str, Tool], loaded: Loaded, scores: Mapping[str, float]
+    ) -> dict[str, Wanted]:
+        """The tools to place, by id, in order. Those without a score come after the others."""
         least = min(scores.values(), default=1.0)
         wanted = {
             name: Wanted(
                 loaded.tools.get(name, tool),
                 name in loaded.tools,
-                name in scores or name not in self._asked,
-                self._told.get(tool.server or "", Detail.NAME),
+                name in scores or not self.history.of(name).offered,
+                self._least.get(tool.server or "", Detail.NAME),
                 scores.get(name, least),
             )
             for name, tool in tools.items()
@@ -286,56 +438,28 @@ class Prompt:
         for rank, one in enumerate(by_need(wanted.values()), 1):
             if one.tool.id not in scores:
                 wanted[one.tool.id] = one._replace(score=_below(least, rank))
-        self._at_hand.use(self.pool)
-        placement = self._placer.place(self._layout, wanted, stale=self._stale)
-        told = 0 if placement.rebuilt else len(self._rendered.messages)
-        before, self._stale = self._rendered, False
-        in_use = self._at_hand.in_use.text
-        self._settle(replace(placement.layout, in_use=in_use), frozenset(tools))
-        rendered = self._rendered
-        details = {entry.tool_id: entry.detail for entry in self._layout.promoted}
-        known = self._known((*active, *self._at_hand.ranked))
-        defined = (name for name, detail in details.items() if detail >= Detail.SIGNATURE)
-        self._at_hand.tell(known, self.in_prefix.union(defined))
-        passing = self._at_hand.found.text
-        there, offered = self._at_hand.ids.union(details), frozenset(active)
-        return PromptTurn(
-            rendered=rendered,
-            appended=tuple(message for batch in rendered.messages[told:] for message in batch),
-            passing=(self._renderer.message(passing),) if passing else (),
-            phase1_tokens=self._phase1_tokens,
-            phase2_tokens=self._placer.tokens(self._layout),
-            working_tokens=self._at_hand.tokens,
-            changed_bytes=rendered.reread(before),
-            details=details,
-            callable=self.standing.union(
-                name for name, detail in details.items() if detail >= Detail.SIGNATURE
-            ),
-            missing=self._told_missing(tools, active),
-            left_out=tuple(name for name in known if name in offered and name not in there),
-            rebuilt=placement.rebuilt,
-        )
+        return wanted
 
     def _use_pool(self, pool: PoolWriter) -> None:
         self._pools = pool
         self._placer = Placer(self._renderer, pool.summaries, *self._budgets)
 
-    def _settle(self, layout: Layout, asked: frozenset[str]) -> None:
+    def _settle(self, layout: Layout) -> None:
         """Use a layout of the present catalog."""
-        self._layout, self._asked = layout, asked
+        self._layout = layout
         self._rendered = self._renderer.render(layout)
-        self.shown_as = {
+        self._written = {
             entry.tool_id: self.catalog.get(entry.tool_id).fingerprint for entry in layout.promoted
         }
 
+    def _permitted(self, ids: Iterable[str]) -> list[str]:
+        """The ids that may be shown, in order."""
+        return [name for name in ids if name in self.catalog and name not in self.withheld]
+
     def _known(self, ids: Iterable[str]) -> dict[str, Tool]:
-        """The ids that may be shown after the prefix, in order."""
-        shown = self.in_prefix if self.passes_through else frozenset[str]()
-        return {
-            name: self.catalog.get(name)
-            for name in ids
-            if name in self.catalog and name not in self.withheld and name not in shown
-        }
+        """The tools that may be shown after the prefix, by id, in order."""
+        prefix = self.in_prefix if self.passes_through else frozenset[str]()
+        return {name: self.catalog.get(name) for name in self._permitted(ids) if name not in prefix}
 
     def _to_load(self, tools: Mapping[str, Tool]) -> list[Tool]:
         """The definitions to load.
@@ -346,9 +470,7 @@ class Prompt:
             del self._missing[name]
         return [tool for name, tool in tools.items() if name not in self._missing]
 
-    def _told_missing(
-        self, tools: Mapping[str, Tool], active: Sequence[str]
-    ) -> tuple[Missing, ...]:
+    def _all_missing(self, tools: Mapping[str, Tool], active: Sequence[str]) -> tuple[Missing, ...]:
         refused = (
             Missing(name, "is withheld" if name in self.withheld else "is not in the catalog")
             for name in dict.fromkeys(active)
@@ -365,14 +487,14 @@ class Prompt:
         resident = tuple(
             write_entry(self._renderer, tool, Detail.FULL, "") for tool in (*call_tool, *tools)
         )
-        self._told: dict[str, Detail] = {}
+        self._least: dict[str, Detail] = {}
         self.in_prefix = frozenset(tool.id for tool in tools)
         self.pool = None
         if self.passes_through:
             return Layout(self._operator, "", resident)
         pool = self.pool = self._pools.write(self.catalog, withheld=self.withheld)
         self.in_prefix = pool.standing
-        self._told = {server: ABOVE[level] for server, level in pool.levels.items()}
+        self._least = {server: ABOVE[level] for server, level in pool.levels.items()}
         return Layout(self._operator, pool.text, resident)
 
     def _count_prefix(self) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import NamedTuple
 
 from ..catalog import Catalog, Tool
 from ..errors import RequestError
+from .history import ToolHistory
 from .pool import Lines, Pool, PoolLevel, PoolWriter, lines_of_servers, lines_of_tools
 from .summaries import Summaries
 
@@ -45,122 +46,96 @@ class WorkingSet:
             )
 
 
-class AtHand:
-    """The lines of a working set in the prompt of one session.
-
-    Args:
-        working: the token budgets; None promotes all tools and writes no lines.
+class Choice(NamedTuple):
+    """How the tools of a turn are shown.
 
     Attributes:
-        in_use: lines of the servers in use, latest called first.
-        found: lines of tools found in this turn that are shown nowhere else, best first.
-        ranked: ids of all tools found in this turn, best first.
+        definitions: ids of the tools that get their definition, in order.
+        scores: id to score, for those of them that were found in this turn.
+        new: ids of the tools that get their definition from this turn on.
+        lines: ids of all tools found in this turn, best first. Those without a definition may get a
+            line.
     """
 
-    def __init__(self, working: WorkingSet | None) -> None:
-        self._working = working
-        self.in_use = Lines()
-        self.found = Lines()
-        self._servers: dict[str, None] = {}  # the latest called last
-        self._kept: set[str] = set()  # promoted in any turn
-        self._active: frozenset[str] = frozenset()
-        self.ranked: list[str] = []
+    definitions: Sequence[str]
+    scores: Mapping[str, float]
+    new: frozenset[str] = frozenset()
+    lines: Sequence[str] = ()
 
-    def tells(self, pool: Pool | None) -> bool:
-        """Whether tools found in a turn get lines, because the pool does not list them."""
-        told = pool is None or pool.level is PoolLevel.ARGUMENTS
-        return self._working is not None and not told
 
-    @property
-    def ids(self) -> frozenset[str]:
-        """Ids of the tools that have a line."""
-        return self.in_use.ids | self.found.ids
+def choose(
+    working: WorkingSet | None,
+    history: ToolHistory,
+    active: Sequence[str],
+    scores: Mapping[str, float],
+) -> Choice:
+    """Which tools get their definition in a turn, and which may get a line.
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of all lines."""
-        return self.in_use.tokens + self.found.tokens
+    Without a working set, all active tools get their definition. Otherwise these are the best tools
+    found, those of earlier turns, and those that the model named. A new tool that was not found is
+    one that the model named.
 
-    def called(self, tool: Tool) -> None:
-        """Mark a tool's server as in use, from the next turn on."""
-        if self._working is not None and tool.server is not None:
-            self._servers.pop(tool.server, None)
-            self._servers[tool.server] = None
+    Args:
+        working: the token budgets.
+        history: what the model has seen.
+        active: ids of all tools to offer, in order.
+        scores: id to score, for the tools found in this turn; by default the new ones.
+    """
+    if working is None:
+        return Choice(active, scores)
+    fresh = [name for name in active if not history.of(name).offered]
+    ranked = sorted(scores, key=scores.__getitem__, reverse=True) or fresh
+    best, found = ranked[: working.promoted], frozenset(ranked)
+    new = frozenset(best).union(name for name in fresh if name not in found)
+    return Choice(
+        [name for name in active if name in new or history.of(name).promoted],
+        {name: scores[name] for name in best if name in scores},
+        new,
+        ranked,
+    )
 
-    def promoted(
-        self, active: Sequence[str], scores: Mapping[str, float]
-    ) -> tuple[Sequence[str], Mapping[str, float]]:
-        """The ids to promote in this turn, in order, and the scores of those found.
 
-        These are the best tools found, those of earlier turns, and those the model requested. A new
-            tool that was not found is one that the model named.
+def lists_found(working: WorkingSet | None, pool: Pool | None) -> bool:
+    """Whether tools found in a turn get lines, because the pool does not list them.
 
-        Args:
-            active: ids of all tools to offer, in order.
-            scores: id to score, for the tools found in this turn; by default the new ones.
-        """
-        if self._working is None:
-            return active, scores
-        fresh = [name for name in active if name not in self._active]
-        self._active = frozenset(active)
-        self.ranked = sorted(scores, key=scores.__getitem__, reverse=True) or fresh
-        best, found = self.ranked[: self._working.promoted], frozenset(self.ranked)
-        self._kept.update(best, (name for name in fresh if name not in found))
-        kept = [name for name in active if name in self._kept]
-        return kept, {name: scores[name] for name in best if name in scores}
+    Args:
+        working: the token budgets.
+        pool: pool of the catalog; None if the prompt has the whole catalog.
+    """
+    if working is None or pool is None:
+        return False
+    return pool.level is not PoolLevel.ARGUMENTS
 
-    def use(self, pool: Pool | None) -> None:
-        """Write the lines of the servers in use that the pool does not show.
 
-        Args:
-            pool: pool of the catalog; None if the prompt has the whole catalog.
-        """
-        if self._working is None or pool is None:
-            self.in_use = Lines()
-            return
-        latest = (
-            pool.servers[server]
-            for server in reversed(self._servers)
-            if pool.levels.get(server, PoolLevel.ARGUMENTS) is not PoolLevel.ARGUMENTS
-        )
-        self.in_use = lines_of_servers(latest, self._working.in_use)
+def lines_in_use(working: WorkingSet | None, servers: Sequence[str], pool: Pool | None) -> Lines:
+    """The lines of the servers in use that the pool does not show, latest called first.
 
-    def tell(self, tools: Mapping[str, Tool], there: frozenset[str]) -> None:
-        """Write the lines of tools found, in the tokens that servers in use leave.
+    Args:
+        working: the token budgets.
+        servers: servers in use, the one called last at the end.
+        pool: pool of the catalog; None if the prompt has the whole catalog.
+    """
+    if working is None or pool is None:
+        return Lines()
+    latest = (
+        pool.servers[server]
+        for server in reversed(servers)
+        if pool.levels.get(server, PoolLevel.ARGUMENTS) is not PoolLevel.ARGUMENTS
+    )
+    return lines_of_servers(latest, working.in_use)
 
-        Args:
-            tools: id to tool, for tools that may be shown.
-            there: ids of tools that are callable already.
-        """
-        if self._working is None:
-            return
-        known = self.in_use.ids | there
-        untold = [tools[name] for name in self.ranked if name in tools and name not in known]
-        self.found = lines_of_tools(untold, self._working.tokens - self.in_use.tokens)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON form of the state for the next turn."""
-        return {
-            "servers": list(self._servers),
-            "kept": sorted(self._kept),
-            "active": sorted(self._active),
-        }
+def lines_found(working: WorkingSet | None, tools: Iterable[Tool], in_use: Lines) -> Lines:
+    """The lines of tools found, in the tokens that servers in use leave.
 
-    def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue from a JSON form. An empty one is a new start.
-
-        Raises:
-            RequestError: it is nothing of the kind.
-        """
-        try:
-            servers, kept, active = (
-                [str(name) for name in saved.get(field, ())]
-                for field in ("servers", "kept", "active")
-            )
-        except (AttributeError, TypeError) as error:
-            raise RequestError(f"not a saved prompt: its working set: {error}") from error
-        self._servers, self._kept = dict.fromkeys(servers), set(kept)
-        self._active = frozenset(active)
+    Args:
+        working: the token budgets.
+        tools: tools that are shown nowhere else, best first.
+        in_use: lines of the servers in use.
+    """
+    if working is None:
+        return Lines()
+    return lines_of_tools(tools, working.tokens - in_use.tokens)
 
 
 class AllOrCount(PoolWriter):

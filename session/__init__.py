@@ -2,12 +2,11 @@
 
 from ..catalog.arguments import ArgumentProblem
 from ..gating.verdict import Verdict
-from .active import Departure
 from .conversation import Conversation, Message
 from .event import CallEvent, Event, PromptEvent, TurnEvent
-from .event_log import JsonLines, read_events
-from .events import EventSink, Recorder
+from .recorder import EventSink, JsonLines, Recorder, read_events
 from .session import Session
+from .toolset import Departure
 from .turn import Turn
 
 __all__ = [

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -11,10 +10,10 @@ from uuid import uuid4
 from ..config import SessionConfig
 from ..errors import RequestError
 from ..gating import State
-from .active import Active
+from ..loaders.history import ToolHistory
 from .conversation import Conversation
 
-VERSION = 2
+VERSION = 3
 
 
 def new_id() -> str:
@@ -45,10 +44,8 @@ class SessionData:
         state: the state of the agent, with its successful calls.
         allowed: ids or globs the session is limited to; None for all tools.
         turn: number of the last turn.
-        called: ids of the tools called since the user spoke.
-        passed: id of a tool to the calls that passed `check` and wait for their results.
         conversation: the messages.
-        active: the active tools.
+        history: what the model has seen of the tools, and its calls.
         prompt: JSON form of the prompt to continue from, until the first step.
     """
 
@@ -57,18 +54,22 @@ class SessionData:
     state: State = field(default_factory=State)
     allowed: tuple[str, ...] | None = None
     turn: int = 0
-    called: tuple[str, ...] = ()
-    passed: Counter[str] = field(default_factory=Counter)
     conversation: Conversation = field(default_factory=Conversation)
-    active: Active = field(default_factory=Active)
+    history: ToolHistory = field(default_factory=ToolHistory)
     prompt: Mapping[str, Any] | None = None
 
-    def to_dict(self, settings: SessionConfig, prompt: Mapping[str, Any] | None) -> dict[str, Any]:
+    def to_dict(
+        self,
+        settings: SessionConfig,
+        prompt: Mapping[str, Any] | None,
+        in_prefix: Collection[str],
+    ) -> dict[str, Any]:
         """JSON form; see `Session.save`.
 
         Args:
             settings: settings of the session.
             prompt: JSON form of its prompt.
+            in_prefix: ids of the tools whose arguments the prompt's prefix shows.
         """
         return {
             "version": VERSION,
@@ -78,10 +79,8 @@ class SessionData:
             "state": self.state.to_dict(),
             "allowed": None if self.allowed is None else list(self.allowed),
             "turn": self.turn,
-            "called": list(self.called),
-            "passed": {tool_id: count for tool_id, count in self.passed.items() if count},
             "messages": self.conversation.to_dict(),
-            "active": self.active.to_dict(),
+            "history": self.history.to_dict(without=in_prefix),
             "prompt": prompt,
         }
 
@@ -109,10 +108,8 @@ class SessionData:
             state=State.from_dict(values["state"]),
             allowed=None if allowed is None else tuple(map(str, allowed)),
             turn=int(values["turn"]),
-            called=tuple(map(str, values["called"])),
-            passed=Counter({str(one): int(count) for one, count in values["passed"].items()}),
             conversation=Conversation.of(values["messages"]),
-            active=Active.from_dict(values["active"]),
-            prompt=None if shown is None else {"prompt": shown["prompt"], "late": shown["late"]},
+            history=ToolHistory.from_dict(values["history"]),
+            prompt=None if shown is None else {"layout": shown["layout"], "late": shown["late"]},
         )
         return data, dict(values["settings"])

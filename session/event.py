@@ -6,19 +6,21 @@ they have only the id, the reason, and the tools that unlock it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..catalog.text import Notes, clean_line
 from ..retrieval import Hit
 from ..retrieval.refusal import Refusal
-from .event_parts import Denied, Place, plain, short
 
 if TYPE_CHECKING:
     from ..gating.verdict import Verdict
     from ..loaders import PromptTurn
     from .turn import Turn
+
 
 #: Candidates an event names, best first.
 CANDIDATES = 20
@@ -27,6 +29,67 @@ _APART = frozenset(("place", "refusals", "content"))
 _DIGITS = {"context": 3, "fits": 4, "timings": 3, "ms": 3}
 #: Characters of a name that a model made up.
 _ASKED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and when a decision was made.
+
+    Args:
+        session: id of the session.
+        turn: number of the turn in the session, from 1; 0 before the first.
+        at: time of the decision, with time zone.
+    """
+
+    session: str
+    turn: int
+    at: datetime
+
+    @classmethod
+    def now(cls, session: str, turn: int) -> Place:
+        """The place of a decision made now."""
+        return cls(session, turn, datetime.now(UTC))
+
+    @property
+    def turn_id(self) -> str:
+        """Id of the turn, unique among all sessions: `session/turn`."""
+        return f"{self.session}/{self.turn}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        return {
+            "turn_id": self.turn_id,
+            "session": self.session,
+            "turn": self.turn,
+            "at": self.at.isoformat(timespec="milliseconds"),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A tool that is denied.
+
+    Args:
+        tool: its id.
+        kind: kind of the refusal, or why an active tool was removed.
+        reason: one sentence.
+        unlocked_by: ids of permitted tools; a call of them makes this tool permitted.
+    """
+
+    tool: str
+    kind: str
+    reason: str
+    unlocked_by: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, refusal: Refusal) -> Denied:
+        """The part of a refusal that events have."""
+        return cls(refusal.label, refusal.kind, refusal.reason, refusal.unlocked_by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        told: dict[str, Any] = {"tool": self.tool, "kind": self.kind, "reason": self.reason}
+        return told | ({"unlocked_by": list(self.unlocked_by)} if self.unlocked_by else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +180,7 @@ class TurnEvent:
         Example:
             >>> from shortlist import Engine, Tool
             >>> from shortlist.session import TurnEvent
-            >>> from shortlist.session.event_parts import Place
+            >>> from shortlist.session.event import Place
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> turn = engine.session().turn("list the invoices")
             >>> TurnEvent.of(turn, Place.now("42", turn.number), query="").offered
@@ -218,7 +281,7 @@ class CallEvent:
 
         Example:
             >>> from shortlist.session import CallEvent, Verdict
-            >>> from shortlist.session.event_parts import Place
+            >>> from shortlist.session.event import Place
             >>> CallEvent.of(Verdict("unknown", "list_invoice"), Place.now("42", 1), ms=0.1).tool
             'list_invoice'
         """
@@ -290,7 +353,7 @@ class PromptEvent:
         Example:
             >>> from shortlist import Engine, Tool
             >>> from shortlist.session import PromptEvent
-            >>> from shortlist.session.event_parts import Place
+            >>> from shortlist.session.event import Place
             >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
             >>> turn = engine.session(format="openai").turn("list the invoices")
             >>> PromptEvent.of(turn.shown, Place.now("42", turn.number)).phase1_tokens > 0
@@ -320,6 +383,22 @@ class Event(Protocol):
     @property
     def place(self) -> Place: ...  # noqa: D102
     def to_dict(self) -> dict[str, Any]: ...  # noqa: D102
+
+
+def short(value: float | None, digits: int = 6) -> float | None:
+    """A number for JSON: rounded; None if it is infinite or not a number."""
+    return None if value is None or not math.isfinite(value) else round(value, digits)
+
+
+def plain(value: Any, digits: int) -> Any:
+    """A field in its JSON form; numbers in it are rounded."""
+    if isinstance(value, Denied):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: plain(item, digits) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [plain(item, digits) for item in value]
+    return short(value, digits) if isinstance(value, float) else value
 
 
 def _form(event: TurnEvent | CallEvent | PromptEvent, **changed: Any) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from ..catalog import Tool
 from ..config import SessionConfig
 from ..errors import RequestError, UnknownToolError
 from ..loaders.detail import Detail
+from ..loaders.history import Seen, ToolHistory
 from ..loaders.pool import PoolLevel, PoolWriter
-from ..loaders.prompt import Prompt
-from ..loaders.prompt_turn import PromptTurn
+from ..loaders.prompt import Prompt, PromptTurn
 from ..loaders.render import renderer_for
 from ..loaders.render.call_tool import CALL_TOOL
 from ..loaders.summaries import Summaries, shared_summaries
@@ -47,6 +47,7 @@ class SessionPrompt:
         format: name of a provider's format.
         settings: settings of the session.
         promoted: number of tools that a turn offers with their definitions.
+        history: what the model has seen.
         schemas: loads definitions that the catalog lacks.
         saved: result of `to_dict`, to continue from.
     """
@@ -57,6 +58,7 @@ class SessionPrompt:
         format: str,  # noqa: A002 - the field's word
         settings: SessionConfig,
         promoted: int,
+        history: ToolHistory,
         schemas: SchemaLoader | None = None,
         saved: Mapping[str, Any] | None = None,
     ) -> None:
@@ -84,15 +86,14 @@ class SessionPrompt:
             pass_through_share=settings.pass_through,
             withheld=_denied(view) | late,
             working_set=self._working_set,
+            history=history,
         )
         self._scores: dict[str, float] = {}
         self._kept_back: PromptTurn | None = None
-        # Since the user spoke: id to fingerprint of what the model was shown well enough to call.
-        self._seen: dict[str, str] = {}
         self.shown: PromptTurn | None = None
         self._rows = view.admission.index.rows
         if saved is not None:
-            self._prompt.resume(saved["prompt"])
+            self._prompt.resume_layout(saved["layout"])
             self._prompt.withheld = _denied(view)
 
     @property
@@ -111,18 +112,6 @@ class SessionPrompt:
         if self._working_set is not None:
             return pool_beside(self._working_set, lines)
         return _pool(self._settings.pool, self._settings.pool_tokens, lines)
-
-    def offered_as(self, tool_id: str) -> str | None:
-        """Fingerprint of the definition whose arguments the model has seen; None if it has not.
-
-        The prompt shows it now, or has shown it since the last user message.
-        """
-        prompt = self._prompt
-        if tool_id in prompt.standing:
-            return prompt.catalog.get(tool_id).fingerprint
-        if prompt.promoted.get(tool_id, Detail.NAME) < Detail.SIGNATURE:
-            return self._seen.get(tool_id)
-        return prompt.shown_as.get(tool_id)
 
     def level(self, tool_id: str) -> str | None:
         """The level of detail at which the prompt shows a tool.
@@ -193,13 +182,12 @@ class SessionPrompt:
             appended = (*kept.appended, *shown.appended)
             shown = replace(shown, appended=appended, rebuilt=kept.rebuilt)
         self.shown = shown
-        for tool_id in shown.callable:
-            self._seen[tool_id] = self._prompt.catalog.get(tool_id).fingerprint
+        catalog, history = self._prompt.catalog, self._prompt.history
+        full = {name for name, detail in shown.details.items() if detail >= Detail.SIGNATURE}
+        full |= self._prompt.in_prefix if self.passes_through else set()
+        for tool_id in sorted(shown.callable):
+            history.show(catalog.get(tool_id), Seen.FULL if tool_id in full else Seen.LINE)
         return shown
-
-    def begin_turn(self) -> None:
-        """Start a user's turn: lines of tools found earlier are no longer in the prompt."""
-        self._seen.clear()
 
     def render(self, active: tuple[str, ...]) -> PromptTurn:
         """Render between two steps. The next step returns the messages."""
@@ -223,7 +211,12 @@ class SessionPrompt:
             tools = view.admission.index.tools
             rows = np.flatnonzero(_mask(view) & ~self._permitted)
             late = [tools[row].id for row in rows.tolist()]
-        return {"prompt": self._prompt.to_dict(), "late": late}
+        return {"layout": self._prompt.layout_to_dict(), "late": late}
+
+    @property
+    def in_prefix(self) -> frozenset[str]:
+        """Ids of the tools whose arguments the prefix shows."""
+        return self._prompt.in_prefix
 
 
 def check_format(name: str) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..config import SessionConfig
+from ..catalog import Catalog
+from ..config import Config, SessionConfig
 from ..errors import RequestError, ShortlistError
 from ..gating import State, Votes
 from ..gating.verdict import Verdict
@@ -17,20 +18,48 @@ from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
 from .data import SessionData, checked_allowed
 from .deciding import look, scores
-from .events import recorder_for
 from .prompting import check_format
-from .protocols import Views
+from .recorder import recorder_for
 from .toolset import Toolset, found_per_turn
 from .turn import Turn
 
 if TYPE_CHECKING:
     from ..codemode import CodeResult
     from ..codemode.broker import CallTool
-    from ..loaders.prompt_turn import PromptTurn
+    from ..loaders.prompt import PromptTurn
     from ..loaders.schemas import SchemaLoader
 
 #: Weight of the search that reads a tool's answer, beside the one for the request alone.
 _OBSERVED = 0.5
+
+
+class Views(Protocol):
+    """The part of an engine that sessions use: it makes their views. `Engine` implements it."""
+
+    @property
+    def config(self) -> Config:
+        """Its settings."""
+        ...
+
+    @property
+    def catalog(self) -> Catalog:
+        """The present catalog."""
+        ...
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """Names of the tiers that a search may use."""
+        ...
+
+    def view(
+        self, state: State, *, allowed: Iterable[str] | None = None, votes: Votes | None = None
+    ) -> View:
+        """What may be used in a state."""
+        ...
+
+    def after_call(self, state: State, tool_id: str) -> State:
+        """The state after a successful call."""
+        ...
 
 
 class Session:
@@ -146,7 +175,7 @@ class Session:
     def active(self) -> tuple[str, ...]:
         """Ids of the tools offered so far and still kept, in the order they came."""
         with self._lock:
-            return self._tools.active.ids
+            return self._tools.active
 
     @property
     def conversation(self) -> Conversation:
@@ -277,7 +306,7 @@ class Session:
                 asked = self._tools.prompt.tool_id(name, arguments)
             verdict = self._tools.judge(view, view.check(*asked), self._data.turn)
             if verdict.passed and verdict.tool is not None:
-                self._data.passed[verdict.tool.id] += 1
+                self._data.history.waiting[verdict.tool.id] += 1
             if self._events is not None:
                 took = (perf_counter() - start) * 1e3
                 self._events.call(self.id, self._data.turn, verdict, ms=took)
@@ -312,23 +341,47 @@ class Session:
             ('billing/list_invoices',)
         """
         with self._lock:
-            data = self._data
-            if not isinstance(tool_id, str) or data.passed[tool_id] < 1:
-                raise RequestError(
-                    f"result: no call of {tool_id!r:.200} waits for a result; `check` the call "
-                    "first, and report each call that passed once"
-                )
-            data.passed[tool_id] -= 1
-            if ok:
-                data.state = self._engine.after_call(data.state, tool_id)
-                data.called = tuple(dict.fromkeys((*data.called, tool_id)))
-                if self._tools.prompt is not None:
-                    self._tools.prompt.called(tool_id)
+            self.record_call(tool_id, ok=ok)
             seen = as_text(content).strip()[:CONTEXT_CHARS]
-            said = data.conversation
+            said = self._data.conversation
             if not seen:
                 return self._step(said.in_context, votes, (tool_id, ok))
             return self._step(f"{said.request}\n{seen}", votes, (tool_id, ok), _OBSERVED)
+
+    def record_call(self, tool_id: str, *, ok: bool = True) -> None:
+        """Record the outcome of a call without a turn: nothing is searched, rendered or dropped.
+
+        For hosts whose model searches by itself, such as the gateway. Otherwise use `result`.
+
+        Args:
+            tool_id: the tool, `verdict.tool.id` of a check that passed.
+            ok: whether the call succeeded. Only then it counts as made, see `result`.
+
+        Raises:
+            RequestError: no call of this tool has passed `check` and waits for its result.
+
+        Example:
+            >>> from shortlist import Engine, Tool
+            >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+            >>> session = engine.session(must_offer=False)
+            >>> verdict = session.check("billing/list_invoices", {})
+            >>> session.record_call(verdict.tool.id)
+            >>> session.state.called, session.conversation.messages
+            (('billing/list_invoices',), ())
+        """
+        with self._lock:
+            data, history = self._data, self._data.history
+            if not isinstance(tool_id, str) or history.waiting[tool_id] < 1:
+                raise RequestError(
+                    f"tool_id: no call of {tool_id!r:.200} waits for a result; `check` the call "
+                    "first, and report each call that passed once"
+                )
+            history.waiting[tool_id] -= 1
+            if ok:
+                data.state = self._engine.after_call(data.state, tool_id)
+                history.called = tuple(dict.fromkeys((*history.called, tool_id)))
+                if self._tools.prompt is not None:
+                    self._tools.prompt.called(tool_id)
 
     def refresh(self) -> None:
         """Update `system`, `tools` and `active` to the present permissions.
@@ -449,7 +502,7 @@ class Session:
             True
         """
         with self._lock:
-            return self._data.to_dict(self.settings, self._tools.saved_prompt(self.view()))
+            return self._tools.save(self.view())
 
     def _step(
         self,
@@ -470,8 +523,6 @@ class Session:
         start = perf_counter()
         view = self.view(votes)
         prompt = self._tools.follow(view)
-        if prompt is not None and outcome is None:
-            prompt.begin_turn()
         called = None if outcome is None else outcome[0]
         found, offered = look(
             view,
@@ -481,17 +532,17 @@ class Session:
             settings=self.settings,
             prompt=prompt,
             context=context,
-            called=self._data.called,
+            called=self._data.history.called,
             answered=called is not None,
         )
         self._data.turn += 1
         if called is None:
-            self._data.called = ()
+            self._data.history.begin_turn()
         wanted = [hit.tool for hit in offered.hits]
         left, changed, added = self._tools.settle(view, wanted, called, self._data.turn)
         shown = None
         if prompt is not None:
-            shown = prompt.turn(self._tools.active.ids, scores(found, offered, prompt.depth))
+            shown = prompt.turn(self._tools.active, scores(found, offered, prompt.depth))
         search_ms = found.search_ms if found else 0.0
         turn = Turn(
             number=self._data.turn,
@@ -504,10 +555,10 @@ class Session:
             intents=found.intents if found else (),
             context=found.context if found else 0.0,
             added=added,
-            active=self._tools.active.ids,
+            active=self._tools.active,
             left=left,
             changed=changed,
-            warnings=view.admission.warnings(self._tools.active.ids),
+            warnings=view.admission.warnings(self._tools.active),
             abstained=offered.abstained,
             reason=offered.reason,
             fits=offered.fits,

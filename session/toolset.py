@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..catalog import Tool
 from ..config import SessionConfig
 from ..gating.verdict import Verdict
+from ..loaders.history import Seen, ToolHistory
 from ..view import View
-from .active import Departure
 from .data import SessionData
 from .prompting import SessionPrompt
 
@@ -20,6 +21,38 @@ if TYPE_CHECKING:
 
 #: Tools offered with their definitions per turn where all others have lines.
 _BESIDE_LINES = 3
+#: An eviction makes room down to this share of the budget, so that the next one, which changes the
+#: prompt's prefix again, is some turns away.
+_ROOM = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A tool that is no longer active, with the reason.
+
+    Args:
+        tool_id: the tool.
+        kind: `budget` (its place was needed), `vanished` (no longer in the catalog), or the kind of
+            the refusal that denies it now.
+        reason: a sentence for people and models.
+
+    Example:
+        >>> from shortlist import Engine, Tool
+        >>> engine = Engine.from_tools([Tool("list_invoices", "billing")], tiers=["lexical"])
+        >>> session = engine.session()
+        >>> turn = session.turn("list the invoices")
+        >>> session.allowed = []
+        >>> [(one.tool_id, one.kind) for one in session.turn("list them again").left]
+        [('billing/list_invoices', 'not_allowed')]
+    """
+
+    tool_id: str
+    kind: str
+    reason: str
+
+    def to_dict(self) -> dict[str, str]:
+        """JSON form."""
+        return {"tool": self.tool_id, "kind": self.kind, "reason": self.reason}
 
 
 def found_per_turn(settings: SessionConfig, format: str | None, most: int) -> int:  # noqa: A002
@@ -28,8 +61,70 @@ def found_per_turn(settings: SessionConfig, format: str | None, most: int) -> in
     return settings.k or (_BESIDE_LINES if lines else most)
 
 
+def departures(history: ToolHistory, view: View) -> tuple[Departure, ...]:
+    """The active tools that are gone or denied."""
+    gone = []
+    for tool_id in history.active:
+        if tool_id not in view.catalog:
+            gone.append(Departure(tool_id, "vanished", "it is no longer in the catalog"))
+        elif (refusal := view.refusal(tool_id)) is not None:
+            gone.append(Departure(tool_id, refusal.kind, refusal.reason))
+    return tuple(gone)
+
+
+def changed_tools(history: ToolHistory, view: View) -> tuple[Tool, ...]:
+    """The active tools whose definition differs from the one that the model has seen."""
+    tools = (view.catalog.get(tool_id) for tool_id in history.active if tool_id in view.catalog)
+    return tuple(tool for tool in tools if history.of(tool.id).fingerprint != tool.fingerprint)
+
+
+def evictions(
+    history: ToolHistory, wanted: Sequence[Tool], most: int, since: int
+) -> tuple[Departure, ...]:
+    """The active tools to remove so that the wanted ones fit, the least recently used first.
+
+    Pinned, wanted and recently used tools stay. None is removed if there is room for all.
+
+    Args:
+        history: what the model has seen.
+        wanted: tools to add or keep.
+        most: maximum number of active tools.
+        since: tools used in this turn or later count as recently used.
+    """
+    active, staying = history.active, {tool.id for tool in wanted}
+    count = len(active) + len(staying.difference(active))
+    if count <= most:
+        return ()
+    unused = [
+        tool_id
+        for tool_id in active
+        if tool_id not in staying
+        and not history.of(tool_id).pinned
+        and history.of(tool_id).used < since
+    ]
+    unused.sort(key=lambda tool_id: history.of(tool_id).used)
+    leaving = unused[: math.ceil(count - most * _ROOM)]
+    return tuple(
+        Departure(tool_id, "budget", "unused for longest, to make room") for tool_id in leaving
+    )
+
+
+def fitting(history: ToolHistory, wanted: Sequence[Tool], most: int) -> tuple[Tool, ...]:
+    """The wanted tools that are active or fit beside the active ones, best first.
+
+    Args:
+        history: what the model has seen.
+        wanted: tools to add or keep, best first.
+        most: maximum number of active tools.
+    """
+    active = history.active
+    room = max(most - len(active), 0)
+    new = [tool.id for tool in wanted if tool.id not in active][:room]
+    return tuple(tool for tool in wanted if tool.id in active or tool.id in new)
+
+
 class Toolset:
-    """The active tools and the prompt of a session. Not thread-safe.
+    """The tools and the prompt of a session. Not thread-safe.
 
     Args:
         settings: settings of the session.
@@ -38,7 +133,7 @@ class Toolset:
         schemas: loads definitions that the catalog lacks.
 
     Attributes:
-        active: the active tools.
+        history: what the model has seen.
         prompt: the rendered prompt; None without a format and before the first step.
     """
 
@@ -49,12 +144,17 @@ class Toolset:
         k: int,
         schemas: SchemaLoader | None = None,
     ) -> None:
-        self.active = data.active
+        self.history = data.history
         self.prompt: SessionPrompt | None = None
         self._settings = settings
         self._data = data
         self._k = k
         self._schemas = schemas
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Ids of the active tools, in the order they came."""
+        return self.history.active
 
     def follow(self, view: View) -> SessionPrompt | None:
         """Update the prompt to a view. The first step creates it."""
@@ -63,10 +163,16 @@ class Toolset:
         if self.prompt is None:
             saved, self._data.prompt = self._data.prompt, None
             self.prompt = SessionPrompt(
-                view, self._data.format, self._settings, self._k, self._schemas, saved
+                view,
+                self._data.format,
+                self._settings,
+                self._k,
+                self.history,
+                self._schemas,
+                saved,
             )
             if saved is not None:
-                self.prompt.render(self.active.ids)
+                self.prompt.render(self.active)
         self.prompt.follow(view)
         return self.prompt
 
@@ -84,15 +190,20 @@ class Toolset:
         Returns:
             The removed tools, ids of tools with a changed definition, and ids of added tools.
         """
-        left, changed = self.active.settle(view)
-        pins = self._settings.pinned
-        pinned = [view.catalog.get(tool_id) for tool_id in pins if view.permits(tool_id)]
-        came = self.active.append(pinned, number, pinned=True)
-        if called is not None and called in self.active:
-            self.active.append([view.catalog.get(called)], number)
-        most = max(self._settings.active_tools, len(pinned) + 1)
-        dropped, fitting = self.active.make_room(wanted, most, number - 1)
-        return left + dropped, changed, came + self.active.append(fitting, number)
+        history, settings = self.history, self._settings
+        left = departures(history, view)
+        history.deactivate(departure.tool_id for departure in left)
+        changed = changed_tools(history, view)
+        history.renew(changed)
+        pinned = [view.catalog.get(name) for name in settings.pinned if view.permits(name)]
+        added = history.activate(pinned, number, pinned=True)
+        if called is not None and history.of(called).active:
+            history.activate([view.catalog.get(called)], number)
+        most = max(settings.active_tools, len(pinned) + 1)
+        evicted = evictions(history, wanted, most, number - 1)
+        history.deactivate(departure.tool_id for departure in evicted)
+        added += history.activate(fitting(history, wanted, most), number)
+        return left + evicted, tuple(tool.id for tool in changed), added
 
     def judge(self, view: View, verdict: Verdict, number: int) -> Verdict:
         """The final verdict on a call. It also depends on the definition that the model has seen.
@@ -107,39 +218,43 @@ class Toolset:
         tool = verdict.tool
         if tool is None:
             return verdict
-        kept = self.active.fingerprint(tool.id)
-        seen = kept
-        if seen is None and self.prompt is not None:
-            seen = self.prompt.offered_as(tool.id)
-        unseen = seen is None and self._settings.must_offer
-        outdated = seen is not None and seen != tool.fingerprint
-        # Where only a line of the tool was there, its schema says more than the problems do.
-        shown = self.prompt is not None and self.prompt.level(tool.id) in ("full", "signature")
-        misread = kept is None and verdict.status == "invalid" and not shown
-        if unseen or outdated or misread:
+        record = self.history.of(tool.id)
+        if record.seen is Seen.NEVER:
+            first = self._settings.must_offer or verdict.status == "invalid"
+        elif record.fingerprint != tool.fingerprint:
+            first = True
+        else:
+            # After a line only, the schema says more than the problems do.
+            first = record.seen is Seen.LINE and verdict.status == "invalid"
+        if first:
             return self._promoted(view, verdict, tool, number)
         if verdict.passed:
-            self.active.append([tool], number)
+            self.history.activate([tool], number)
         return verdict
 
     def refresh(self, view: View) -> None:
         """Render again if something changed since the last step."""
-        left, changed = self.active.settle(view, offering=False)
+        left = departures(self.history, view)
+        self.history.deactivate(departure.tool_id for departure in left)
+        changed = changed_tools(self.history, view)
         if self.prompt is not None and (self.prompt.follow(view) or left or changed):
-            self.prompt.render(self.active.ids)
+            self.prompt.render(self.active)
 
-    def saved_prompt(self, view: View) -> Mapping[str, Any] | None:
-        """JSON form of the prompt; None before the first step."""
-        return self._data.prompt if self.prompt is None else self.prompt.to_dict(view)
+    def save(self, view: View) -> dict[str, Any]:
+        """JSON form of the session."""
+        if self.prompt is None:
+            return self._data.to_dict(self._settings, self._data.prompt, ())
+        prompt = self.prompt
+        return self._data.to_dict(self._settings, prompt.to_dict(view), prompt.in_prefix)
 
     def _promoted(self, view: View, verdict: Verdict, tool: Tool, number: int) -> Verdict:
         """Offer a tool that the model asked for by name."""
         prompt = self.follow(view)
-        self.active.append([tool], number)
+        self.history.activate([tool], number)
         append: tuple[dict[str, Any], ...] = ()
         rebuilt = False
         if prompt is not None:
-            active = tuple(tool_id for tool_id in self.active.ids if view.permits(tool_id))
+            active = tuple(tool_id for tool_id in self.active if view.permits(tool_id))
             shown = prompt.promote(tool, active)
             append, rebuilt = shown.appended, shown.rebuilt
         return replace(verdict, status="promoted", append=append, rebuilt=rebuilt)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..retrieval import Hit, Selection
-from .active import Departure
+from .toolset import Departure
 
 if TYPE_CHECKING:
-    from ..loaders.prompt_turn import PromptTurn
+    from ..loaders.prompt import PromptTurn
 
 
 @dataclass(frozen=True, slots=True)

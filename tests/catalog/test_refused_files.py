@@ -15,7 +15,7 @@ from shortlist.decision.decider import Decider
 from shortlist.errors import CatalogError, ShortlistError
 from shortlist.evals.dataset import read_queries
 from shortlist.loaders.summaries import Summaries
-from shortlist.session.event_log import read_events
+from shortlist.session.recorder import read_events
 
 MCP = {"name": "forecast", "title": "Forecast", "description": "Weather", "inputSchema": {}}
 

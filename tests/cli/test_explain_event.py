@@ -13,8 +13,7 @@ from shortlist import Engine, Tool
 from shortlist.cli.app import app
 from shortlist.gating import Gate, Rule, State, after, requires_scope
 from shortlist.loaders import Prompt
-from shortlist.session.event_log import JsonLines, read_events
-from shortlist.session.events import Recorder
+from shortlist.session.recorder import JsonLines, Recorder, read_events
 
 _SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
 _TOOLS = [

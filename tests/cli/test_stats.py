@@ -15,8 +15,7 @@ from shortlist.gateway.events import (
     SearchEvent,
     ServerEvent,
 )
-from shortlist.session.event import CallEvent
-from shortlist.session.event_parts import Place
+from shortlist.session.event import CallEvent, Place
 from shortlist.session.event_stats import EventStats, percentile
 
 AT = datetime(2026, 11, 22, 20, 15, tzinfo=UTC)

@@ -16,7 +16,7 @@ from shortlist.loaders import Detail, PoolWriter, Prompt, WorkingSet
 from shortlist.loaders.detail import call_form
 from shortlist.loaders.pool import PoolLevel
 from shortlist.loaders.render import FORMATS
-from shortlist.session.events import Recorder
+from shortlist.session.recorder import Recorder
 
 STABLE = ("text", "anthropic_search", "openai_call_tool", "anthropic_call_tool")
 SMALL = WorkingSet(900, 500, 2)
@@ -240,15 +240,12 @@ def test_a_session_goes_on_where_it_was(style, demo):
     other.resume(saved)
     assert other.to_dict() == saved
     assert other.turn(ids[:14], scored(ids[12:14])) == one.turn(ids[:14], scored(ids[12:14]))
-    del saved["working_set"]
-    other.resume(saved)
-    assert other.turn([]).working_tokens == 0
 
 
-@pytest.mark.parametrize("working", [3, {"servers": 3}, {"kept": None}])
-def test_what_is_no_working_set_is_refused(working, demo):
-    saved = Prompt(demo, working_set=SMALL).to_dict() | {"working_set": working}
-    with pytest.raises(RequestError, match="not a saved prompt"):
+@pytest.mark.parametrize("history", [3, {"servers": 3}, {"tools": None}])
+def test_what_is_no_history_is_refused(history, demo):
+    saved = Prompt(demo, working_set=SMALL).to_dict() | {"history": history}
+    with pytest.raises(RequestError, match="damaged"):
         Prompt(demo, working_set=SMALL).resume(saved)
 
 

@@ -17,7 +17,7 @@ from shortlist.errors import RequestError
 from shortlist.gating import Rule, State, after, requires_scope
 from shortlist.loaders import Prompt
 from shortlist.session.event import CANDIDATES, CallEvent, Event, PromptEvent, TurnEvent
-from shortlist.session.events import Recorder
+from shortlist.session.recorder import Recorder
 
 from .conftest import make_engine, some_tools
 

@@ -18,7 +18,7 @@ from shortlist.errors import MissingExtraError
 from shortlist.gating import Rule, after
 from shortlist.integrations.opentelemetry import OpenTelemetry
 from shortlist.loaders import Prompt
-from shortlist.session.events import Recorder
+from shortlist.session.recorder import Recorder
 
 from .conftest import make_engine
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from shortlist import Engine, Tool
+from shortlist.demo import load_catalog
 from shortlist.errors import RequestError
 from shortlist.gating import Provides, Rule, State, after, milestone
+from shortlist.session import Recorder
 from shortlist.session.conversation import as_text
 
 
@@ -100,3 +102,59 @@ def test_event_loops_have_their_own_verbs(engine: Engine) -> None:
         assert (await session.aresult("mail/list_message", "x")).ok
 
     asyncio.run(steps())
+
+
+def test_a_call_is_recorded_without_a_turn(fresh_engine: Callable[..., Engine]) -> None:
+    engine = fresh_engine(Rule(after("files/read_folder"), tools="files/delete_folder"))
+    events: list[Any] = []
+    session = engine.session(must_offer=False, events=Recorder(events.append))
+    assert session.check("files/read_folder", {"id": "1"}).passed
+    session.record_call("files/read_folder", ok=False)
+    assert session.state == State()
+    assert session.check("files/delete_folder", {"id": "1"}).status == "denied"
+    assert session.check("files/read_folder", {"id": "1"}).passed
+    session.record_call("files/read_folder")
+    assert session.state.called == ("files/read_folder",)
+    assert session.check("files/delete_folder", {"id": "1"}).passed
+    assert [event.kind for event in events] == ["call"] * 4
+    assert session.turn("list mail messages").number == 1
+
+
+def test_a_call_is_recorded_once(engine: Engine) -> None:
+    session = engine.session(must_offer=False)
+    assert session.check("mail/list_message", {"id": "1"}).passed
+    session.record_call("mail/list_message")
+    for record in (session.record_call, lambda one: session.result(one, "x")):
+        with pytest.raises(RequestError, match="waits for a result"):
+            record("mail/list_message")
+
+
+def test_a_recorded_call_is_context_and_puts_its_server_in_use() -> None:
+    engine = Engine.from_tools(load_catalog(), tiers=["lexical"])
+    session = engine.session(format="openai_call_tool", pool_tokens=1_500, in_use_tokens=1_000)
+    first = session.turn("frobnicate")
+    page = {"url": "https://example.org"}
+    if not session.check("web/fetch_page", page).passed:
+        assert session.check("web/fetch_page", page).passed
+    session.record_call("web/fetch_page")
+    assert session.system == first.system
+    assert "\n fetch_page(" in session.turn("frobnicate the whatsit").system
+
+
+def test_recording_another_call_does_not_count_as_seeing_a_new_definition(
+    fresh_engine: Callable[..., Engine], tools: list[Tool]
+) -> None:
+    engine = fresh_engine()
+    session = engine.session(must_offer=False)
+    assert session.check("mail/list_message", {"id": "1"}).passed
+    session.record_call("mail/list_message")
+    engine.update(
+        Tool(one.name, one.server, "It does something else now", one.input_schema)
+        if one.id == "mail/list_message"
+        else one
+        for one in tools
+    )
+    assert session.check("mail/read_draft", {"id": "1"}).passed
+    session.record_call("mail/read_draft")
+    assert session.check("mail/list_message", {"id": "1"}).status == "promoted"
+    assert session.check("mail/list_message", {"id": "1"}).passed

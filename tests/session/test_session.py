@@ -229,15 +229,15 @@ def test_a_saved_session_goes_on_as_the_first_would(engine: Engine) -> None:
     "damage",
     [
         {"version": 1},
-        {"active": [{"id": 3}]},
-        {"active": 3},
+        {"history": {"tools": [{"id": "a", "used": "x"}]}},
+        {"history": 3},
         {"turn": "x"},
         {"state": {"scope": []}},
         {"settings": 3},
         {"messages": "x"},
         {"settings": {"tier": "none"}},
         {"settings": {"k": 0}},
-        {"passed": [1]},
+        {"history": {"tools": [], "called": [], "servers": [], "waiting": [1]}},
         {"format": "none"},
         {"prompt": 3},
     ],
@@ -249,6 +249,12 @@ def test_a_damaged_session_is_refused(engine: Engine, damage: dict[str, Any]) ->
     for key in damage:
         del saved[key]
     with pytest.raises(RequestError):
+        engine.resume(saved)
+
+
+def test_a_session_saved_in_another_form_is_refused_by_its_version(engine: Engine) -> None:
+    saved = engine.session().save() | {"version": 2}
+    with pytest.raises(RequestError, match="version 2, not 3: start a new one"):
         engine.resume(saved)
 
 

@@ -7,9 +7,14 @@ import json
 import pytest
 
 from shortlist import Engine, demo
+from shortlist.evals.lab.attention.example_arguments import example_arguments
 
 FEED = "web/read_feed"
 FITTING = {"url": "https://example.org/feed"}
+
+
+def fitting(engine, tool_id):
+    return example_arguments(engine.catalog.get(tool_id).input_schema)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +67,37 @@ def test_it_goes_on_after_saving(engine):
     assert again.check(FEED, FITTING).passed
     turn = again.turn("and now tell me what is new in the feed")
     assert turn.system == first.system
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_session_saved_within_a_turn_goes_on_exactly(engine, steps):
+    """Also calls of tools whose lines were only in a message of this turn."""
+    session = engine.session(format="openai_call_tool", pool_tokens=1_500, in_use_tokens=700)
+    turn = session.turn("read the feed of a page on the web")
+    lines = turn.callable
+    assert turn.transient
+    if steps == 2:
+        assert session.check(turn.ids[0], fitting(engine, turn.ids[0])).passed
+        session.result(turn.ids[0], "something else entirely: branches, commits, pull requests")
+    again = engine.resume(json.loads(json.dumps(session.save())))
+    assert again.save() == session.save()
+    for one in sorted(tool.id for tool in engine.catalog):
+        if one in lines or one in turn.active:
+            arguments = fitting(engine, one)
+            assert again.check(one, arguments).status == session.check(one, arguments).status
+    ends = [
+        (end.system, end.tools, end.append, end.transient, end.active, end.callable)
+        for end in (one.turn("and now list the branches") for one in (session, again))
+    ]
+    assert ends[0] == ends[1]
+
+
+def test_a_line_of_an_earlier_turn_is_no_longer_seen(engine):
+    session = engine.session(format="openai_call_tool", pool_tokens=1_500, in_use_tokens=700)
+    first = session.turn("read the feed of a page on the web")
+    second = session.turn("delete the old branch")
+    gone = sorted(first.callable - second.callable - set(second.active))
+    assert session.check(gone[0], fitting(engine, gone[0])).status == "promoted"
 
 
 def test_a_call_of_call_tool_is_read_as_the_call_it_carries(engine):

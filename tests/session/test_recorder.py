@@ -9,8 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from shortlist.errors import EventError
-from shortlist.session.event_log import JsonLines, read_events
-from shortlist.session.events import Recorder
+from shortlist.session.recorder import JsonLines, Recorder, read_events
 
 
 def test_what_is_written_is_read_back(engine, tmp_path):
