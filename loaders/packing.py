@@ -65,10 +65,11 @@ def pack(candidates: Sequence[Candidate], budget: int) -> dict[str, Detail]:
     highest = {
         candidate.tool_id: max(candidate.costs)
         for candidate in candidates
-        if packed.get(candidate.tool_id, max(candidate.costs)) < max(candidate.costs)
+        if candidate.tool_id in packed and packed[candidate.tool_id] < max(candidate.costs)
     }
     packed = _raised(packed, highest, candidates, values, room)
-    return {one.tool_id: packed[one.tool_id] for one in candidates if one.tool_id in packed}
+    order = [candidate.tool_id for candidate in candidates]
+    return {tool_id: packed[tool_id] for tool_id in order if tool_id in packed}
 
 
 def callable_level(costs: Mapping[Detail, int]) -> Detail:

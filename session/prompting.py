@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..config import SessionConfig
@@ -23,7 +22,9 @@ from ..loaders.summaries import Summaries, shared_summaries
 from ..loaders.working_set import WorkingSet, pool_beside
 
 if TYPE_CHECKING:
+    from ..gating.condition import Mask
     from ..loaders.schemas import SchemaLoader
+    from ..retrieval.names import Names
     from ..view import View
 
 _POOL_SHOWS = {
@@ -69,11 +70,10 @@ class SessionPrompt:
             else None
         )
         late = frozenset(map(str, (saved or {}).get("late", ())))
-        #: Rows permitted when the prefix was written, and now.
-        self._permitted, self._now = _mask(view), _mask(view)
-        for tool_id in late:
-            if (row := view.admission.index.rows.get(tool_id)) is not None:
-                self._permitted[row] = False
+        #: Ids denied now, and when the prefix was written.
+        self._denied = _denied(view)
+        self._denied_in_prefix = self._denied | late
+        self._decision = _Decision.of(view)
         self._prompt = Prompt(
             view.catalog,
             format=format,
@@ -91,7 +91,6 @@ class SessionPrompt:
         self._scores: dict[str, float] = {}
         self._kept_back: PromptTurn | None = None
         self.shown: PromptTurn | None = None
-        self._rows = view.admission.index.rows
         if saved is not None:
             self._prompt.resume_layout(saved["layout"])
             self._prompt.withheld = _denied(view)
@@ -131,7 +130,7 @@ class SessionPrompt:
         pool = prompt.pool
         if pool is None or tool_id not in prompt.catalog:
             return None
-        if not self._permitted[self._rows[tool_id]]:
+        if tool_id in self._denied_in_prefix:
             return None
         server = prompt.catalog.get(tool_id).server or ""
         return _POOL_SHOWS.get(pool.levels.get(server, PoolLevel.SEARCH))
@@ -156,15 +155,14 @@ class SessionPrompt:
 
     def follow(self, view: View) -> bool:
         """Follow a view. Returns whether the prefix had to be written again."""
-        permitted = _mask(view)
-        if view.catalog is not self._prompt.catalog or bool((self._permitted & ~permitted).any()):
-            self._prompt.update(view.catalog, withheld=_denied(view), pool=self._pool(view))
-            self._permitted = self._now = permitted
-            self._rows = view.admission.index.rows
+        if view.catalog is self._prompt.catalog and self._decision.is_of(view):
+            return False
+        self._decision, self._denied = _Decision.of(view), _denied(view)
+        if view.catalog is not self._prompt.catalog or self._denied - self._denied_in_prefix:
+            self._prompt.update(view.catalog, withheld=self._denied, pool=self._pool(view))
+            self._denied_in_prefix = self._denied
             return True
-        if not np.array_equal(permitted, self._now):
-            self._prompt.withheld = _denied(view)
-            self._now = permitted
+        self._prompt.withheld = self._denied
         return False
 
     def turn(self, active: tuple[str, ...], scores: Mapping[str, float]) -> PromptTurn:
@@ -208,9 +206,7 @@ class SessionPrompt:
         """JSON form, for `saved`."""
         late: list[str] = []
         if view.catalog is self._prompt.catalog:
-            tools = view.admission.index.tools
-            rows = np.flatnonzero(_mask(view) & ~self._permitted)
-            late = [tools[row].id for row in rows.tolist()]
+            late = sorted(self._denied_in_prefix - _denied(view))
         return {"layout": self._prompt.layout_to_dict(), "late": late}
 
     @property
@@ -230,19 +226,34 @@ def check_format(name: str) -> None:
     renderer_for(name)
 
 
-def _mask(view: View) -> NDArray[np.bool_]:
-    """Rows permitted, shape (n,); a copy."""
-    mask = view.admission.mask
-    return np.ones(len(view.admission.index.tools), np.bool_) if mask is None else mask.copy()
-
-
 def _denied(view: View) -> frozenset[str]:
     """Ids of the tools denied."""
-    mask = view.admission.mask
+    index, mask = view.admission.index, view.admission.mask
     if mask is None:
         return frozenset()
-    tools = view.admission.index.tools
-    return frozenset(tools[row].id for row in np.flatnonzero(~mask).tolist())
+    return frozenset(index.tools[row].id for row in index.by_id(~mask).tolist())
+
+
+class _Decision(NamedTuple):
+    """The rows that a view permits, to see whether another one permits the same.
+
+    A view is not kept: it has a whole version of the index.
+    """
+
+    names: Names
+    mask: Mask | None
+
+    @classmethod
+    def of(cls, view: View) -> Self:
+        return cls(view.admission.index.names, view.admission.mask)
+
+    def is_of(self, view: View) -> bool:
+        mask = view.admission.mask
+        if self.names is not view.admission.index.names:
+            return False
+        if self.mask is None or mask is None:
+            return self.mask is mask
+        return np.array_equal(self.mask, mask)
 
 
 @lru_cache(16)

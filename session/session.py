@@ -491,7 +491,10 @@ class Session:
         return await run_code(self, code, call, **options)
 
     def save(self) -> dict[str, Any]:
-        """A JSON form of the session, a few kilobytes, from which `Engine.resume` continues.
+        """A JSON form of the session, from which `Engine.resume` continues.
+
+        It takes a few kilobytes; up to 20 in large catalogs, where it has the tools of which the
+        present turn shows a line.
 
         Example:
             >>> from shortlist import Engine, Tool

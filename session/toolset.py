@@ -220,13 +220,13 @@ class Toolset:
             return verdict
         record = self.history.of(tool.id)
         if record.seen is Seen.NEVER:
-            first = self._settings.must_offer or verdict.status == "invalid"
+            offer_first = self._settings.must_offer or verdict.status == "invalid"
         elif record.fingerprint != tool.fingerprint:
-            first = True
+            offer_first = True
         else:
             # After a line only, the schema says more than the problems do.
-            first = record.seen is Seen.LINE and verdict.status == "invalid"
-        if first:
+            offer_first = record.seen is Seen.LINE and verdict.status == "invalid"
+        if offer_first:
             return self._promoted(view, verdict, tool, number)
         if verdict.passed:
             self.history.activate([tool], number)

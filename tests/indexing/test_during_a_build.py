@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from shortlist import Catalog, Engine, Gate, Rule, State, Tool
 from shortlist.gating import annotation
 from shortlist.indexing.build import Build
-from tests.engine.conftest import cheap_models
+
+from ..engine.conftest import cheap_models
 
 #: Number of a tool to the edition of its definition.
 CATALOGS = st.dictionaries(st.integers(0, 15), st.integers(0, 3), max_size=12)

@@ -195,6 +195,12 @@ class Permissions(RuleBasedStateMachine):
         for number in range(25):
             assert view.permits(tool(number).id) == self.permitted(tool(number).id)
 
+    @rule()
+    def save_and_resume(self) -> None:
+        saved = json.loads(json.dumps(self.session.save()))
+        self.session = self.engine.resume(saved)
+        assert self.session.save()["history"]["waiting"] == saved["history"]["waiting"]
+
     def look(self, turn: Turn) -> None:
         """A step names and renders nothing that is denied; the prefix stays."""
         for tool_id in (*turn.ids, *turn.active, *(hit.id for hit in turn.ranked), *turn.callable):
