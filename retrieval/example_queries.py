@@ -106,8 +106,6 @@ def load_queries(path: Path) -> dict[str, ExampleQueries]:
     """Tool id to the example queries that `save_queries` wrote; empty if there is no such file."""
     rows = from_json(path.read_bytes()) if path.exists() else {}
     return {
-        tool_id: ExampleQueries(
-            tuple(queries), tuple(when), tuple(sources), stale, summary=summary
-        )
+        tool_id: ExampleQueries(tuple(queries), tuple(when), tuple(sources), stale, summary=summary)
         for tool_id, (queries, when, sources, stale, summary) in rows.items()
     }
