@@ -98,7 +98,12 @@ class Builder:
             known: vectors by text; by default those of `before`.
         """
         catalog = without_voting_tools(catalog)
-        queries = self._queries_of(rows_of(catalog))
+        tools = rows_of(catalog)
+        same = set() if before is None else set(map(id, before.built))
+        queries = self._queries_of([tool for tool in tools if id(tool) not in same])
+        if before is not None:
+            earlier = before.example_queries
+            queries |= {t.id: earlier[t.id] for t in tools if id(t) in same and t.id in earlier}
         if known is None and before is not None:
             known = before.vectors
         learned = None if before is None else before.learned

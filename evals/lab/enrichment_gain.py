@@ -120,7 +120,7 @@ def gain(
     other = Builder(config)
     other.example_queries = enrichments
     start = perf_counter()
-    rich = Engine(other, other.begin(catalog, plain.view().admission.index))
+    rich = Engine(other, other.begin(catalog, known=plain.view().admission.index.vectors))
     seconds = perf_counter() - start
     index = rich.view().admission.index
     rows: list[tuple[Any, ...]] = []

@@ -358,7 +358,7 @@ def test_only_new_requests_are_encoded(monkeypatch: pytest.MonkeyPatch, tmp_path
 
     def built(known: Index | None) -> Index:
         builder = Builder(Config(encoder="words", index={"enrichments": [path]}))
-        build = builder.begin(Catalog(TOOLS), known)
+        build = builder.begin(Catalog(TOOLS), known=None if known is None else known.vectors)
         while build.encode_some() is not None:
             pass
         return builder.finished(build)
