@@ -17,8 +17,11 @@ import mcp.types as types
 from mcp.shared.dispatcher import coerce_request_id
 
 from .caller import Caller
+from .connection_errors import names_end
 
 _LOG_MESSAGE = "notifications/message"
+#: Code of the error by which some servers confirm that a call was cancelled.
+_CANCELLED = -32800
 
 
 @dataclass(eq=False, slots=True)
@@ -117,7 +120,7 @@ class QuestionCauses:
                 had the message. None if it gives no context.
         """
         if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-            if message.id is not None:
+            if message.id is not None and _is_answer(message):
                 self._calls.pop(coerce_request_id(message.id), None)
             return context
         if isinstance(message, types.JSONRPCNotification) and message.method != _LOG_MESSAGE:
@@ -152,3 +155,15 @@ class QuestionCauses:
         return all(call.caller is None for call in calls) and any(
             call.client_id != client_id for call in calls
         )
+
+
+
+def _is_answer(message: types.JSONRPCResponse | types.JSONRPCError) -> bool:
+    """Whether the server has ended its work on the request.
+
+    An error can also say only that the call was cancelled, or come from the transport, because the
+    response stream ended.
+    """
+    if isinstance(message, types.JSONRPCResponse):
+        return True
+    return message.error.code != _CANCELLED and not names_end(message.error.message)
