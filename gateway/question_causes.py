@@ -157,7 +157,6 @@ class QuestionCauses:
         )
 
 
-
 def _is_answer(message: types.JSONRPCResponse | types.JSONRPCError) -> bool:
     """Whether the server has ended its work on the request.
 

@@ -144,6 +144,7 @@ async def set_level(client, level):
 @CROSSED
 async def test_cancelling_a_call_reaches_the_server(tmp_path, mode, era):
     notes = tmp_path / "notes"
+    notes.touch()
     made = made_gateway(tmp_path, [talking("one", era, f"notes={notes}")])
     async with over_http(made) as url, http_client(url, mode=mode) as client:
         async with anyio.create_task_group() as group:
