@@ -98,7 +98,7 @@ async def _votes(
     caller: Caller,
     ballot: Ballot,
 ) -> Iterable[Vote]:
-    result = await _late_answer(fleet, ballot, caller)
+    result = await _call_voting_tool(fleet, ballot, caller)
     if not isinstance(result, types.CallToolResult) or result.is_error:
         raise UpstreamError(f"server {ballot.server!r}: its vote failed")
     said = _said(result)
@@ -112,25 +112,23 @@ async def _votes(
     return [_vote(row) for row in rows]
 
 
-async def _late_answer(fleet: Fleet, ballot: Ballot, caller: Caller) -> _Answer:
+async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _Answer:
     """The server's answer.
 
     A vote that comes too late for the search is not cancelled. A cancelled call would be a possible
     cause of the server's questions until the gateway connects again.
     """
     given = {"query": ballot.query, "tools": list(ballot.tools)}
+    upstream = fleet.upstreams[ballot.server]
     give, take = anyio.create_memory_object_stream[_Answer | Exception](1)
 
     async def call() -> None:
-        answer: _Answer | Exception
-        try:
-            answer = await fleet.upstreams[ballot.server].call(
-                VOTING_TOOL, given, caller=caller, timeout_s=_LATEST
-            )
-        except Exception as error:  # noqa: BLE001 - raised again where the search still waits
-            answer = error
-        with give, suppress(anyio.BrokenResourceError):
-            give.send_nowait(answer)
+        # Not a time limit of the call: the server is restarted after some calls that exceed theirs.
+        with give, suppress(anyio.BrokenResourceError), anyio.move_on_after(_LATEST):
+            try:
+                give.send_nowait(await upstream.call(VOTING_TOOL, given, caller=caller))
+            except Exception as error:  # noqa: BLE001 - raised again where the search still waits
+                give.send_nowait(error)
 
     fleet.background.start_soon(call)
     with take:
