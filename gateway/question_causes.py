@@ -15,11 +15,12 @@ from dataclasses import dataclass
 
 import mcp.types as types
 from mcp.shared.dispatcher import coerce_request_id
+from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 
 from .caller import Caller
 from .connection_errors import names_end
 
-_LOG_MESSAGE = "notifications/message"
+_LOG_MESSAGE, _CANCEL = "notifications/message", "notifications/cancelled"
 #: Code of the error by which some servers confirm that a call was cancelled.
 _CANCELLED = -32800
 
@@ -103,10 +104,15 @@ class QuestionCauses:
         self._calls: dict[types.RequestId, ClientCall] = {}
 
     def sent(self, message: types.JSONRPCMessage) -> None:
-        """Record a request that is sent as a call, if it is one."""
-        call = _CALL.get()
-        if call is not None and isinstance(message, types.JSONRPCRequest):
-            self._calls[message.id] = call
+        """Record a request that is sent as a call, or the cancellation of one."""
+        if isinstance(message, types.JSONRPCRequest):
+            call = _CALL.get()
+            if call is not None:
+                self._calls[message.id] = call
+        elif isinstance(message, types.JSONRPCNotification) and message.method == _CANCEL:
+            request_id = cancelled_request_id_from_params(message.params)
+            if request_id is not None and request_id in self._calls:
+                self._calls[request_id].caller = None
 
     def received(self, message: types.JSONRPCMessage, context: Context | None) -> Context | None:
         """Record an answer. Returns the context in which the message must be handled.

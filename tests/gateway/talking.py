@@ -162,3 +162,8 @@ async def call(client, name, progress=None, **arguments):
 
 def text_of(result) -> str:
     return "".join(part.text for part in result.content)
+
+
+async def set_level(client, level):
+    params = types.SetLevelRequestParams(level=level)
+    await client.session.send_request(types.SetLevelRequest(params=params), types.EmptyResult)

@@ -263,7 +263,9 @@ def note(line):
 
 
 async def ask_late(session, who):
-    """Ask after the call has ended. The question names no call."""
+    """Log and ask after the call has ended. These messages name no call."""
+    params = types.LoggingMessageNotificationParams(level="info", data=f"late {who}")
+    await session.send_notification(types.LoggingMessageNotification(params=params))
     try:
         await session.send_request(types.ElicitRequest(params=form(who)), types.ElicitResult)
         note(f"answered: {who}")

@@ -22,6 +22,7 @@ from .talking import (
     http_client,
     made_gateway,
     over_http,
+    set_level,
     talking,
     talking_over_http,
     text_of,
@@ -46,8 +47,8 @@ class Office:
     clients: dict = field(default_factory=dict)
     heard: dict = field(default_factory=dict)
 
-    async def call(self, who: str, name: str, progress=None) -> str:
-        return text_of(await call(self.clients[who], f"one/{name}", progress, who=who))
+    async def call(self, who: str, name: str, progress=None, **more) -> str:
+        return text_of(await call(self.clients[who], f"one/{name}", progress, who=who, **more))
 
     async def begin(self, group, who: str, name: str) -> None:
         """Start a call. Returns when the server works on it."""
@@ -95,6 +96,8 @@ async def office(tmp_path, transport, end="is cancelled"):
             http_client(url, **options["ann"]) as ann,
             http_client(url, **options["bob"]) as bob,
         ):
+            for client in (ann, bob):
+                await set_level(client, "info")
             yield Office(made, notes, {"ann": ann, "bob": bob}, heard)
 
 
@@ -116,6 +119,7 @@ async def test_a_late_question_of_an_abandoned_call_reaches_no_other_client(
         await there.begin(group, "bob", "hold")
         await there.abandon("ann", end)
         assert "requests of several clients" in await there.noted("refused: the gateway cannot ask")
+        assert (there.heard["ann"].logs, there.heard["bob"].logs) == ([], [])
         # Bob's call still runs, so it was not interrupted by a new connection.
         assert await there.call("bob", "release") == "released"
         assert (there.heard["ann"].questions, there.heard["bob"].questions) == ([], [])
@@ -130,6 +134,7 @@ async def test_after_an_abandoned_call_another_client_gets_a_new_connection(
     async with office(tmp_path, transport, end) as there:
         await there.abandon("ann", end)
         assert "cancelled or timed out" in await there.noted("refused: the gateway cannot ask")
+        assert (there.heard["ann"].logs, there.heard["bob"].logs) == (["late ann"], [])
         # All possible causes are calls of the same client, so its question has a cause.
         assert await there.call("ann", "ask_user") == "accept answer of ann"
         assert there.connections == 1
@@ -153,13 +158,15 @@ async def test_no_call_waits_for_another_clients_call(tmp_path, transport):
         with anyio.fail_after(5):
             await there.begin(group, "ann", "hold")
             assert await there.call("ann", "show_meta")
-            answer = await there.call("ann", "ask_user")
+            answer = await there.call("ann", "say_everything", rounds=2)
+        ann, bob = there.heard["ann"], there.heard["bob"]
         if transport == "http":
-            assert answer == "accept answer of ann"
+            assert answer == "answer of ann"
+            assert ann.logs == ["ann 0", "ann 1"]
         else:
             assert "the gateway cannot ask: requests of several clients" in answer
-            assert there.heard["ann"].questions == []
-        assert there.heard["bob"].questions == []
+            assert (ann.logs, ann.questions) == ([], [])
+        assert (bob.logs, bob.questions) == ([], [])
         assert await there.call("bob", "release") == "released"
         # Only calls of one client are left.
         assert await there.call("ann", "ask_user") == "accept answer of ann"
@@ -186,16 +193,16 @@ async def test_a_new_connection_keeps_subscriptions(tmp_path):
 async def test_a_late_vote_is_not_cancelled(tmp_path):
     class Slow(FakeServer):
         async def _call(self, context, params):
-            await anyio.sleep(0.3)
+            await searched.wait()
             answered.set()
             return await super()._call(context, params)
 
-    answered = anyio.Event()
+    searched, answered = anyio.Event(), anyio.Event()
     voting = Slow("one", [tool("echo"), tool("_tool_gating")])
     profile = Profile(pass_through=0.0, asked=("one",))
     async with gateway_of(tmp_path, voting, profile=profile) as (client, _):
         assert await found_by(client, "echo") == ["one/echo"]
-        assert not answered.is_set()
+        searched.set()
         with anyio.fail_after(30):
             await answered.wait()
 

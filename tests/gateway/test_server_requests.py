@@ -30,6 +30,7 @@ from .talking import (
     made_gateway,
     over_http,
     running,
+    set_level,
     talking,
     talking_over_http,
     text_of,
@@ -134,11 +135,6 @@ async def test_a_level_is_respected(tmp_path):
         await set_level(client, "debug")
         await call(client, "one/say_everything", who="me", rounds=3)
         assert heard.logs == ["me 0", "me 1", "me 2"]
-
-
-async def set_level(client, level):
-    params = types.SetLevelRequestParams(level=level)
-    await client.session.send_request(types.SetLevelRequest(params=params), types.EmptyResult)
 
 
 @CROSSED
