@@ -322,7 +322,7 @@ class Upstream:
             is_idle = self._calls == self._lasting
             if caller is None or not (is_idle and self._causes.must_reconnect(caller.client.id)):
                 return client
-            _LOG.info("server %r: reconnected after abandoned calls", self.spec.name)
+            _LOG.info("server %r: connects again after abandoned calls", self.spec.name)
             self._client = None
             self._woken.set()
 

@@ -27,8 +27,8 @@ def test_a_slow_encoder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(OnnxEncoder, "encode", slow)
     monkeypatch.setattr(finding, "SEARCH_MS", 200.0)
-    # New queries, because the vector of an earlier one is kept. How many it takes until the estimate
-    # exceeds the limit depends on the first search.
+    # New queries, because the vector of an earlier one is kept. How many it takes until the
+    # estimate exceeds the limit depends on the first search.
     searches = (find(view, f"{ASKED} {number}", {}, k=3) for number in range(20))
     found = next(selection for selection in searches if selection.tier == "fast")
     assert found.ids[0] == "github/create_issue"

@@ -138,7 +138,9 @@ async def test_after_an_abandoned_call_another_client_gets_a_new_connection(
         # All possible causes are calls of the same client, so its question has a cause.
         assert await there.call("ann", "ask_user") == "accept answer of ann"
         assert there.connections == 1
-        assert await there.call("bob", "ask_user") == "accept answer of bob"
+        async with anyio.create_task_group() as group:
+            group.start_soon(there.call, "bob", "show_meta")
+            assert await there.call("bob", "ask_user") == "accept answer of bob"
         assert there.connections == 2
         assert await there.call("ann", "ask_user") == "accept answer of ann"
         assert there.connections == 2
