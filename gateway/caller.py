@@ -36,6 +36,10 @@ class CallingClient(Protocol):
     """The part of a client's session that is used here."""
 
     @property
+    def id(self) -> str:
+        """Id of the session."""
+
+    @property
     def log_level(self) -> types.LoggingLevel | None:
         """Level from which on the client asked for log messages."""
 

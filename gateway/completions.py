@@ -64,11 +64,10 @@ class Completions:
         asked = params.model_copy(update={"ref": reference, "meta": meta})
         request = types.CompleteRequest(params=asked)
         upstream = self._fleet.upstreams[server]
-        send = upstream.requests.sending(request, _COMPLETED, caller, key="completion/complete")
 
         async def send_if_able(client: Client, patience: Patience) -> types.CompleteResult:
             if client.server_capabilities.completions is None:
                 return types.CompleteResult(completion=types.Completion(values=[]))
-            return await send(client, patience)
+            return await upstream.requests.send(client, patience, request, _COMPLETED, caller)
 
-        return await upstream.request(send_if_able)
+        return await upstream.request(send_if_able, caller=caller)

@@ -7,10 +7,13 @@ from mcp import MCPError
 
 def is_end(error: Exception) -> bool:
     """Whether an error says that the connection or the server's MCP session has ended."""
-    if not isinstance(error, MCPError):
-        return True
-    said = str(error).lower()
-    return said in ("connection closed", "session terminated") or said.startswith("sse stream")
+    return not isinstance(error, MCPError) or names_end(str(error))
+
+
+def names_end(message: str) -> bool:
+    """Whether this is the SDK's message for the end of a connection, session or response stream."""
+    lower = message.lower()
+    return lower in ("connection closed", "session terminated") or lower.startswith("sse stream")
 
 
 def in_one_line(error: BaseException) -> str:

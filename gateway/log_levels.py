@@ -52,10 +52,23 @@ class LogLevels:
             await self._fleet.upstreams[name].lower_log_level(params.level)
         return types.EmptyResult()
 
-    async def _send(self, server: str, params: types.LoggingMessageNotificationParams) -> None:
-        """Send a message that belongs to no request to the clients that set a level."""
+    async def _send(
+        self,
+        server: str,
+        params: types.LoggingMessageNotificationParams,
+        client_id: str | None,
+    ) -> None:
+        """Send a message that belongs to no running request to the clients that set a level.
+
+        Args:
+            server: name of the server.
+            params: the message.
+            client_id: the only session that may get it; None for all sessions.
+        """
         severity = LEVELS.index(params.level)
         for client in self._sessions.all():
+            if client_id not in (None, client.id):
+                continue
             level, listener = client.log_level, client.log_listener
             if level is None or listener is None or severity < LEVELS.index(level):
                 continue

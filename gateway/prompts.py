@@ -91,9 +91,7 @@ class Prompts:
             )
             upstream = self._fleet.upstreams[server]
             request = types.GetPromptRequest(params=asked)
-            return await upstream.request(
-                upstream.requests.sending(request, _GOT, caller, key=f"prompt {name}")
-            )
+            return await upstream.forward(request, _GOT, caller)
 
         subject = f"prompt {name} {sorted((params.arguments or {}).items())}"
         result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)

@@ -91,9 +91,7 @@ class Resources:
             )
             upstream = self._fleet.upstreams[server]
             request = types.ReadResourceRequest(params=asked)
-            return await upstream.request(
-                upstream.requests.sending(request, _READ, caller, key="resources/read")
-            )
+            return await upstream.forward(request, _READ, caller)
 
         result = await relay(
             self._fleet, caller, params, server=server, subject=f"read {uri}", send=send

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -16,11 +15,9 @@ from pydantic import BaseModel, TypeAdapter
 
 from .caller import LEVELS, Answer, Caller, Question
 from .patience import Patience
-from .turns import Turns
+from .question_causes import Cause, calling, cause_of_message
 
 _LOG = logging.getLogger("shortlist.gateway")
-#: Seconds to wait for the end of other clients' requests before a question is refused.
-_PATIENCE = 30.0
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -30,12 +27,15 @@ class Front:
     """Receives server messages that belong to no request.
 
     Attributes:
-        logged: called with a server's name and a log message.
+        logged: called with a server's name, a log message, and the id of the only client that may
+            get it; None for all clients.
         updated: called with a server's name and the address of a changed resource.
         only_client: the only client, if it can be asked at any time; None otherwise.
     """
 
-    logged: Callable[[str, types.LoggingMessageNotificationParams], Awaitable[None]] | None = None
+    logged: (
+        Callable[[str, types.LoggingMessageNotificationParams, str | None], Awaitable[None]] | None
+    ) = None
     updated: Callable[[str, str], Awaitable[None]] | None = None
     only_client: Caller | None = None
 
@@ -46,13 +46,9 @@ class ServerRequests:
     Args:
         server: name of the server.
         front: receives messages that belong to no request.
-
-    Attributes:
-        turns: running requests of the server.
     """
 
     def __init__(self, server: str, front: Front) -> None:
-        self.turns = Turns()
         self._front = front
         self._server = server
         self._level: int | None = None
@@ -67,43 +63,35 @@ class ServerRequests:
             "logging_callback": self._logged,
         }
 
-    def sending(
+    async def send(
         self,
+        client: Client,
+        patience: Patience,
         request: types.ClientRequest,
         result_type: TypeAdapter[R],
         caller: Caller | None,
-        *,
-        key: str,
-    ) -> Callable[[Client, Patience], Awaitable[R]]:
+    ) -> R:
         """Send a request. The server's messages during the request reach the client.
 
         Args:
+            client: the connection.
+            patience: time limit of the request.
             request: the request for the server.
             result_type: type of the answer.
             caller: the client's request; None for a request of the gateway itself.
-            key: key of the operation. Requests with the same key are assumed to behave alike.
         """
-
-        async def send(client: Client, patience: Patience) -> R:
-            if caller is None:
-                return await client.session.send_request(
-                    request, result_type, progress_callback=patience.with_progress(None)
-                )
-            caller.patience = patience
-            await self.lower_level(client, caller.wished_level)
-            async with AsyncExitStack() as turn:
-                # The server does not work on the request yet, so its time limit does not run.
-                with patience.paused():
-                    await turn.enter_async_context(self.turns.turn(caller, key))
-                answer = await client.session.send_request(
-                    request,
-                    result_type,
-                    progress_callback=patience.with_progress(caller.progress),
-                )
-            await caller.settle()
-            return answer
-
-        return send
+        if caller is None:
+            return await client.session.send_request(
+                request, result_type, progress_callback=patience.with_progress(None)
+            )
+        caller.patience = patience
+        await self.lower_level(client, caller.wished_level)
+        with calling(caller):
+            answer = await client.session.send_request(
+                request, result_type, progress_callback=patience.with_progress(caller.progress)
+            )
+        await caller.settle()
+        return answer
 
     async def lower_level(self, client: Client, level: types.LoggingLevel | None) -> None:
         """Ask the server for log messages from a level on, if it does not send them already.
@@ -163,34 +151,28 @@ class ServerRequests:
         return _mismatch(answer)
 
     async def _ask(self, question: Question) -> Answer | types.ErrorData:
-        """Ask the client of the running request."""
-        self.turns.note()
-        if self.turns.is_idle and self._front.only_client is None:
-            return _refused("no client's request is in work, so nobody can be asked")
-        caller = self._front.only_client
-        if not self.turns.is_idle:
-            caller = await self.turns.certain_speaker(_PATIENCE)
+        """Ask the client that caused the question, if it is certain which one did."""
+        cause = cause_of_message()
+        caller = cause.caller or self._only_client(cause)
         if caller is None:
-            _LOG.warning("server %r: refused a question that fits several clients", self._server)
-            return _refused(
-                "several clients' requests are in work, and the server does not say which one "
-                "the question belongs to; call again"
-            )
-        self.turns.note()
+            _LOG.warning("server %r: refused a question: %s", self._server, cause.refusal)
+            message = f"the gateway cannot ask: {cause.refusal}"
+            return types.ErrorData(code=types.INVALID_REQUEST, message=message)
         return await caller.ask(named(question, self._server))
 
+    def _only_client(self, cause: Cause) -> Caller | None:
+        """The only client of the gateway, unless other clients can be the cause."""
+        client = self._front.only_client
+        return client if client is not None and cause.client_ids <= {client.client.id} else None
+
     async def _logged(self, params: types.LoggingMessageNotificationParams) -> None:
-        caller = self.turns.speaker()
-        if caller is not None:
-            if caller.wished_level is not None:
-                self.turns.note()
-            await caller.log(params)
-        elif not self.turns.is_idle:
-            # No other client may see it. From now on, these tools run one after another.
-            self.turns.note()
+        cause = cause_of_message()
+        if cause.caller is not None:
+            await cause.caller.log(params)
+        elif len(cause.client_ids) > 1:
             _LOG.info("server %r: dropped a log message that fits several clients", self._server)
         elif self._front.logged is not None:
-            await self._front.logged(self._server, params)
+            await self._front.logged(self._server, params, next(iter(cause.client_ids), None))
 
 
 def named(question: Question, server: str) -> Question:
@@ -200,10 +182,6 @@ def named(question: Question, server: str) -> Question:
     params = question.params
     message = f"[{server}] {params.message}"
     return types.ElicitRequest(params=params.model_copy(update={"message": message}))
-
-
-def _refused(why: str) -> types.ErrorData:
-    return types.ErrorData(code=types.INVALID_REQUEST, message=f"the gateway cannot ask: {why}")
 
 
 def _mismatch(answer: object) -> types.ErrorData:

@@ -57,6 +57,11 @@ class ClientSession:
     observed: ObservedTypes = field(default_factory=ObservedTypes)
 
     @property
+    def id(self) -> str:
+        """Id of the session. No other session has it."""
+        return self.session.id
+
+    @property
     def profile(self) -> Profile:
         """The client's profile at this moment."""
         return self.views.profile

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import mcp
 import mcp.types as types
 from mcp import Client, MCPError
 from mcp.client.subscriptions import Subscription, SubscriptionLost
@@ -269,17 +270,19 @@ class Subscriptions:
                 except SubscriptionLost as error:
                     raise UpstreamError(f"server {server!r}: {error}") from error
                 return
+            # The client of a closed connection no longer gives its session.
+            session = client.session
             asked = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
-            await client.session.send_request(asked, types.EmptyResult)
+            await session.send_request(asked, types.EmptyResult)
             followed.ready.set()
             try:
                 with patience.paused():
                     while self._fleet.upstreams.get(server) is upstream:
                         await anyio.sleep(_LOOK)
-                        await client.session.send_request(types.PingRequest(), types.EmptyResult)
+                        await session.send_request(types.PingRequest(), types.EmptyResult)
             finally:
                 with anyio.move_on_after(_FAREWELL, shield=True):
-                    await _unsubscribe(client, uri)
+                    await _unsubscribe(session, uri)
 
         return subscribe
 
@@ -293,9 +296,9 @@ async def _has_ended(changes: Subscription) -> bool:
     return False
 
 
-async def _unsubscribe(client: Client, uri: str) -> None:
+async def _unsubscribe(session: mcp.ClientSession, uri: str) -> None:
     request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
     try:
-        await client.session.send_request(request, types.EmptyResult)
+        await session.send_request(request, types.EmptyResult)
     except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
         _LOG.info("resources/unsubscribe: %s", error)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import anyio
 import mcp.types as types
 from mcp import Client, MCPError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from .caller import Caller
 from .changes import LISTS_CHANGED, Rereading
@@ -22,10 +22,12 @@ from .login_needed import ConsentNeeded, wants_login
 from .logs import ServerLog
 from .pages import Pages
 from .patience import Patience
+from .question_causes import QuestionCauses
 from .redaction import redacted
 from .server_requests import Front, ServerRequests
 from .server_spec import ServerSpec
 from .transport import Transport
+from .watched_transport import watched
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds before a restart: after the first failure, and at most.
@@ -40,6 +42,7 @@ _CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAda
 )
 
 Answer = TypeVar("Answer")
+R = TypeVar("R", bound=BaseModel)
 
 
 class UpstreamError(Exception):
@@ -78,7 +81,7 @@ class Upstream:
     Attributes:
         noise: the last stdout lines that are not messages.
         noises: number of all such lines.
-        requests: receives messages and questions of the server during requests.
+        requests: sends requests of clients, and receives messages and questions of the server.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class Upstream:
         self._idle = idle_s
         self._on_state = on_state
         self._client: Client | None = None
+        self._causes = QuestionCauses()
         self._wanted = anyio.Event()
         self._changed_state = anyio.Condition()
         self._woken = anyio.Event()
@@ -116,7 +120,8 @@ class Upstream:
         self._retry_at = 0.0
         self._probing = anyio.Lock()
         self._used = monotonic()
-        self._calls = 0
+        #: Running requests, and how many of them last as long as the server does.
+        self._calls = self._lasting = 0
         self._removed = False
         self._quiet = anyio.Event()
         self._scope: anyio.CancelScope | None = None
@@ -207,19 +212,44 @@ class Upstream:
         )
         # Not `Client.call_tool`, which raises if a result does not match the output schema.
         request = types.CallToolRequest(params=params)
-        send = self.requests.sending(request, _CALLED, caller, key=tool)
         try:
-            return await self.request(send, timeout_s)
+            return await self.forward(request, _CALLED, caller, timeout_s)
         except LostError:
             if not again:
                 raise
-            return await self.request(send, timeout_s)
+            return await self.forward(request, _CALLED, caller, timeout_s)
+
+    async def forward(
+        self,
+        request: types.ClientRequest,
+        result_type: TypeAdapter[R],
+        caller: Caller | None,
+        timeout_s: float | None = None,
+    ) -> R:
+        """Send a client's request.
+
+        Args:
+            request: the request for the server.
+            result_type: type of the answer.
+            caller: the client's request, which gets the server's messages; None if there is no
+                client.
+            timeout_s: seconds without a sign of progress; the server's own limit when absent.
+
+        Raises:
+            UpstreamError: as `request` raises it.
+        """
+
+        async def send(client: Client, patience: Patience) -> R:
+            return await self.requests.send(client, patience, request, result_type, caller)
+
+        return await self.request(send, timeout_s, caller=caller)
 
     async def request(
         self,
         send: Callable[[Client, Patience], Awaitable[Answer]],
         timeout_s: float | None = None,
         *,
+        caller: Caller | None = None,
         lasting: bool = False,
     ) -> Answer:
         """Send one request over the connection, with the time limits of calls.
@@ -227,6 +257,7 @@ class Upstream:
         Args:
             send: called with the connection and the time limit.
             timeout_s: seconds without a sign of progress; the server's own limit when absent.
+            caller: the client's request; None if there is no client.
             lasting: whether the request runs as long as the server does, beside others.
 
         Raises:
@@ -238,15 +269,21 @@ class Upstream:
             # After several failures, only one request at a time tries the server.
             async with self._probing:
                 if self._is_tripped:
-                    return await self._request(send, timeout_s or self.spec.timeout_s)
-        return await self._request(send, timeout_s or self.spec.timeout_s)
+                    return await self._request(send, timeout_s, caller, lasting=False)
+        return await self._request(send, timeout_s, caller, lasting=lasting)
 
     async def _request(
-        self, send: Callable[[Client, Patience], Awaitable[Answer]], timeout_s: float
+        self,
+        send: Callable[[Client, Patience], Awaitable[Answer]],
+        timeout_s: float | None,
+        caller: Caller | None,
+        *,
+        lasting: bool,
     ) -> Answer:
-        name = self.spec.name
-        client = await self.ready()
+        name, timeout_s = self.spec.name, timeout_s or self.spec.timeout_s
+        client = await self._connection_for(caller)
         self._calls += 1
+        self._lasting += lasting
         try:
             with Patience(timeout_s) as patience:
                 answer = await send(client, patience)
@@ -258,7 +295,8 @@ class Upstream:
             raise UpstreamError(f"server {name!r} gave an answer that is not valid MCP") from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             if self._is_lost or self._client is not client or is_end(error):
-                self._lost()
+                if self._client is client:
+                    self._lost()
                 why = f"server {name!r} ended during the call; it starts again with the next one"
                 raise LostError(why) from error
             raise UpstreamError(f"server {name!r}: {error}") from error
@@ -267,9 +305,26 @@ class Upstream:
             return answer
         finally:
             self._calls -= 1
+            self._lasting -= lasting
             self._used = monotonic()
             if self._removed and not self._calls:
                 self._quiet.set()
+
+    async def _connection_for(self, caller: Caller | None) -> Client:
+        """The connection for a client's request.
+
+        It is replaced first if only abandoned calls of other clients are left on it. Nobody could
+        tell their questions from those of this request. No running call is interrupted, and
+        subscriptions are renewed.
+        """
+        while True:
+            client = await self.ready()
+            is_idle = self._calls == self._lasting
+            if caller is None or not (is_idle and self._causes.must_reconnect(caller.client.id)):
+                return client
+            _LOG.info("server %r: connects again after abandoned calls", self.spec.name)
+            self._client = None
+            self._woken.set()
 
     async def lower_log_level(self, level: types.LoggingLevel) -> None:
         """Ask the server, if it runs, for log messages from a level on."""
@@ -321,12 +376,13 @@ class Upstream:
     async def _serve(self) -> None:
         start = monotonic()
         self._rereading = Rereading(lambda: self._woken.set())
-        pages = Pages(ended=self._lost)
+        pages, causes = Pages(), QuestionCauses()
         with (
             self._open_log(self.spec.name) as log,
             anyio.fail_after(self.spec.start_timeout_s) as limit,
         ):
-            transport = pages.over(self._transport(self.spec, log, self._noted))
+            opened = self._transport(self.spec, log, self._noted)
+            transport = watched(opened, pages, causes, ended=self._lost)
             async with (
                 Client(
                     transport, message_handler=self._heard, **self.requests.callbacks()
@@ -336,7 +392,8 @@ class Upstream:
                 listing = await self._publish(client, pages)
                 limit.deadline = float("inf")
                 self.started_ms = (monotonic() - start) * 1e3
-                self.state, self.problem, self._client = ServerState.STARTED, None, client
+                self.state, self.problem = ServerState.STARTED, None
+                self._client, self._causes = client, causes
                 self._used = monotonic()
                 await self._tell()
                 group.start_soon(self._rereading.listen, client)
@@ -345,7 +402,7 @@ class Upstream:
         self.state = ServerState.KNOWN
 
     async def _attend(self, client: Client, pages: Pages, listing: Listing) -> None:
-        """Read the lists again when they change. Returns when the server is idle.
+        """Read the lists again when they change, until the server is idle or must connect again.
 
         Raises:
             UpstreamError: the connection was lost.
@@ -360,6 +417,8 @@ class Upstream:
             now = monotonic()
             if self._is_lost:
                 raise UpstreamError("the connection ended")
+            if self._client is not client:
+                return
             if now >= due:
                 self._rereading.begin()
                 listing = await self._read_again(client, pages, listing)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import anyio
 import mcp.types as types
 
 from ..catalog import Catalog, Tool
@@ -20,6 +22,10 @@ from .fleet import Fleet
 from .meta_tools import Kind, kind_of
 from .profile import Profile
 from .upstream import ServerState, UpstreamError
+
+#: Seconds after which a late vote is cancelled.
+_LATEST = 5.0
+_Answer = types.CallToolResult | types.InputRequiredResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +98,7 @@ async def _votes(
     caller: Caller,
     ballot: Ballot,
 ) -> Iterable[Vote]:
-    given = {"query": ballot.query, "tools": list(ballot.tools)}
-    result = await fleet.upstreams[ballot.server].call(VOTING_TOOL, given, caller=caller)
+    result = await _call_voting_tool(fleet, ballot, caller)
     if not isinstance(result, types.CallToolResult) or result.is_error:
         raise UpstreamError(f"server {ballot.server!r}: its vote failed")
     said = _said(result)
@@ -105,6 +110,32 @@ async def _votes(
         if isinstance(row, dict) and isinstance(row.get("arguments"), dict):
             arguments[ballot.server, str(row.get("tool"))] = row["arguments"]
     return [_vote(row) for row in rows]
+
+
+async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _Answer:
+    """The server's answer.
+
+    A vote that comes too late for the search is not cancelled. A cancelled call would be a possible
+    cause of the server's questions until the gateway connects again.
+    """
+    given = {"query": ballot.query, "tools": list(ballot.tools)}
+    upstream = fleet.upstreams[ballot.server]
+    give, take = anyio.create_memory_object_stream[_Answer | Exception](1)
+
+    async def call() -> None:
+        # Not a time limit of the call: the server is restarted after some calls that exceed theirs.
+        with give, suppress(anyio.BrokenResourceError), anyio.move_on_after(_LATEST):
+            try:
+                give.send_nowait(await upstream.call(VOTING_TOOL, given, caller=caller))
+            except Exception as error:  # noqa: BLE001 - raised again where the search still waits
+                give.send_nowait(error)
+
+    fleet.background.start_soon(call)
+    with take:
+        answer = await take.receive()
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _vote(row: Any) -> Vote:

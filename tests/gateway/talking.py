@@ -27,19 +27,20 @@ from .warm_python import warm
 SERVER = str(Path(__file__).parent / "talking_server.py")
 
 
-def talking(name: str, era: str = "older", **changed) -> ServerSpec:
-    """A talking server; `era` is `older` or `newer`."""
-    given = {"transport": "stdio", "command": sys.executable, "args": warm(SERVER, name, era)}
+def talking(name: str, era: str = "older", *words: str, **changed) -> ServerSpec:
+    """A talking server; `era` is `older` or `newer`, `words` are its further arguments."""
+    args = warm(SERVER, name, era, *words)
+    given = {"transport": "stdio", "command": sys.executable, "args": args}
     return ServerSpec(name=name, **{**given, **changed})
 
 
 @asynccontextmanager
-async def talking_over_http(name: str, era: str):
+async def talking_over_http(name: str, era: str, *words: str):
     """A talking server that serves HTTP, as a process of its own."""
     with socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, *warm(SERVER, name, era, "http", str(port))]
+    command = [sys.executable, *warm(SERVER, name, era, *words, "http", str(port))]
     async with await anyio.open_process(command, stdout=None, stderr=None) as process:
         with anyio.fail_after(60):
             while True:
@@ -52,13 +53,14 @@ async def talking_over_http(name: str, era: str):
         process.terminate()
 
 
-def made_gateway(tmp_path, specs, profile=None, profiles=None) -> Gateway:
+def made_gateway(tmp_path, specs, profile=None, profiles=None, **settings) -> Gateway:
     fleet = Fleet(
         specs,
         engine_settings={"tiers": ["lexical"]},
         manifests=Manifests(tmp_path / "manifests"),
         open_log=log_opener(tmp_path / "logs"),
         processes=RunningProcesses(tmp_path / "running"),
+        **settings,
     )
     return Gateway(fleet, profile or Profile(pass_through=0.0), profiles)
 
@@ -160,3 +162,8 @@ async def call(client, name, progress=None, **arguments):
 
 def text_of(result) -> str:
     return "".join(part.text for part in result.content)
+
+
+async def set_level(client, level):
+    params = types.SetLevelRequestParams(level=level)
+    await client.session.send_request(types.SetLevelRequest(params=params), types.EmptyResult)

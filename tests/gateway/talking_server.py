@@ -1,8 +1,9 @@
 """A real MCP server for tests that says more than results: resources, prompts, logs, questions.
 
-Usage: `talking_server.py NAME [older|newer] [plain] [http PORT]`.
+Usage: `talking_server.py NAME [older|newer] [plain] [notes=FILE] [http PORT]`.
 
 `older` speaks the handshake protocol only; `plain` takes no subscriptions and completes nothing.
+`notes` is a file to which connections, cancelled calls and refused questions are appended.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import base64
 import os
 import sys
+from pathlib import Path
 
 import anyio
 import mcp.types as types
@@ -25,9 +27,10 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 NAME = sys.argv[1] if len(sys.argv) > 1 else "talking"
 PICTURE = bytes(range(256)) * 3
-NOTES = [f"memo://note/{number}" for number in range(5)]
-#: Names of callers whose call was cancelled.
-cancelled: list[str] = []
+MEMOS = [f"memo://note/{number}" for number in range(5)]
+#: Name of a caller to the end of its call of `hold`.
+released: dict[str, anyio.Event] = {}
+NOTES = next((Path(word[6:]) for word in sys.argv if word.startswith("notes=")), None)
 #: Address to the sessions that subscribed to it, in the older protocol.
 followed: dict[str, list] = {}
 #: What the client answered to the question for its folders at the start.
@@ -49,7 +52,9 @@ TOOLS = [
     tool("ask_folders"),
     tool("say_everything", who="string", rounds="integer"),
     tool("wait_long", who="string"),
-    tool("who_cancelled"),
+    tool("ask_once_cancelled", who="string"),
+    tool("hold", who="string"),
+    tool("release", who="string"),
     tool("give_link"),
     tool("add_numbers", first="integer", second="integer"),
     tool("say_later", text="string"),
@@ -73,7 +78,7 @@ async def list_tools(context, params):
 async def list_resources(context, params):
     """Two entries a page."""
     start = int(params.cursor or 0)
-    rows = [types.Resource(uri=uri, name=uri.rpartition("/")[2]) for uri in NOTES]
+    rows = [types.Resource(uri=uri, name=uri.rpartition("/")[2]) for uri in MEMOS]
     rows.append(types.Resource(uri="memo://picture", name="picture", mime_type="image/png"))
     more = str(start + 2) if start + 2 < len(rows) else None
     return types.ListResourcesResult(resources=rows[start : start + 2], next_cursor=more)
@@ -198,10 +203,24 @@ async def call_tool(context, params):
             await context.session.report_progress(1, 2, "started")
             await anyio.sleep(60)
         except anyio.get_cancelled_exc_class():
-            cancelled.append(who)
+            note(f"cancelled: {who}")
             raise
-    if params.name == "who_cancelled":
-        return text(",".join(cancelled))
+    if params.name == "ask_once_cancelled":
+        try:
+            await context.session.report_progress(1, 2, "started")
+            await anyio.sleep(60)
+        except anyio.get_cancelled_exc_class():
+            outside.start_soon(ask_late, context.session, who)
+            raise
+    if params.name == "hold":
+        released.pop(who, None)
+        event = released[who] = anyio.Event()
+        await context.session.report_progress(1, 2, "started")
+        await event.wait()
+        return text(f"held for {who}")
+    if params.name == "release":
+        released[who].set()
+        return text("released")
     if params.name == "give_link":
         link = types.ResourceLink(uri="memo://hidden/1", name="hidden")
         held = types.TextResourceContents(uri="memo://hidden/2", text="held")
@@ -237,6 +256,23 @@ async def call_tool(context, params):
     raise types_error(f"no tool {params.name}")
 
 
+def note(line):
+    if NOTES is not None:
+        with NOTES.open("a") as file:
+            file.write(line + "\n")
+
+
+async def ask_late(session, who):
+    """Log and ask after the call has ended. These messages name no call."""
+    params = types.LoggingMessageNotificationParams(level="info", data=f"late {who}")
+    await session.send_notification(types.LoggingMessageNotification(params=params))
+    try:
+        await session.send_request(types.ElicitRequest(params=form(who)), types.ElicitResult)
+        note(f"answered: {who}")
+    except MCPError as error:
+        note(f"refused: {error.message}")
+
+
 async def say_later(context, words):
     await anyio.sleep(0.3)
     params = types.LoggingMessageNotificationParams(level="warning", data=words)
@@ -257,6 +293,7 @@ async def unsubscribe(context, params):
 
 async def initialized(context, params):
     """Ask for the client's folders at once, as some servers do."""
+    note("connected")
 
     async def ask():
         try:

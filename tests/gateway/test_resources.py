@@ -15,7 +15,7 @@ from shortlist.gateway.profile import Profile
 from shortlist.gateway.prompts import public_name
 
 from .talking import SERVER, both, call, http_client, made_gateway, over_http, running, talking
-from .talking_server import NOTES, PICTURE
+from .talking_server import MEMOS, PICTURE
 
 pytestmark = pytest.mark.anyio
 LONG = "a name/with: everything" + "x" * 80
@@ -32,8 +32,8 @@ async def test_what_is_listed_can_be_read(tmp_path, mode, era):
     async with running(made), Client(made.server, mode=mode) as client:
         listed = (await client.list_resources()).resources
         assert [one.uri for one in listed] == [
-            *(f"shortlist://one/{uri}" for uri in [*NOTES, "memo://picture"]),
-            *(f"shortlist://my%20two/{uri}" for uri in [*NOTES, "memo://picture"]),
+            *(f"shortlist://one/{uri}" for uri in [*MEMOS, "memo://picture"]),
+            *(f"shortlist://my%20two/{uri}" for uri in [*MEMOS, "memo://picture"]),
         ]
         for resource in listed:
             part = (await client.read_resource(resource.uri)).contents[0]
