@@ -85,11 +85,9 @@ STATES = st.builds(
 
 def said(compiled: CompiledGate) -> dict[str, Any]:
     """Everything a gate decides from that does not depend on the state."""
-    patterns = {
-        pattern
-        for condition, _ in compiled.nodes
-        for pattern in (*condition.awaited(), *condition.awaited(holding=False))
-    } | {Pattern("Search_*")}
+    patterns = {pattern for condition, _ in compiled.nodes for pattern in condition.patterns()} | {
+        Pattern("Search_*")
+    }
     return {
         "nodes": compiled.nodes,
         "demands": [(rule, place, mask.tolist()) for rule, place, mask in compiled.demands],
