@@ -23,8 +23,8 @@ class Problem:
             each means.
         rule: name or description of the rule.
         reason: one sentence.
-        severity: `error` if tools can never be permitted, `warning` if a rule has no effect on the
-            present catalog.
+        severity: `error` if the rule is wrong for every catalog, `warning` if it is wrong for the
+            present one.
     """
 
     kind: str
