@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: demo test test-long lint fix bench tables clean
+.PHONY: demo test quick test-long lint fix bench tables clean
 
 demo: $(VENV)/.core
 	$(BIN)/shortlist demo
@@ -12,10 +12,16 @@ demo: $(VENV)/.core
 # A file's tests stay in one process, with what they share. Modules are compiled once, not in every
 # process that a test starts; threads of PyTorch and BLAS would wait for each other, as both
 # processors are in use.
-test: export PYTHONDONTWRITEBYTECODE =
-test: export OMP_NUM_THREADS = 1
+test quick: export PYTHONDONTWRITEBYTECODE =
+test quick: export OMP_NUM_THREADS = 1
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term:skip-covered --cov-fail-under=90
+
+# While you work on one folder of tests/, as in `make quick FOLDER=retrieval`: without coverage.
+quick: $(VENV)/.dev
+	@test -n "$(FOLDER)" -a -d "tests/$(FOLDER)" || { echo "FOLDER=$(FOLDER): no folder of tests/; use one of:" \
+		$(filter-out __pycache__,$(notdir $(patsubst %/,%,$(wildcard tests/*/)))) >&2; exit 2; }
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/$(FOLDER)
 
 # Real servers and clients, kept in $$XDG_CACHE_HOME/shortlist-tests; names what it cannot install.
 test-long: $(VENV)/.dev

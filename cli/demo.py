@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .console import plain_table, progress, show, write_json
 from .options import JsonOption
-from .tax import tax_json
-from .tax_tables import before_and_after, how_counted, server_table
+from .tax import before_and_after, how_counted, server_table, tax_json
 
 if TYPE_CHECKING:
     from rich.table import Table

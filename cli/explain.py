@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .console import counted, plain_table, show, write_json
 from .options import JsonOption, QueryArgument
-from .recorded import explain_recorded
 from .search import score_text, unlocking
 from .search_options import SearchOptions, with_search_options
 
@@ -20,39 +18,17 @@ if TYPE_CHECKING:
 @with_search_options
 def explain(
     *,
-    query: Annotated[str | None, QueryArgument] = None,
+    query: Annotated[str, QueryArgument],
     tool: Annotated[
-        str | None,
-        typer.Argument(metavar="TOOL", help="Id of the tool, server/name, or its name alone."),
-    ] = None,
+        str, typer.Argument(metavar="TOOL", help="Id of the tool, server/name, or its name alone.")
+    ],
     options: SearchOptions,
-    event: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Show a recorded turn from this file of events, in place of QUERY and TOOL.",
-        ),
-    ] = None,
-    turn: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="With --event: the turn to show; the last one by default."),
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show why a query finds a tool, or why not.
 
-    Needs --index or --tools, except with --event. A table shows the rank of the tool in each stage
-    of the search.
+    Needs --index or --tools. A table shows the rank of the tool in each stage of the search.
     """
-    if event is not None:
-        if query is not None:
-            raise typer.BadParameter("give QUERY and TOOL, or --event FILE, not both")
-        explain_recorded(event, turn, as_json=as_json)
-        return
-    if query is None or tool is None:
-        raise typer.BadParameter("give QUERY and TOOL, or --event FILE")
-    if turn is not None:
-        raise typer.BadParameter("--turn needs --event FILE")
     engine, view = options.open()
     explanation = view.explain(query, tool, tier=options.tier, k=options.k)
     if as_json:

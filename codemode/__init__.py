@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from .limits import Limits
     from .monty import MontySandbox
     from .names import ToolNames
-    from .observed import ObservedTypes
     from .result import CodeResult
     from .runner import CodeRunner, run_code
     from .sandbox import Sandbox, ScriptError
@@ -27,7 +26,6 @@ _HOMES = {
     "Grant": ".grants",
     "Limits": ".limits",
     "MontySandbox": ".monty",
-    "ObservedTypes": ".observed",
     "Sandbox": ".sandbox",
     "ScriptError": ".sandbox",
     "Stubs": ".stubs",
@@ -45,7 +43,6 @@ __all__ = [
     "Grant",
     "Limits",
     "MontySandbox",
-    "ObservedTypes",
     "Sandbox",
     "ScriptError",
     "Stubs",

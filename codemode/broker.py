@@ -18,7 +18,6 @@ from ..view import View
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
 from .hints import name_hint
 from .names import EXTRACT, NO_SERVER, ToolNames, nearest
-from .observed import ObservedTypes
 from .sandbox import NotPlainError, as_json
 from .stubs import argument_names
 
@@ -86,7 +85,6 @@ class Broker:
         flows: pairs of servers between which the script must not pass data.
         approve: function that asks a person; None if nobody can be asked.
         most: most calls.
-        observed: records the types of results.
     """
 
     def __init__(
@@ -100,7 +98,6 @@ class Broker:
         flows: tuple[Flow, ...] = (),
         approve: Approve | None = None,
         most: int,
-        observed: ObservedTypes | None = None,
     ) -> None:
         self._checks = checks
         self._names = names
@@ -110,7 +107,6 @@ class Broker:
         self._flows = flows
         self._approve = approve
         self._most = most
-        self._observed = observed
         self._made_of: Counter[str] = Counter()
         self._read: set[str] = set()
         self._begun = 0
@@ -176,8 +172,6 @@ class Broker:
             await asyncio.shield(asyncio.ensure_future(recorded))
         note.chars = len(json.dumps(value, ensure_ascii=False, default=str))
         note.status, note.ok = "ok", True
-        if self._observed is not None:
-            self._observed.add(tool, value)
         return value
 
     def _judged(self, tool_id: str, arguments: Mapping[str, Any]) -> Verdict:

@@ -221,21 +221,36 @@ def _read(answer: str, schema: dict[str, Any]) -> Any:
     return as_json(value, strict=False)
 
 
+def _kill(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+    """End the processes of a command that was started."""
+    if starting.cancelled() or starting.exception() is not None:
+        return
+    process = starting.result()
+    with contextlib.suppress(ProcessLookupError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
 async def _of_command(command: str, prompt: str) -> str:
     """The answer of a shell command, which is ended if the call is cancelled."""
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_shell(
-        command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+    # Cancelled while it starts, asyncio ends the shell only, and waits for what the shell started.
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_shell(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+        )
     )
     try:
+        process = await asyncio.shield(starting)
         out, said = await process.communicate(prompt.encode("utf-8", "replace"))
     except asyncio.CancelledError:
-        with contextlib.suppress(ProcessLookupError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-        await process.wait()
+        # A callback: a second cancellation may end this task.
+        starting.add_done_callback(_kill)
+        await asyncio.wait([starting])
+        if starting.exception() is None:
+            await starting.result().wait()
         raise
     if process.returncode:
         lines = said.decode("utf-8", "replace").strip().splitlines() or ["nothing on stderr"]

@@ -18,7 +18,6 @@ from .grants import Approve, Flow, Grant
 from .limits import Limits
 from .monty import MontySandbox
 from .names import EXTRACT, ToolNames
-from .observed import ObservedTypes
 from .result import CodeResult
 from .sandbox import HostFunction, Sandbox, Script
 from .stubs import Stubs
@@ -83,7 +82,6 @@ class CodeRunner:
         flows: Iterable[Flow] = (),
         approve: Approve | None = None,
         extract: ExtractModel | None = None,
-        observed: ObservedTypes | None = None,
     ) -> CodeResult:
         """Run a script. Its errors are in the result. Cancelling stops it.
 
@@ -100,7 +98,6 @@ class CodeRunner:
                 approval are refused.
             extract: a small model for `extract(value, kind)`: a command that reads a prompt on
                 stdin and answers on stdout, or a function. Without it there is no `extract`.
-            observed: records the types of results, for `stubs`.
 
         Raises:
             RequestError: `code` is not a text, or `extract` is neither a command nor a function.
@@ -118,7 +115,6 @@ class CodeRunner:
             flows=tuple(flows),
             approve=approve,
             most=self._limits.calls,
-            observed=observed,
         )
         used, servers = await asyncio.to_thread(_named, view.tools(), names, code)
         stubs = Stubs(used, names, namespaces=servers).text()
@@ -137,18 +133,14 @@ class CodeRunner:
             tuple(broker.append),
         )
 
-    def stubs(
-        self, view: View, tools: Iterable[Tool], *, observed: ObservedTypes | None = None
-    ) -> str:
+    def stubs(self, view: View, tools: Iterable[Tool]) -> str:
         """The stubs of tools, for a model that writes a script.
 
         Args:
             view: the permitted tools.
             tools: tools of the view's catalog.
-            observed: types of results so far. The check of scripts does not use them.
         """
-        names = self._names_of(view.catalog)
-        return Stubs(tools, names, observed=observed).shown()
+        return Stubs(tools, self._names_of(view.catalog)).shown()
 
     def _names_of(self, catalog: Catalog) -> ToolNames:
         if self._names is None or self._names[0] is not catalog:
@@ -165,7 +157,6 @@ async def run_code(
     flows: Iterable[Flow] = (),
     approve: Approve | None = None,
     extract: ExtractModel | None = None,
-    observed: ObservedTypes | None = None,
     limits: Limits | None = None,
 ) -> CodeResult:
     """Run one script; see `CodeRunner.run`. A `CodeRunner` is faster for the second one.
@@ -183,7 +174,6 @@ async def run_code(
             flows=flows,
             approve=approve,
             extract=extract,
-            observed=observed,
         )
 
 

@@ -10,7 +10,6 @@ from ..catalog import Tool
 from .docstrings import argument_notes, docstring, shared_notes, summary
 from .layout import compact
 from .names import ToolNames, identifiers
-from .observed import ObservedTypes
 from .python_types import LOOSE, TYPE_NAMES, TypeDefinitions, TypeWriter, scalar_default
 
 #: Imports at the start of the stubs. Scripts do not need them.
@@ -31,7 +30,6 @@ class Stubs:
         tools: the tools.
         names: their names in scripts.
         namespaces: further servers to declare, without tools.
-        observed: types of results of tools without an output schema. The docstring marks them.
     """
 
     def __init__(
@@ -40,12 +38,10 @@ class Stubs:
         names: ToolNames,
         *,
         namespaces: Iterable[str] = (),
-        observed: ObservedTypes | None = None,
     ) -> None:
         self._names = names
         self._namespaces = tuple(namespaces)
         self._tools = tuple(tools)
-        self._observed = observed
 
     def text(self) -> str:
         """The stubs as the text of a `.pyi` file; empty if there are no tools."""
@@ -71,7 +67,6 @@ class Stubs:
                         ),
                         *(one for one in notes[tool.id].values() if one and one not in shared),
                     ],
-                    self._observed,
                 )
                 for tool, function in tools
             ]
@@ -97,13 +92,7 @@ def _have_hyphens(tools: Sequence[tuple[Tool, str]]) -> bool:
     return len(changed) > 1 and all(name == _hyphened(function) for name, function in changed)
 
 
-def _function(
-    tool: Tool,
-    function: str,
-    definitions: TypeDefinitions,
-    said: list[str],
-    observed: ObservedTypes | None,
-) -> str:
+def _function(tool: Tool, function: str, definitions: TypeDefinitions, said: list[str]) -> str:
     """A tool as an async method with keyword arguments, indented for a class."""
     schema = tool.input_schema
     properties = schema.get("properties")
@@ -121,12 +110,13 @@ def _function(
         written.append(f"{made}: {kind}{default}")
     if len(known) < len(properties) or _takes_more(schema):
         written.append(f"**{_free('more', known.values())}: Any")
-    gives, source = _result_type(tool, function, definitions, observed)
+    output = tool.output_schema
+    gives = TypeWriter(output, definitions, function).write(output, "result") if output else LOOSE
     given = f"self{', *, ' if written and not written[0].startswith('**') else ''}"
     given += ", " if written and written[0].startswith("**") else ""
     return (
         f"    async def {function}({given}{', '.join(written)}) -> {gives}:\n"
-        f"        {docstring([*said, *source], 8)}\n"
+        f"        {docstring(said, 8)}\n"
     )
 
 
@@ -167,17 +157,3 @@ def _free(name: str, taken: Iterable[str]) -> str:
     while name in used:
         name += "_"
     return name
-
-
-def _result_type(
-    tool: Tool, function: str, definitions: TypeDefinitions, observed: ObservedTypes | None
-) -> tuple[str, list[str]]:
-    """The type of a result, and lines about the origin of the type."""
-    schema, source = tool.output_schema, []
-    if not schema and observed is not None:
-        schema = observed.schema(tool)
-        results = f"{count} results" if (count := observed.count(tool)) > 1 else "1 result"
-        source = [f"Result type: observed in {results}, not declared; others may differ"]
-    if not schema:
-        return LOOSE, []
-    return TypeWriter(schema, definitions, function).write(schema, "result"), source

@@ -91,7 +91,6 @@ class CodeMode:
                 grants=profile.grants,
                 flows=profile.flows,
                 extract=profile.extract,
-                observed=client.observed if profile.observe else None,
                 approve=None if asks is None or asks.elicitation is None else approve,
             )
         )
@@ -124,8 +123,7 @@ class CodeMode:
 
     def stubs(self, client: ClientSession, tools: Iterable[Tool]) -> str:
         """The stubs of permitted tools, for scripts."""
-        observed = client.observed if client.profile.observe else None
-        return self._runner.stubs(client.view(), tools, observed=observed)
+        return self._runner.stubs(client.view(), tools)
 
     async def aclose(self) -> None:
         """End the sandbox's processes."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping
+from functools import reduce
+from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError
+from ..errors import ConfigError, MissingExtraError
 from .commented_json import Member, members, plain_json
 from .document import ConfigDocument, comments, parse_document
+
+if TYPE_CHECKING:
+    import tomlkit.items
 
 
 def edit_servers(
@@ -159,51 +163,76 @@ def _margin(text: str, at: int) -> str:
 def _edit_toml(
     text: str, keys: tuple[str, ...], drop: Collection[str], add: Mapping[str, Any]
 ) -> str:
-    kept: list[str] = []
-    dropping = False
-    held: list[str] = []  # comments and blank lines, which may belong to the next table
-    for line in text.splitlines(keepends=True):
-        path = _toml_header(line)
-        if path is not None:
-            dropping = path[: len(keys)] == keys and path[len(keys) : len(keys) + 1] in {
-                (name,) for name in drop
-            }
-        if not dropping:
-            kept += [*held, line]
-            held = []
-        elif not line.strip() or line.lstrip().startswith("#"):
-            held.append(line)
-        else:
-            held = []
-    kept += held
-    body = "".join(kept)
-    for name, entry in add.items():
-        head = ".".join([*keys, name if re.fullmatch(r"[\w-]+", name, re.ASCII) else _toml(name)])
-        rows = "".join(f"{key} = {_toml(value)}\n" for key, value in entry.items())
-        gap = "" if not body else "\n" if body.endswith("\n") else "\n\n"
-        body = f"{body}{gap}[{head}]\n{rows}"
-    return body
-
-
-def _toml_header(line: str) -> tuple[str, ...] | None:
-    found = re.fullmatch(r"\s*\[\[?([^\[\]]+)\]\]?\s*(#.*)?", line.rstrip("\r\n"))
-    if found is None:
-        return None
     try:
-        table: Any = tomllib.loads(f"{found.group(1)} = 0")
-    except tomllib.TOMLDecodeError:
-        return None
-    path: list[str] = []
-    while isinstance(table, dict):
-        ((key, table),) = table.items()
-        path.append(key)
-    return tuple(path)
+        import tomlkit
+        from tomlkit.exceptions import TOMLKitError
+        from tomlkit.items import InlineTable
+    except ImportError:
+        raise MissingExtraError("editing TOML files", "gateway") from None
+    try:
+        document = tomlkit.parse(text)
+        _drop_tables(document.body, keys, drop)
+        body = tomlkit.dumps(document)
+        document = tomlkit.parse(body)
+        table: Any = document
+        for key in keys:
+            table = table.get(key, {})
+        if isinstance(table, InlineTable):
+            table.update(add)
+            return tomlkit.dumps(document)
+    except (TOMLKitError, ValueError, RecursionError):
+        return text  # which the caller refuses
+    if not add:
+        return body
+    tables: Any = dict(add)
+    for key in reversed(keys):
+        tables = {key: tables}
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    # At the end: tomlkit would insert it before the comments of the next table.
+    gap = "" if not body else line_end if body.endswith("\n") else 2 * line_end
+    return body + gap + tomlkit.dumps(tables).replace("\n", line_end)
 
 
-def _toml(value: Any) -> str:
-    """A TOML value; texts are written as JSON, which TOML reads."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False)
+def _drop_tables(
+    body: list[tuple[tomlkit.items.Key | None, tomlkit.items.Item]],
+    keys: tuple[str, ...],
+    names: Collection[str],
+) -> None:
+    """Remove tables from the content of a TOML document or table; the comments after them stay.
+
+    Args:
+        body: the content, which is changed.
+        keys: path of keys to the tables.
+        names: names of the tables to remove.
+    """
+    from tomlkit.items import InlineTable, Table, Whitespace
+
+    for place, (key, item) in enumerate(body):
+        if key is None:
+            continue
+        if not keys and key.key in names:
+            body[place] = (None, Whitespace(_comments_after(item), fixed=True))
+        elif keys and key.key == keys[0] and isinstance(item, InlineTable):
+            table: Any = reduce(getitem, keys[1:], item)
+            for name in names:
+                table.pop(name, None)
+        elif keys and key.key == keys[0] and isinstance(item, Table):
+            _drop_tables(item.value.body, keys[1:], names)
+
+
+def _comments_after(item: tomlkit.items.Item) -> str:
+    """The comments at the end of a table, which may be about the table that follows."""
+    from tomlkit.items import AoT, Table
+
+    if isinstance(item, AoT):
+        return _comments_after(item.body[-1])
+    if not isinstance(item, Table):
+        return ""
+    lines: list[str] = []
+    for key, part in reversed(item.value.body):
+        if key is not None:
+            lines.append(_comments_after(part))
+            break
+        lines.append(part.as_string())
+    text = "".join(reversed(lines))
+    return text if "#" in text else ""

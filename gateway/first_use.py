@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from ..catalog import Tool
 from ..trust import change_pins
+from .user_folders import state_folder
 
 
 def default_pins(config: Path) -> Path:
@@ -18,10 +18,9 @@ def default_pins(config: Path) -> Path:
         config: the configuration. Each configuration has its own pins, because different servers
             may have the same name.
     """
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     path = str(config.expanduser().resolve())
     digest = hashlib.sha256(path.encode("utf-8", "surrogateescape")).hexdigest()[:12]
-    return Path(state) / "shortlist" / "pins" / f"{config.stem}-{digest}.json"
+    return state_folder() / "pins" / f"{config.stem}-{digest}.json"
 
 
 class FirstUse:

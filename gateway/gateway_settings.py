@@ -85,8 +85,6 @@ class CodeSettings(Section):
             script may not call a server of the second. `extract` is treated as a server.
         extract: shell command of a small model for `extract(value, kind)` in scripts: it reads a
             prompt on stdin and answers on stdout.
-        observe: whether the signature of a tool without an output schema states a type that is
-            guessed from the results of this client so far.
     """
 
     on: bool = True
@@ -96,7 +94,6 @@ class CodeSettings(Section):
     allow: tuple[Glob, ...] = ()
     flows: tuple[tuple[Glob, Glob], ...] = ()
     extract: str | None = Field(default=None, min_length=1)
-    observe: bool = False
 
     def grants(self) -> tuple[Grant, ...]:
         """What scripts may call. The first grant that matches a tool decides."""

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 from collections.abc import Callable
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from .user_folders import state_folder
+
 #: Size in bytes at which a new log begins. One old log is kept.
 ROTATED_FROM = 1_000_000
 _OTHER = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-def state_folder() -> Path:
-    """The user's folder for logs and pins of the gateway."""
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / "shortlist"
 
 
 def log_folder() -> Path:
@@ -34,10 +33,11 @@ def log_path(server: str, folder: Path | None = None) -> Path:
     return (folder or log_folder()) / f"{name}.log"
 
 
-class ServerLog:
+class ServerLog(RotatingFileHandler):
     """A log file of bounded size. When it is full, a new one starts, also while the server runs.
 
-    At most two files of `ROTATED_FROM` bytes are kept: the log and `*.old.log` before it.
+    At most two files of `ROTATED_FROM` bytes are kept: the log and `*.old.log` before it. Only the
+    user may read them.
 
     Args:
         path: path of the log. Its folder is created.
@@ -46,24 +46,27 @@ class ServerLog:
         OSError: the file cannot be opened or written.
     """
 
+    terminator = ""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab")
-        self._size = self._file.tell()
+        # In Latin-1 a character is a byte: the file gets what the server wrote.
+        super().__init__(path, maxBytes=ROTATED_FROM, backupCount=1, encoding="latin-1")
+        self.namer = lambda _: str(path.with_suffix(".old.log"))
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
         # The next rotation would delete what does not fit into both files.
-        data = data[-ROTATED_FROM:]
-        if self._size and self._size + len(data) > ROTATED_FROM:
-            self._file.close()
-            self.path.replace(self.path.with_suffix(".old.log"))
-            self._file = self.path.open("ab")
-            self._size = 0
-        self._file.write(data)
-        self._file.flush()
-        self._size += len(data)
+        text = data[-ROTATED_FROM:].decode("latin-1")
+        self.handle(logging.makeLogRecord({"msg": text}))
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802
+        """Raise the error of a write; `logging` would print it."""
+        raise
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.path, "a", encoding=self.encoding, opener=_open_privately)
 
     def __enter__(self) -> Self:
         return self
@@ -74,7 +77,11 @@ class ServerLog:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._file.close()
+        self.close()
+
+
+def _open_privately(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def log_opener(folder: Path | None = None) -> Callable[[str], ServerLog]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -13,6 +12,7 @@ import mcp.types as types
 from .listing import Listing
 from .offers import Offers
 from .server_spec import ServerSpec
+from .user_folders import cache_folder
 
 _FORMAT = 3
 _MOST_BYTES = 64_000_000
@@ -31,8 +31,7 @@ class Manifests:
     @classmethod
     def default(cls) -> Manifests:
         """Manifests in the user's cache folder."""
-        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        return cls(Path(cache) / "shortlist" / "manifests")
+        return cls(cache_folder() / "manifests")
 
     def read(self, spec: ServerSpec) -> Listing | None:
         """The last lists of a server; None if there are none, or the file is damaged."""

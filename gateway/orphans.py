@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .logs import state_folder
+from .user_folders import state_folder
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Tolerance in seconds between two readings of a process's start time.

@@ -48,7 +48,6 @@ class Profile:
         grants: which tools scripts may call. The first matching grant decides.
         flows: pairs of servers between which scripts must not pass data.
         extract: command of the small model for `extract` in scripts.
-        observe: whether stubs get result types from earlier results.
     """
 
     name: str = "default"
@@ -69,7 +68,6 @@ class Profile:
     grants: tuple[Grant, ...] = ()
     flows: tuple[Flow, ...] = ()
     extract: str | None = None
-    observe: bool = False
 
     @classmethod
     def of(cls, settings: GatewaySettings, name: str, given: ProfileSettings) -> Profile:
@@ -100,7 +98,6 @@ class Profile:
             grants=code.grants(),
             flows=tuple(Flow(source, target) for source, target in code.flows),
             extract=code.extract,
-            observe=code.observe,
         )
 
     def allowed(self, catalog: Catalog) -> list[str] | None:

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from io import StringIO
 from pathlib import Path
 
-from ..errors import ConfigError
+from ..errors import ConfigError, MissingExtraError
 from .system_keyring import SERVICE, keyring_password
 
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
@@ -71,23 +72,25 @@ class References:
         return text
 
     def env_file(self, path: str) -> dict[str, str]:
-        """The variables in a file of `NAME=value` lines. Quotes around a value are removed.
+        """The variables in a file of `NAME=value` lines, as dotenv reads it. `$` has no meaning.
 
         Raises:
-            ReferenceProblem: the file cannot be read, or a line has no `=`.
+            ReferenceProblem: the file cannot be read, a line is not `NAME=value`, or the extra
+                `gateway` is not installed.
         """
+        try:
+            from dotenv.parser import parse_stream
+        except ImportError:
+            raise ReferenceProblem(str(MissingExtraError("an env file", "gateway"))) from None
         variables: dict[str, str] = {}
-        for at, line in enumerate(self._read(path).splitlines(), 1):
-            line = line.strip().removeprefix("export ")
-            if not line or line.startswith("#"):
-                continue
-            name, equals, value = line.partition("=")
-            if not equals:
-                raise ReferenceProblem(f"line {at} of the file has no '='; write NAME=value")
-            value = value.strip()
-            if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-                value = value[1:-1]
-            variables[name.strip()] = value
+        for binding in parse_stream(StringIO(self._read(path))):
+            if binding.key is not None and binding.value is not None:
+                variables[binding.key] = binding.value
+            elif binding.error or binding.key is not None:
+                text = binding.original.string
+                blank_lines = text[: len(text) - len(text.lstrip())].count("\n")
+                line = binding.original.line + blank_lines
+                raise ReferenceProblem(f"line {line} of the file is not NAME=value; correct it")
         return variables
 
     def _value(self, inner: str, whole: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import mcp.types as types
 from mcp.server.session import ServerSession
 
-from ..codemode import ObservedTypes
 from ..gating import Votes
 from ..session import Session
 from ..view import View
@@ -53,8 +52,6 @@ class ClientSession:
     #: The client's log level, and the connection for log messages that belong to no request.
     log_level: types.LoggingLevel | None = None
     log_listener: ServerSession | None = None
-    #: Result types from scripts, if the profile has `observe`.
-    observed: ObservedTypes = field(default_factory=ObservedTypes)
 
     @property
     def id(self) -> str:

@@ -150,7 +150,7 @@ class CompiledGate:
             self.fixed.append((place, truth))
         else:
             self.others.append((condition, place, self.nodes[place][1]))
-        for pattern in (*condition.awaited(), *condition.awaited(holding=False)):
+        for pattern in condition.patterns():
             # Now, while the matcher has its tables.
             self.meant(pattern, folded=True)
 

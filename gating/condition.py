@@ -6,8 +6,8 @@ The kinds themselves are in `conditions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,56 +205,15 @@ class Condition:
         provided = self.provided_by()
         return None if provided is None else catalog.providers.get(provided)
 
-    def possible(self, catalog: CatalogView, called: Mask | None) -> Truth:
-        """Whether the condition can hold and can fail in any state.
-
-        Args:
-            catalog: the catalog version.
-            called: rows that may have been called, shape (n,); None for any tool at all.
-
-        Example:
-            >>> from shortlist import Engine, Gate, Tool
-            >>> from shortlist.gating.compiled import CompiledGate
-            >>> from shortlist.gating import requires_scope
-            >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
-            >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
-            >>> compiled = CompiledGate(Gate(), index.tools, index.names)
-            >>> requires_scope("mail:send").possible(compiled, None)
-            (True, True)
-        """
-        return self.fixed(catalog) or (True, True)
-
-    def awaited(self, holding: bool = True) -> Iterator[Pattern]:
-        """Patterns of the calls that the condition needs to hold (or to fail, if not `holding`).
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The patterns of calls that `evaluate` asks for, its parts' own not included.
 
         Example:
             >>> from shortlist.gating import after
-            >>> [pattern.text for pattern in after("mail/read_*").awaited()]
+            >>> [pattern.text for pattern in after("mail/read_*").patterns()]
             ['mail/read_*']
         """
-        for part in self.composed_of():
-            yield from part.awaited(holding)
-
-    def about(self) -> Hashable:
-        """A key. Only conditions with the same key can contradict each other; None if none can.
-
-        Example:
-            >>> from shortlist.gating import fact, requires_scope
-            >>> fact("plan").about(), requires_scope("mail:send").about()
-            (('fact', 'plan'), None)
-        """
-        return None
-
-    def consistent(self, held: Collection[Self], failed: Collection[Self]) -> bool:
-        """Whether conditions with the same key can hold and fail as given at the same time.
-
-        Example:
-            >>> from shortlist.gating import fact
-            >>> free, paid = fact("plan", equals="free"), fact("plan", equals="paid")
-            >>> free.consistent([free, paid], [])
-            False
-        """
-        return True
+        return ()
 
     def composed_of(self) -> tuple[Condition, ...]:
         """The inner conditions of this condition; empty for a simple one.
@@ -275,6 +234,15 @@ class Condition:
             (False, True)
         """
         raise NotImplementedError
+
+
+def simple_conditions(condition: Condition) -> Iterator[Condition]:
+    """The simple conditions that a condition is composed of, in order, with repetitions."""
+    parts = condition.composed_of()
+    if not parts:
+        yield condition
+    for part in parts:
+        yield from simple_conditions(part)
 
 
 #: Every kind of condition by its key.

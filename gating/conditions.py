@@ -8,9 +8,9 @@ package of your own; nothing else changes. Code makes conditions with the functi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from .condition import (
     Unanswered,
     register,
 )
-from .hints import DEFAULTS
 from .state import Scalar, State, is_scalar, json_key
 
 
@@ -104,12 +103,8 @@ class After(Condition):
     def unlocked_by(self, catalog: CatalogView) -> Mask | None:
         return catalog.meant(self.pattern)
 
-    def possible(self, catalog: CatalogView, called: Mask | None) -> Truth:
-        return called is None or bool((catalog.meant(self.pattern) & called).any()), True
-
-    def awaited(self, holding: bool = True) -> Iterator[Pattern]:
-        if holding:
-            yield self.pattern
+    def patterns(self) -> tuple[Pattern, ...]:
+        return (self.pattern,)
 
 
 @register
@@ -167,12 +162,6 @@ class Fact(Condition):
     def provided_by(self) -> tuple[str, str]:
         return "facts", self.name
 
-    def about(self) -> Hashable:
-        return "fact", self.name
-
-    def consistent(self, held: Collection[Self], failed: Collection[Self]) -> bool:
-        return _one_value({one.compared for one in held}, {one.compared for one in failed})
-
 
 @register
 @dataclass(frozen=True, slots=True)
@@ -211,16 +200,6 @@ class Annotation(Condition):
     def fixed(self, catalog: CatalogView) -> Truth:
         mask = catalog.annotated(self.name, self.value)
         return mask, ~mask
-
-    def about(self) -> Hashable:
-        return "annotation", self.name
-
-    def consistent(self, held: Collection[Self], failed: Collection[Self]) -> bool:
-        excluded = {one.compared for one in failed}
-        # A hint of MCP always has a value, by default if not by declaration.
-        if self.name in DEFAULTS and {(True, True), (True, False)} <= excluded:
-            return False
-        return _one_value({one.compared for one in held}, excluded)
 
 
 @register
@@ -335,9 +314,6 @@ class Not(Condition):
     def describe(self) -> str:
         return f"not {self.part.clause()}"
 
-    def awaited(self, holding: bool = True) -> Iterator[Pattern]:
-        return self.part.awaited(not holding)
-
     def composed_of(self) -> tuple[Condition, ...]:
         return (self.part,)
 
@@ -357,17 +333,6 @@ def _both(parts: Sequence[Truth]) -> Truth:
     for also_holds, also_fails in parts[1:]:
         holds, fails = holds & also_holds, fails | also_fails
     return holds, fails
-
-
-def _one_value(held: Collection[Any], failed: Collection[Any]) -> bool:
-    """Whether one value equals all required values and none of the excluded ones.
-
-    None means "not false".
-    """
-    values, false = set(held) - {None}, (True, False)
-    if None in failed and values - {false}:
-        return False
-    return len(values) <= 1 and not (None in held and false in values)
 
 
 def _said(value: Scalar) -> str:

@@ -10,10 +10,9 @@ import numpy as np
 
 from ..retrieval.refusal import Refusal
 from .compiled import GateEvaluation
-from .condition import REFUSALS, Condition, Mask, Values
+from .condition import REFUSALS, Condition, Mask, Values, simple_conditions
 from .conditions import After, AllOf, AnyOf
 from .matcher import Rows
-from .satisfiable import simple
 
 #: Tools named as leading to another, at most.
 UNLOCKING = 5
@@ -112,7 +111,7 @@ class Reasons:
     def _discreet(self, text: str, conditions: Iterable[Condition]) -> str:
         """The reason without patterns that match only denied tools: they may be ids."""
         for condition in conditions:
-            for part in simple(condition):
+            for part in simple_conditions(condition):
                 if isinstance(part, After) and self._names_hidden(part):
                     text = text.replace(repr(part.pattern.text), _HIDDEN)
         return text
@@ -131,12 +130,12 @@ class Reasons:
     def _kind(self, condition: Condition) -> str:
         if self._silent(condition):
             return "predicate_error"
-        return min((part.refusal for part in simple(condition)), key=REFUSALS.index)
+        return min((part.refusal for part in simple_conditions(condition)), key=REFUSALS.index)
 
     def _silent(self, condition: Condition) -> list[Condition]:
         """Its simple conditions whose evaluation failed."""
         errors = self._evaluation.errors
-        return [part for part in simple(condition) if part in errors] if errors else []
+        return [part for part in simple_conditions(condition) if part in errors] if errors else []
 
     def _unlocking(self, condition: Condition) -> Rows | None:
         """Rows of permitted tools whose call makes a simple condition hold.

@@ -130,3 +130,9 @@ def test_nothing_below_names_what_stands_above() -> None:
     assert "engine" not in of["gating"] | of["decision"] | of["loaders"] | of["session"]
     assert "retrieval" not in of["models"]
     assert not {"gating", "session", "engine", "loaders"} & of["retrieval"]
+
+
+def test_the_benchmarks_arm_uses_the_public_objects_only() -> None:
+    """What the benchmark measures is what users have."""
+    parts = {_part(one) for one in graph()["evals.lab.attention.two_phase"]}
+    assert not {"loaders", "gating", "decision", "retrieval"} & parts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import pkgutil
 import subprocess
@@ -19,7 +18,6 @@ ROOT = Path(shortlist.__file__).parent
 HEAVY = ("numpy", "onnxruntime", "tantivy", "pydantic", "torch", "tokenizers", "tiktoken", "rich")
 #: Modules that need an extra, and the libraries it brings.
 NEEDS = {"shortlist.models.training": ("torch", "transformers", "onnx")}
-LONGEST_FILE = 400
 
 
 def modules() -> list[str]:
@@ -104,30 +102,3 @@ def test_errors_share_one_root() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     assert len(kinds) > 5
     assert all(issubclass(kind, shortlist.ShortlistError) for kind in kinds)
-
-
-def lines_without_docstrings(source: str) -> int:
-    """Docstrings do not count: an example makes a file longer, not harder to read."""
-    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    docstrings = 0
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, kinds) and ast.get_docstring(node) is not None:
-            first = node.body[0]
-            docstrings += (first.end_lineno or first.lineno) - first.lineno + 1
-    return len(source.splitlines()) - docstrings
-
-
-def test_docstrings_do_not_count_as_lines() -> None:
-    assert lines_without_docstrings('"""One\n\nTwo."""\nx = 1\n') == 1
-    assert lines_without_docstrings('def f():\n    """One."""\n    x = "two"\n') == 2
-
-
-@pytest.mark.no_cover
-def test_no_file_is_long() -> None:
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for path in ROOT.rglob("*.py")
-        if not {".venv", "build"} & set(path.relative_to(ROOT).parts)
-        and (lines := lines_without_docstrings(path.read_text(encoding="utf-8"))) > LONGEST_FILE
-    }
-    assert long == {}

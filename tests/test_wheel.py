@@ -13,12 +13,9 @@ import pytest
 from shortlist.evals.lab.shipped import ROOT, shipped_files
 
 from .test_layers import MODULES, graph
-from .test_shape import code_lines
 
 #: Folders with Python code that only a checkout has.
 CHECKOUT_ONLY = {"cli/lab", "evals/lab", "models/training", "tests"}
-#: Parts that stand on top of the library and are not counted with it.
-ON_TOP = ("cli/gateway/", "codemode/", "gateway/", "integrations/")
 DATA = {
     "decision/bundled.json",
     "demo/catalog/database.json",
@@ -54,13 +51,6 @@ DATA = {
 MOST_BYTES = 20_500_000
 MOST_TABLE_BYTES = 12_000_000
 MOST_LIBRARY_BYTES = 2_000_000
-# 620 of them encode beside searches, and keep what is encoded. 40 break messages on a terminal and
-# say what to do: an empty catalog, a client's configuration, an unknown id.
-# 155 recognise the tools of known servers, and show which are.
-# 40 open a saved index sooner.
-# 53 read many new tools in two thirds of the time and of the memory.
-# 2 index the words of definitions twice more beside tools with example queries.
-MOST_LINES = 19_943
 
 
 def _checkout_only(path: str) -> bool:
@@ -168,14 +158,3 @@ def test_an_installed_package_evaluates(installed: Path) -> None:
     options = ("--tools", demo, "--queries", "queries.jsonl", "--config", "lexical.toml")
     found = _run(installed, "-c", program, "eval", *options, "--min", "recall@10=1")
     assert found.returncode == 0, found.stderr
-
-
-@pytest.mark.no_cover
-def test_the_library_is_as_short_as_it_was() -> None:
-    """Lines of code without blanks, comments and docstrings; a change that adds some says why."""
-    counted = sum(
-        code_lines((ROOT / path).read_text(encoding="utf-8"))
-        for path in shipped_files()
-        if path.suffix == ".py" and not path.as_posix().startswith(ON_TOP)
-    )
-    assert counted <= MOST_LINES

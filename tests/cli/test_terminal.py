@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
         (("index", "empty.json", "--out", "i", "--format", "nosuch"), 2, "use one of auto"),
         (("list", "--tools", "poison.json"), 0, "shortlist trust approve ID"),
         (("search", "x", "--tools", "empty.json", "--tier", "lexical"), 0, "empty.json: no tools"),
-        (("explain", "x"), 2, "give QUERY and TOOL, or --event FILE"),
+        (("explain", "x"), 2, "Missing argument 'TOOL'"),
         (
             ("explain", "x", "nope", "--tools", "poison.json", "--tier", "lexical"),
             1,

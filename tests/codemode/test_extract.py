@@ -146,6 +146,32 @@ def test_cancelling_ends_the_command(tmp_path):
     assert not ended.exists()
 
 
+def test_cancelling_while_the_command_starts_ends_it(monkeypatch):
+    start, processes = asyncio.create_subprocess_shell, []
+
+    async def start_slowly(*arguments, **options):
+        process = await start(*arguments, **options)
+        processes.append(psutil.Process(process.pid))
+        await asyncio.sleep(0.2)
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_shell", start_slowly)
+
+    async def main():
+        running = asyncio.ensure_future(
+            run_code(new_session(), "await extract('t', int)", Servers().call, extract="sleep 600")
+        )
+        while not processes:
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(main())
+    _, alive = psutil.wait_procs(processes, timeout=60)
+    assert alive == []
+
+
 def test_what_a_flow_keeps_from_the_model():
     model = Model("1")
     code = "x = await logs.count_lines()\nawait extract(x, int)"

@@ -37,7 +37,6 @@ def test_the_example_of_the_rules():
     assert days == ["2026-03-01"]
     assert asked == "tickets.close: the call was not approved"
     assert "data from 'tickets' may not be sent to 'web'" in flow
-    assert held["seen"].schema(held["tools"][0])["items"]["required"] == ["id", "said"]
 
 
 def test_the_settings_of_the_rules_are_settings():

@@ -226,19 +226,6 @@ async def test_grants_of_a_profile_hold_in_its_scripts(tmp_path):
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("observe", [True, False])
-async def test_types_of_results_are_shown_where_the_settings_say_so(tmp_path, observe):
-    made = GatewaySettings.make({"code": {"observe": observe}})
-    profile = Profile.of(made, "default", made.profile())
-    async with gateway_of(tmp_path, shop(), observe=profile.observe) as (client, _):
-        await ran(client, "await shop.rows()")
-        asked = {"names": ["shop/rows"], "detail": "signature"}
-        found = text_of(await client.call_tool("get_tool_details", asked))
-    assert ("->RowsResult:" in found) is observe
-    assert ("observed in 1 result, not declared" in found) is observe
-
-
-@pytest.mark.anyio
 async def test_extract_is_there_where_the_settings_name_a_model(tmp_path):
     program = "import sys; print(sys.stdin.read().count('a'))"
     command = shlex.join([sys.executable, "-c", program])

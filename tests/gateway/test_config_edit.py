@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.errors import ConfigError
+from shortlist.errors import ConfigError, MissingExtraError
 from shortlist.gateway.commented_json import json_comments, parse_json
 from shortlist.gateway.config_edit import edit_servers, lost_comments
 from shortlist.gateway.document import parse_document
@@ -96,6 +97,47 @@ def test_any_toml_file_can_be_edited(table, remove, add):
     edited = edit_servers(document, ("mcp_servers",), remove, add)
     assert edited.startswith("# top\na = 1\n")
     assert "[[list]]\nb = [\n  1,\n]\n" in edited
+    assert edited.count("# about it\n") == len(table)
+
+
+@pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        ("", "[mcp_servers.new]\nargs = [1]\n"),
+        ("mcp_servers.a.args = [2]\n", "[mcp_servers.new]\nargs = [1]\n"),
+        (
+            "mcp_servers = {a = {}, b = {args = [2]}} # both\nx = 1\n",
+            "mcp_servers = { b = {args = [2]},new = {args = [1]}} # both\nx = 1\n",
+        ),
+        (
+            "[mcp_servers]\na = {}\nb.args = [2] # b\n",
+            "[mcp_servers]\nb.args = [2] # b\n\n[mcp_servers.new]\nargs = [1]\n",
+        ),
+        (
+            "[mcp_servers.a.env]\r\nK = '[x]'\r\n# about x\r\n[x]\r\n[mcp_servers.b]",
+            "# about x\r\n[x]\r\n[mcp_servers.b]\r\n\r\n[mcp_servers.new]\r\nargs = [1]\r\n",
+        ),
+    ],
+)
+def test_how_a_server_of_a_toml_file_is_replaced(text, edited):
+    document = parse_document(Path("config.toml"), text.encode())
+    assert edit_servers(document, ("mcp_servers",), ["a"], {"new": {"args": [1]}}) == edited
+
+
+def test_the_tables_of_a_new_server_are_not_written_in_one_line():
+    document = parse_document(Path("config.toml"), b"")
+    add = {"a b": {"command": "x", "env": {"K": "one\ntwo"}}}
+    assert edit_servers(document, ("mcp_servers",), (), add) == (
+        '[mcp_servers."a b"]\ncommand = "x"\n\n[mcp_servers."a b".env]\nK = "one\\ntwo"\n'
+    )
+
+
+def test_without_the_library_no_toml_file_is_edited(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tomlkit", None)
+    document = parse_document(Path("config.toml"), b"a = 1\n")
+    with pytest.raises(MissingExtraError, match=r"TOML.*gateway"):
+        edit_servers(document, ("mcp_servers",), (), {"new": {}})
+    assert edit_servers(document, ("mcp_servers",), ["new"], {}) == "a = 1\n"
 
 
 def test_a_table_that_is_none_is_an_error():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 
 import anyio
@@ -12,10 +13,12 @@ from typer.testing import CliRunner
 
 from shortlist import Tool
 from shortlist.cli.app import app
-from shortlist.errors import PinsError
+from shortlist.errors import MissingExtraError, PinsError
 from shortlist.gateway.first_use import FirstUse, default_pins
+from shortlist.gateway.logs import log_path
 from shortlist.gateway.manifests import Manifests
 from shortlist.gateway.profile import Profile
+from shortlist.gateway.user_folders import cache_folder, state_folder
 from shortlist.trust import Pins
 
 from .fake_servers import FakeServer, fleet_of, found_by, gateway_of, relisted, text_of, tool
@@ -125,6 +128,28 @@ def test_diff_says_what_it_needs(given):
     result = CliRunner().invoke(app, ["trust", "diff", *given])
     assert result.exit_code == 2
     assert "give --config FILE" in " ".join(result.output.split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other folders")
+@pytest.mark.parametrize("variable", [None, ""])
+def test_files_are_in_the_folders_of_the_user(home, variable, monkeypatch):
+    assert state_folder() == home / "state" / "shortlist"
+    assert cache_folder() == home / "cache" / "shortlist"
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        if variable is None:
+            monkeypatch.delenv(name)
+        else:
+            monkeypatch.setenv(name, variable)
+    assert default_pins(home / "mcp.json").parent == home / ".local/state/shortlist/pins"
+    assert log_path("a") == home / ".local/state/shortlist/logs/a.log"
+    assert Manifests.default().folder == home / ".cache/shortlist/manifests"
+
+
+def test_without_the_library_for_folders(monkeypatch):
+    monkeypatch.setitem(sys.modules, "platformdirs", None)
+    with pytest.raises(MissingExtraError, match="gateway"):
+        state_folder()
 
 
 def test_each_configuration_has_pins_of_its_own(home):

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from shortlist.cli.app import app
 from shortlist.errors import ConfigError
+from shortlist.gateway import config_edit
 from shortlist.gateway.client_config import find_servers, read_client_config
 from shortlist.gateway.clients import CLIENTS, Client
 from shortlist.gateway.commented_json import parse_json
@@ -157,16 +158,35 @@ def test_codex_keeps_the_rest_of_its_file(tmp_path):
     [
         'mcp_servers = { a = { command = "x" } }\n',
         'mcp_servers.a.command = "x"\n',
+        '[mcp_servers]\na = { command = "x" }\n',
         '[mcp_servers.a]\ncommand = """\n[other]\n"""\n',
     ],
 )
-def test_what_cannot_be_edited_safely_is_not_edited(tmp_path, text):
+def test_a_toml_file_is_edited_however_it_is_written(tmp_path, text):
     file = CLIENTS["codex"].path(tmp_path)
     file.parent.mkdir()
-    file.write_text(text)
-    shown = run("install", "--client", "codex", "--home", tmp_path, "--yes", code=1, answer="")
+    file.write_text(text + "[last] # kept\n")
+    config = tmp_path / "m.json"
+    run("install", "--client", "codex", "--config", config, "--home", tmp_path, "--yes")
+    assert list(values(file)["mcp_servers"]) == ["shortlist"]
+    assert list(values(config)["mcpServers"]) == ["a"]
+    assert "[last] # kept\n" in file.read_text()
+    run("install", "--client", "codex", "--home", tmp_path, "--undo", "--yes")
+    assert file.read_text() == text + "[last] # kept\n"
+
+
+def test_a_file_whose_edit_has_other_values_is_not_written(tmp_path, monkeypatch):
+    file = CLIENTS["codex"].path(tmp_path)
+    file.parent.mkdir()
+    file.write_text("[mcp_servers.a]\ncommand = 'x'\n")
+    monkeypatch.setattr(config_edit, "_edit_toml", lambda text, *_: text + "[other]\n")
+    config = tmp_path / "m.json"
+    shown = run(
+        "install", "--client", "codex", "--config", config, "--home", tmp_path, "--yes", code=1
+    )
     assert "make the change by hand" in shown.output
-    assert file.read_text() == text
+    assert file.read_text() == "[mcp_servers.a]\ncommand = 'x'\n"
+    assert not config.exists()
 
 
 def test_servers_of_one_name_are_both_kept(tmp_path):

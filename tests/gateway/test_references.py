@@ -74,3 +74,41 @@ def test_the_home_directory():
     assert references.path("${A}") == "/home/ada/b"
     assert references.path("~bob/x") == "~bob/x"
     assert references.expand("~/x") == "~/x"
+
+
+def test_an_env_file(tmp_path):
+    lines = [
+        "# comment",
+        "export A='one $B'",
+        'B = "two\\nlines # kept"  # comment',
+        "C=${A}-$(id) # comment",
+        "",
+        "D=",
+        "E='a",
+        "b'",
+        "F=x=y#z",
+    ]
+    (tmp_path / ".env").write_text("\n".join(lines))
+    assert References({"A": "no"}, tmp_path).env_file("~/.env") == {
+        "A": "one $B",
+        "B": "two\nlines # kept",
+        "C": "${A}-$(id)",
+        "D": "",
+        "E": "a\nb",
+        "F": "x=y#z",
+    }
+
+
+@pytest.mark.parametrize("line", ["VALUE", 'A="VALUE', "=VALUE", "'A=VALUE"])
+def test_a_wrong_line_of_an_env_file_is_named_without_its_text(tmp_path, line):
+    (tmp_path / ".env").write_text(f"B=1\n# comment\n\n{line}\n")
+    with pytest.raises(ReferenceProblem, match="line 4 of the file is not NAME=") as caught:
+        References({}, tmp_path).env_file("~/.env")
+    assert "VALUE" not in str(caught.value)
+
+
+def test_an_env_file_without_the_library(tmp_path, monkeypatch):
+    (tmp_path / ".env").write_text("A=1")
+    monkeypatch.setitem(sys.modules, "dotenv.parser", None)
+    with pytest.raises(ReferenceProblem, match=r"env file.*pip install 'shortlist\[gateway\]'"):
+        References({}, tmp_path).env_file("~/.env")

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 import psutil
@@ -154,6 +156,26 @@ def test_a_log_keeps_the_end_of_what_was_written(tmp_path):
     with ServerLog(tmp_path / "a.log") as log:
         log.write(b" words")
     assert (tmp_path / "a.log").read_bytes() == b"last words"
+
+
+@given(st.lists(st.binary(max_size=40), max_size=8))
+def test_a_log_has_the_bytes_that_a_server_wrote(chunks):
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "logs" / "a.log"
+        with ServerLog(path) as log:
+            for chunk in chunks:
+                log.write(chunk)
+        assert path.read_bytes() == b"".join(chunks)
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_that_cannot_be_written_is_an_error(tmp_path):
+    with ServerLog(tmp_path / "a.log") as log:
+        log.write(b"x" * (ROTATED_FROM - 2))
+        (tmp_path / "a.old.log").mkdir()
+        (tmp_path / "a.old.log" / "file").touch()
+        with pytest.raises(OSError, match=r"old\.log"):
+            log.write(b"last")
 
 
 @given(

@@ -252,6 +252,7 @@ def test_what_is_in_order_of_id_does_not_depend_on_rows() -> None:
         Rule(after("clock"), tools="my-shell"),
         Rule(after("my-shell"), tools="clock"),
         Rule(after("my-*"), tools="web/*"),
+        Rule(after("nowhere"), tools="github/*", name="lost"),
     ]
     seen = []
     for backwards in (False, True):
@@ -270,5 +271,6 @@ def test_what_is_in_order_of_id_does_not_depend_on_rows() -> None:
             )
         )
     assert seen[0] == seen[1]
+    assert [problem.rule for problem in seen[0][3]] == ["lost"]
     ids = [one.tool_id for one in seen[1][0]]
     assert ids == sorted(ids)

@@ -213,14 +213,6 @@ class TestDeclared:
                 {"scopes": ["a"], "rules": [{"name": "n", "needs": {"scope": "b"}}]},
                 "^gate: rule 'n': no scope 'b'; use one of: a",
             ),
-            (
-                {
-                    "rules": [
-                        {"name": "n", "needs": {"all_of": [{"fact": "f"}, {"not": {"fact": "f"}}]}}
-                    ]
-                },
-                "^gate: rule 'n': what it needs can never hold",
-            ),
         ],
     )
     def test_an_error_names_the_rule(self, gate: Any, message: str) -> None:

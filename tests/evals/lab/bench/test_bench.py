@@ -131,7 +131,6 @@ def test_the_rules_are_of_every_kind_and_leave_most_tools() -> None:
     engine = Engine.from_tools(demo.load_catalog(), tiers=["lexical"], gate=gate)
     kinds = {refusal.kind for refusal in engine.view(state).admission.refusals}
     assert {"scope", "precondition"} <= kinds
-    assert not [one for one in engine.problems if one.kind in ("never_holds", "conflict")]
 
 
 def test_builds_say_what_was_encoded_and_what_is_synthetic(held: Any) -> None:
