@@ -28,6 +28,7 @@ from .retrieval.searcher import Searcher
 from .retrieval.tiers import Tiers
 from .retrieval.usage import UsageEvent, checked_events
 from .stages import Progress
+from .strategies import rerankers, thresholds
 from .view import View
 
 if TYPE_CHECKING:
@@ -73,7 +74,6 @@ class Engine:
         self._saving = GuardedLock("engine")
         self._used: dict[str, None] = {}
         self._tiers = Tiers(builder.strategies(), builder.config.default_tier)
-        self._searcher = Searcher(self._tiers, builder.config.k)
         self._gatekeeper = Gatekeeper(builder.config.gate)
         self._gatekeeper.over(index)
         self._quarantine = Quarantine(quarantined, builder.flags(index.catalog))
@@ -81,7 +81,9 @@ class Engine:
         # A request reads, and a change replaces, the version and its quarantine together.
         self._offering = GuardedLock("engine")
         encoder = None if index.encoder is None else index.encoder.fingerprint
-        self._decider = decider_for(builder.config.decision, encoder)
+        config = builder.config
+        self._decider = decider_for(config.decision, encoder, rerankers(config))
+        self._searcher = Searcher(self._tiers, config.k, thresholds(config, self._decider))
         wanted = builder.stages.models.wanted()
         self._encoding = BackgroundEncoding(WeakMethod(self._encode_some), wanted)
         if index.pending or wanted is not None:

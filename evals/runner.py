@@ -99,7 +99,6 @@ def session_method(
     tier: str,
     *,
     k: int,
-    cut: bool = False,
     pooled: bool = False,
 ) -> Method:
     """Sessions as a method to measure: with context, intents, rules and the decision.
@@ -111,13 +110,12 @@ def session_method(
         engine: the engine; its rules apply, with an empty state.
         tier: name of the tier.
         k: maximum number of tools.
-        cut: whether the decision also limits the number of tools.
         pooled: whether each query is limited to its own pool.
     """
 
     def answer(query: LabelledQuery) -> Answer:
         allowed = query.pool if pooled else None
-        session = engine.session(allowed=allowed, tier=tier, k=k, abstain=True, cut=cut)
+        session = engine.session(allowed=allowed, tier=tier, k=k, abstain=True)
         turn = session.turn(query.messages or query.text)
         first = turn.selections[0] if turn.selections else None
         return Answer(

@@ -36,7 +36,6 @@ class Found:
         selections: one result per query.
         merged: all results merged into one.
         judged: the result for the decision: of the message alone, or with context for a follow-up.
-        parts: results of the intents.
         intents: parts of the message with different tools; empty for a single intent.
         context: weight of the earlier conversation, from 0 to 1.
         search_ms: milliseconds in the engine.
@@ -46,7 +45,6 @@ class Found:
     selections: tuple[Selection, ...]
     merged: Selection
     judged: Selection
-    parts: tuple[Selection, ...]
     intents: tuple[str, ...]
     context: float
     search_ms: float
@@ -107,13 +105,19 @@ def find(
     return Found(
         tuple(queries),
         tuple(selections),
-        replace(main, hits=hits),
+        replace(main, hits=hits, dropped=_dropped(selections, hits)),
         main,
-        tuple(selections[part] for part in intents),
         tuple(queries[part] for part in intents),
         weight,
         search_ms,
     )
+
+
+def _dropped(selections: Sequence[Selection], hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Hits that the tier's threshold dropped, and that no other search found."""
+    listed = {hit.id for hit in hits}
+    dropped = {hit.id: hit for one in selections for hit in one.dropped if hit.id not in listed}
+    return tuple(dropped.values())
 
 
 def _hits(
