@@ -129,8 +129,10 @@ def _tell(found: Calibration, out: Path) -> None:
 
 def report_table(reports: Mapping[str, Report]) -> Table:
     """Table of offered tools, lost tools and abstentions, one row per tier."""
-    numbers = ("asked", "found", "kept", "tools", "F1", "F1 of all", "lost")
-    numbers += ("no tool", "abstained", "precision")
+    numbers = (
+        *("asked", "found", "kept", "tools", "F1", "F1 of all", "lost"),
+        *("no tool", "abstained", "precision"),
+    )
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, report in reports.items():
         table.add_row(tier, *_figures(report))

@@ -422,7 +422,7 @@ def _fits_held_out(examples: Sequence[Example], reranker: str | None) -> NDArray
     fits = np.empty(len(examples))
     for fold in range(FOLDS):
         model = _logistic(_chosen(examples, part != fold), reranker)
-        for at in np.flatnonzero(part == fold):
+        for at in np.flatnonzero(part == fold).tolist():
             fits[at] = model.probability(examples[at].measured)
     return fits
 

@@ -43,7 +43,7 @@ class Classifier:
     def __call__(self, values: NDArray[Any]) -> NDArray[np.float64]:
         """Log-odds, shape (n,) of values (n, m), or () of (m,)."""
         units = standardised(values, self.centre, self.scale)
-        if self.hidden is not None:
+        if self.hidden is not None and self.biases is not None:
             units = np.tanh(units @ self.hidden + self.biases)
         odds: NDArray[np.float64] = units @ self.weights + self.offset
         return odds
@@ -54,8 +54,7 @@ class Classifier:
     ) -> Self:
         """A logistic model with the most probable weights under a normal prior.
 
-        Both labels count the same in total, however many rows have them. Newton's method;
-        deterministic.
+        Newton's method; deterministic.
 
         Args:
             values: shape (n, m).
@@ -64,14 +63,13 @@ class Classifier:
         """
         centre, scale = spread(values)
         inputs = np.column_stack([standardised(values, centre, scale), np.ones(len(values))])
-        counts = balanced(labels)
         penalty = np.full(inputs.shape[1], ridge)
         penalty[-1] = 1e-6
         weights = np.zeros(inputs.shape[1])
         for _ in range(_ITERATIONS):
             probability = sigmoid(inputs @ weights)
-            gradient = inputs.T @ (counts * (probability - labels)) + penalty * weights
-            curvature = (inputs * (counts * probability * (1 - probability))[:, None]).T @ inputs
+            gradient = inputs.T @ (probability - labels) + penalty * weights
+            curvature = (inputs * (probability * (1 - probability))[:, None]).T @ inputs
             step = np.linalg.solve(curvature + np.diag(penalty + 1e-9), gradient)
             # Long steps overshoot where the two classes are cleanly separated.
             step /= max(1.0, float(np.abs(step).max()) / 5)
@@ -123,12 +121,6 @@ def spread(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np
     """Mean and standard deviation of each column, each shape (m,); 1 for a constant column."""
     scale = values.std(axis=0)
     return values.mean(axis=0), np.where(scale < 1e-9, 1.0, scale)
-
-
-def balanced(labels: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Weights of the rows that give both labels the same total."""
-    share = float(labels.mean())
-    return np.where(labels, 0.5 / share, 0.5 / (1 - share))
 
 
 def sigmoid(odds: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -26,7 +26,8 @@ model can read so few tools itself."""
 WORDING = "wording"
 """Input of a tier's model besides the measurements: log-odds, from the query's vector, that the
 query asks for a tool at all."""
-_FILE = Path(__file__).parent / "bundled.json"
+BUNDLED_FILE = Path(__file__).parent / "bundled.json"
+"""The bundled models. `shortlist lab fit-decision` writes them."""
 _FORMAT = 2
 
 
@@ -149,7 +150,7 @@ class Decider:
     @cache
     def bundled(cls) -> Self:
         """The bundled models, for the bundled encoder and the built-in tiers without a reranker."""
-        return cls.load(_FILE)
+        return cls.load(BUNDLED_FILE)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

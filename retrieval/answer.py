@@ -144,7 +144,8 @@ def split_at(
     if threshold is None:
         return tuple(ranked), ()
     reranked = any("rerank" in hit.stages for hit in ranked)
-    kept, dropped = [], []
+    kept: list[Hit] = []
+    dropped: list[Hit] = []
     for hit in ranked:
         scored = not reranked or "rerank" in hit.stages
         named = not FINAL.isdisjoint(hit.stages)

@@ -1,95 +1,127 @@
-"""A network of one hidden layer in numpy: small enough to be trained in seconds."""
+"""Trains the networks of the bundled decision."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .logistic import sigmoid
+from ...decision import TierModel
+from ...decision.calibration import Example, check_parts, lowest_kept, parts_of
+from ...decision.classifier import Classifier, sigmoid, spread, standardised
+from ...decision.decider import WORDING
+from ...decision.measurements import MEASUREMENTS
 
 _BATCH = 256
 _RATE = 3e-3
+#: Parts, each calibrated on by what the others fitted.
+_FOLDS = 4
+#: Weight of a served request beyond ASCII: they are few, and encoders read them worst, so that they
+#: would be turned away first.
+_BEYOND_ASCII = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
-    """A neural network: log-odds of "yes", from inputs of any scale.
+def fit_network_tier(
+    examples: Sequence[Example], *, dense: bool, lost: float, seed: int = 0
+) -> TierModel:
+    """A network for one tier, calibrated by cross-validation (Vovk 2015).
 
     Args:
-        centre: mean of each input where it was fitted, shape (m,).
-        scale: standard deviation of each, shape (m,).
-        weights: weights of the hidden units, shape (m, h).
-        biases: biases of the hidden units, shape (h,).
-        out: weight of each hidden unit, shape (h,).
-        offset: added at the end.
+        examples: examples of one tier, with and without right tools. Examples without a hit are
+            ignored.
+        dense: whether the tier has a dense stage, so that the wording is an input.
+        lost: share of queries with a right tool on which it may abstain.
+        seed: seed of the networks.
+
+    Raises:
+        RequestError: there are too few examples of either kind.
     """
+    examples = [one for one in examples if len(one.right)]
+    part = parts_of(examples, _FOLDS)
+    check_parts(examples, part, _FOLDS)
+    odds = np.empty(len(examples))
+    for fold in range(_FOLDS):
+        rest = [one for one, at in zip(examples, part, strict=True) if at != fold]
+        model = _network_tier(rest, dense, seed)
+        for at in np.flatnonzero(part == fold).tolist():
+            odds[at] = model.fits(model.row(examples[at].measured))
+    served = np.array([one.served for one in examples])
+    model = _network_tier(examples, dense, seed)
+    slope, shift = _calibration(odds, served)
+    fits = replace(
+        model.fits,
+        weights=slope * model.fits.weights,
+        offset=slope * model.fits.offset + shift,
+    )
+    below = lowest_kept(sigmoid(slope * odds + shift)[served], lost)
+    return replace(model, fits=fits, abstain_below=below)
 
-    centre: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    biases: NDArray[np.float64]
-    out: NDArray[np.float64]
-    offset: float
 
-    @classmethod
-    def fit(
-        cls,
-        values: NDArray[np.float64],
-        labels: NDArray[np.bool_],
-        *,
-        share: NDArray[np.float64] | None = None,
-        hidden: int = 8,
-        members: int = 3,
-        epochs: int = 40,
-        decay: float = 0.004,
-        seed: int = 0,
-    ) -> Self:
-        """The mean of several networks, each fitted from another start; it is one network too.
+def fit_network(
+    values: NDArray[np.float64],
+    labels: NDArray[np.bool_],
+    *,
+    share: NDArray[np.float64] | None = None,
+    hidden: int = 8,
+    members: int = 3,
+    epochs: int = 40,
+    decay: float = 0.004,
+    seed: int = 0,
+) -> Classifier:
+    """The mean of several networks, each fitted from another start; it is one network too.
 
-        Args:
-            values: shape (n, m).
-            labels: shape (n,).
-            share: weight of each row, shape (n,); 1 when absent.
-            hidden: hidden units of each member.
-            members: networks whose log-odds are averaged.
-            epochs: passes over the rows.
-            decay: L2 penalty of the weights.
-            seed: seed of the initial weights and of the order of the rows.
-        """
-        centre, scale = values.mean(axis=0), values.std(axis=0)
-        scale[scale < 1e-9] = 1.0
-        inputs = ((values - centre) / scale).clip(-6, 6)
-        counts = np.ones(len(values)) if share is None else share / share.mean()
-        rng = np.random.default_rng(seed)
-        parts = [
-            _member(inputs, labels.astype(np.float64), counts, hidden, epochs, decay, rng)
-            for _ in range(members)
-        ]
-        weights, biases, out, offsets = zip(*parts, strict=True)
-        return cls(
-            centre,
-            scale,
-            np.concatenate(weights, axis=1),
-            np.concatenate(biases),
-            np.concatenate(out) / members,
-            float(np.mean(offsets)),
-        )
+    Args:
+        values: shape (n, m).
+        labels: shape (n,).
+        share: weight of each row, shape (n,); 1 when absent.
+        hidden: hidden units of each member.
+        members: networks whose log-odds are averaged.
+        epochs: passes over the rows.
+        decay: L2 penalty of the weights.
+        seed: seed of the initial weights and of the order of the rows.
+    """
+    centre, scale = spread(values)
+    inputs = standardised(values, centre, scale)
+    counts = np.ones(len(values)) if share is None else share / share.mean()
+    rng = np.random.default_rng(seed)
+    parts = [
+        _member(inputs, labels.astype(np.float64), counts, hidden, epochs, decay, rng)
+        for _ in range(members)
+    ]
+    weights, biases, out, offsets = zip(*parts, strict=True)
+    return Classifier(
+        centre,
+        scale,
+        weights=np.concatenate(out) / members,
+        offset=float(np.mean(offsets)),
+        hidden=np.concatenate(weights, axis=1),
+        biases=np.concatenate(biases),
+    )
 
-    def __call__(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Log-odds, shape (n,) of values (n, m), or () of (m,)."""
-        inputs = ((values - self.centre) / self.scale).clip(-6, 6)
-        odds: NDArray[np.float64] = np.tanh(inputs @ self.weights + self.biases) @ self.out
-        return odds + self.offset
 
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """A network from the result of `form_of`."""
-        arrays = {name: np.array(saved[name], np.float64) for name in saved if name != "offset"}
-        return cls(**arrays, offset=float(saved["offset"]))
+def balanced(labels: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Weights of the rows that give both labels the same total."""
+    share = float(labels.mean())
+    return np.where(labels, 0.5 / share, 0.5 / (1 - share))
+
+
+def _network_tier(examples: Sequence[Example], dense: bool, seed: int) -> TierModel:
+    """A network without calibration, which never abstains."""
+    inputs = (*MEASUREMENTS, WORDING) if dense else MEASUREMENTS
+    rows = np.array([[one.measured[name] for name in inputs] for one in examples])
+    labels = np.array([one.served for one in examples])
+    beyond_ascii = rows[:, inputs.index("ascii")] == 0
+    share = balanced(labels) * np.where(labels & beyond_ascii, _BEYOND_ASCII, 1.0)
+    return TierModel(fit_network(rows, labels, share=share, seed=seed), inputs, 0.0, dense=dense)
+
+
+def _calibration(odds: NDArray[np.float64], labels: NDArray[np.bool_]) -> tuple[float, float]:
+    """Slope and shift that make log-odds calibrated (Platt 1999)."""
+    fitted = Classifier.fit(odds[:, None], labels)
+    slope = float(fitted.weights[0] / fitted.scale[0])
+    return slope, float(fitted.offset - slope * fitted.centre[0])
 
 
 def _member(
