@@ -191,11 +191,11 @@ class View:
         found = search(k=max(most, 1 if self.decider is None else DEPTH))
         decision = self.decision(found)
         found = found.head(most)
+        if not found.abstained or decision.abstained:
+            found = replace(found, abstained=decision.abstained, reason=decision.reason)
         return replace(
             found,
-            hits=() if decision.abstained else found.hits,
-            abstained=decision.abstained,
-            reason=decision.reason,
+            hits=() if found.abstained else found.hits,
             fits=decision.fits,
             total_ms=(perf_counter() - start) * 1e3,
         )

@@ -104,8 +104,8 @@ def _outcome(row: Row) -> str:
     if row.get("abstained"):
         return f"nothing offered: {row.get('reason')}"
     offered = row.get("offered", ())
-    why = f": {row['cut']}" if row.get("cut") else ""
-    return f"{counted(len(offered), 'tool')} offered{why}"
+    dropped = f", {row['dropped']} below the threshold" if row.get("dropped") else ""
+    return f"{counted(len(offered), 'tool')} offered{dropped}"
 
 
 def _details(row: Row) -> Iterator[str]:

@@ -47,10 +47,10 @@ class Decision:
 
     @classmethod
     def unjudged(cls, selection: Selection, reason: str) -> Self:
-        """No decision, with the reason. Abstains only if the search found nothing to offer."""
-        if selection.hits:
+        """No decision, with the reason. Abstains only if the search found no tool."""
+        if selection.ranked:
             return cls(abstained=False, reason=reason)
-        return cls(abstained=True, reason=selection.reason or "the search found no tool")
+        return cls(abstained=True, reason="the search found no tool")
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -222,7 +222,7 @@ class Decider:
                 wording reads its vector.
         """
         model = self.tiers.get(selection.tier)
-        if model is None or not selection.hits:
+        if model is None or not selection.ranked:
             tier = selection.tier
             return Decision.unjudged(
                 selection, self.unfit.get(tier, f"tier {tier!r} has no calibration")

@@ -105,7 +105,7 @@ def find(
     return Found(
         tuple(queries),
         tuple(selections),
-        replace(main, hits=hits, dropped=_dropped(selections, hits)),
+        _thresholded(main, hits, selections),
         main,
         tuple(queries[part] for part in intents),
         weight,
@@ -113,11 +113,15 @@ def find(
     )
 
 
-def _dropped(selections: Sequence[Selection], hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Hits that the tier's threshold dropped, and that no other search found."""
-    listed = {hit.id for hit in hits}
-    dropped = {hit.id: hit for one in selections for hit in one.dropped if hit.id not in listed}
-    return tuple(dropped.values())
+def _thresholded(
+    main: Selection, merged: Sequence[Hit], selections: Sequence[Selection]
+) -> Selection:
+    """The merged answer, without the hits that the tier's threshold dropped in every search."""
+    kept = {hit.id for one in selections for hit in one.hits}
+    hits = [hit for hit in merged if hit.id in kept]
+    dropped = [hit for hit in merged if hit.id not in kept]
+    ordered = [hit._replace(rank=rank) for rank, hit in enumerate([*hits, *dropped], 1)]
+    return replace(main, hits=tuple(ordered[: len(hits)]), dropped=tuple(ordered[len(hits) :]))
 
 
 def _hits(
@@ -131,7 +135,7 @@ def _hits(
     """The merged hits. Tools named in the message and claimed tools stay first."""
     listed: dict[str, Hit] = {}
     for selection in sources:
-        for hit in selection.hits:
+        for hit in selection.ranked:
             listed.setdefault(hit.id, hit)
     first = [hit.id for hit in asked.hits if not _FIRST.isdisjoint(hit.stages)]
     ids = [tool.id for tool in board.tools]

@@ -39,7 +39,7 @@ class ScoreBoard:
         places: dict[str, int] = {}
         tools: list[Tool] = []
         for selection in selections:
-            for hit in selection.hits:
+            for hit in selection.ranked:
                 if places.setdefault(hit.id, len(tools)) == len(tools):
                     tools.append(hit.tool)
         self.tools = tuple(tools)
@@ -47,10 +47,10 @@ class ScoreBoard:
         self.scores = np.empty((len(selections), len(tools)))
         for row, selection in enumerate(selections):
             scores = self.scores[row]
-            lowest = min((hit.score for hit in selection.hits), default=0.0)
-            scores.fill(lowest if len(selection.hits) >= depth else min(lowest, 0.0))
-            scores[[places[hit.id] for hit in selection.hits]] = [
-                hit.score for hit in selection.hits
+            lowest = min((hit.score for hit in selection.ranked), default=0.0)
+            scores.fill(lowest if len(selection.ranked) >= depth else min(lowest, 0.0))
+            scores[[places[hit.id] for hit in selection.ranked]] = [
+                hit.score for hit in selection.ranked
             ]
         # A tool without a server is a server of its own.
         names: dict[tuple[str | None, str | None], int] = {}

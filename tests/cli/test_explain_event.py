@@ -59,7 +59,7 @@ def test_a_turn_in_words(run, log):
     lines = text.splitlines()
     text = " ".join(text.split())
     assert lines[0].startswith("turn s1/2 at 20")
-    assert "2 tools offered: the first 2; nothing cuts" in lines
+    assert "2 tools offered" in lines
     assert "left: mail/send_message (scope): needs the scope 'mail:send'" in text
     assert "denied: 6 tools; the nearest:" in lines
     assert "call of mail/delete_draft" in text

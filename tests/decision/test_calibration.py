@@ -165,9 +165,10 @@ def test_hits_of_one_score_are_kept_together():
     assert best_threshold(examples, 10) == 0.5
 
 
-def test_exact_names_and_unscored_candidates_choose_no_threshold():
+def test_a_threshold_is_the_score_of_a_scored_hit():
     examples = [labelled([np.inf, 0.4, -np.inf], [True, False, False])]
-    assert best_threshold(examples, 10) is None
+    assert best_threshold(examples, 10) == 0.4
+    assert best_threshold([labelled([np.inf, -np.inf], [True, False])], 10) is None
     assert best_threshold([], 10) is None
 
 
