@@ -117,6 +117,8 @@ def _thresholded(
     main: Selection, merged: Sequence[Hit], selections: Sequence[Selection]
 ) -> Selection:
     """The merged answer, without the hits that the tier's threshold dropped in every search."""
+    if not any(one.dropped for one in selections):
+        return replace(main, hits=tuple(merged))
     kept = {hit.id for one in selections for hit in one.hits}
     hits = [hit for hit in merged if hit.id in kept]
     dropped = [hit for hit in merged if hit.id not in kept]
