@@ -51,10 +51,9 @@ def test_gates_of_ones_own(run_json, index, files, tmp_path):
 def test_another_encoder_and_a_reranker_get_a_logistic_model(run_json, index, files, tmp_path):
     served, none = files
     out, config = tmp_path / "calibration.json", tmp_path / "config.json"
-    reranked = {"retrievers": ["lexical"], "reranker": "features"}
-    config.write_text(
-        json.dumps({"tiers": {"own": reranked, "plain": {"retrievers": ["lexical"]}}})
-    )
+    plain = {"retrievers": ["lexical"]}
+    reranked = {**plain, "reranker": "features"}
+    config.write_text(json.dumps({"tiers": {"own": reranked, "plain": plain}}))
     told = run_json(
         *("calibrate", served, "--no-tool", none, "--index", index, "--config", config),
         *("--tier", "own", "--tier", "plain", "--no-threshold", "--out", out),
