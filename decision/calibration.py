@@ -325,7 +325,7 @@ def best_threshold(examples: Sequence[Example], k: int) -> float | None:
     All hits of all examples count together: precision is the share of right tools among the offered
     hits, recall is the share of the right tools that are offered. The threshold is never above the
     best score of a query whose right tool was found: F1 alone would drop all hits of one query in
-    four (ADR 23).
+    four (ADR 9).
 
     Args:
         examples: answers to labelled queries on which the decision does not abstain.
