@@ -190,12 +190,13 @@ class View:
         most = self._searcher.count(k)
         found = search(k=max(most, 1 if self.decider is None else DEPTH))
         decision = self.decision(found)
-        found = found.head(most)
+        # Where the threshold dropped every hit, the search has abstained already.
         if not found.abstained or decision.abstained:
             found = replace(found, abstained=decision.abstained, reason=decision.reason)
         return replace(
             found,
-            hits=() if found.abstained else found.hits,
+            hits=() if found.abstained else found.hits[:most],
+            dropped=found.dropped[: max(0, most - len(found.hits))],
             fits=decision.fits,
             total_ms=(perf_counter() - start) * 1e3,
         )

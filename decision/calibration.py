@@ -216,8 +216,11 @@ def calibrate(
                 threshold=threshold,
             )
 
-        models[tier] = fit(examples, made)
-        reports[tier] = cross_validate(examples, made, fit, k=k)
+        try:
+            models[tier] = fit(examples, made)
+            reports[tier] = cross_validate(examples, made, fit, k=k)
+        except RequestError as error:
+            raise RequestError(f"tier {tier!r}: {error}") from error
     start = {tier: "bundled" if tier in usable.tiers else "requests" for tier in tiers}
     origin = {"requests": len(requests), "lost": lost, "k": k, "start": start}
     decider = Decider(models, usable.wording, fingerprint, origin=origin)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self, overload
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,11 +163,6 @@ class Selection:
     def ranked(self) -> tuple[Hit, ...]:
         """All hits that were ranked: those of the answer, then those that were dropped."""
         return self.hits + self.dropped
-
-    def head(self, k: int) -> Self:
-        """The same answer for a request of at most `k` hits."""
-        dropped = self.dropped[: max(0, k - len(self.hits))]
-        return replace(self, hits=self.hits[:k], dropped=dropped)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, with the number of denied tools and the nearest five."""
