@@ -72,6 +72,8 @@ class TierConfig(PartSection):
         depth: candidates taken from each retriever.
         candidates: candidates that the reranker scores.
         fallback: tier that runs instead if a stage cannot run or the time budget is too short.
+        threshold: hits with a lower final score are dropped; see `docs/deciding.md`. When absent,
+            the threshold of the calibration that `decision` names, if it has one.
     """
 
     kind = "strategy"
@@ -83,6 +85,7 @@ class TierConfig(PartSection):
     depth: int = Field(default=100, ge=1, le=10_000)
     candidates: int = Field(default=40, ge=1, le=1_000)
     fallback: str | None = None
+    threshold: float | None = Field(default=None, allow_inf_nan=False)
 
     @field_validator("retrievers")
     @classmethod
@@ -135,7 +138,6 @@ class SessionConfig(Section):
         k: tools offered with their definitions per turn. When absent: 3 in a session with a format
             that shows other tools as lines, otherwise the engine's `k`.
         abstain: whether a turn may offer nothing because no tool fits; see `decision`.
-        cut: whether the decision also limits how many of the `k` tools are offered.
         must_offer: whether the first call of a tool that the prompt does not show is answered with
             the tool's definition. False lets the call pass if its arguments fit.
         active_tools: maximum number of tools that a conversation keeps.
@@ -158,7 +160,6 @@ class SessionConfig(Section):
     tier: str | None = None
     k: int | None = Field(default=None, ge=1, strict=True)
     abstain: bool = True
-    cut: bool = False
     must_offer: bool = True
     active_tools: int = Field(default=50, ge=1, strict=True)
     pinned: tuple[str, ...] = ()

@@ -32,9 +32,11 @@ from .retrieval.store import folder_of, saved_settings
 from .retrieval.tiers import Tiers
 from .retrieval.usage import UsageEvent, checked_events
 from .retrieval.vectors import Vectors
+from .strategies import rerankers, thresholds
 from .view import View
 
 if TYPE_CHECKING:
+    from .decision import Decider
     from .loaders import SchemaLoader
     from .retrieval.learning import LearningReport
     from .session import Session
@@ -76,8 +78,11 @@ class Engine:
         self._saving = GuardedLock("engine")
         config = builder.config
         self._tiers = Tiers(builder.strategies(), config.default_tier, reranks=config.reranks)
-        self._searcher = Searcher(self._tiers, builder.config.k)
-        self._gatekeeper = Gatekeeper(builder.config.gate)
+        self._gatekeeper = Gatekeeper(config.gate)
+        # The searcher and the decider are for one encoder, which is known once it is loaded.
+        self._encoder: str | None = None
+        self._decider = decider_for(config.decision, None, rerankers(config))
+        self._searcher = Searcher(self._tiers, config.k, thresholds(config, self._decider))
         # The newest catalog, and the build of its index while that is not done.
         self._catalog = build.catalog
         self._build: Build | None = build
@@ -653,6 +658,14 @@ class Engine:
         with self._updating:
             self._offer(self._builder.taught(self._index, learned))
 
+    def _judging(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
+        """The encoder, with the searcher and the decider for its scores; made once for each."""
+        if self._encoder == encoder:
+            return encoder, self._searcher, self._decider
+        config = self.config
+        decider = decider_for(config.decision, encoder, rerankers(config))
+        return encoder, Searcher(self._tiers, config.k, thresholds(config, decider)), decider
+
     def _keep(self, encoded: Vectors) -> None:
         """Save what was encoded beside the saved index, so that a killed process keeps it."""
         with self._saving:
@@ -680,12 +693,10 @@ class Engine:
             catalog: the newest catalog.
         """
         self._gatekeeper.over(index)
-        reranked = [name for name, tier in self.config.tiers.items() if tier.reranker]
-        encoder = self._builder.encoder_of(index)
-        decider = decider_for(self.config.decision, encoder, reranked)
+        judged = self._judging(self._builder.encoder_of(index))
         with self._offering:
             self._index = index
-            self._decider = decider
+            self._encoder, self._searcher, self._decider = judged
             self._quarantine = self._quarantine.replaced(given, flags)
             if catalog is not None:
                 self._catalog = catalog

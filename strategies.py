@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import registry
 from .config import Config, TierConfig
+from .decision import Decider
 from .errors import ConfigError
 from .retrieval import Fusion, Strategy
 from .sections import DEFAULT_RERANKER, FusionConfig, RerankerConfig
@@ -24,6 +25,28 @@ def chosen_reranker(config: Config, reranker: str | RerankerConfig) -> str | Rer
         # A Config with such a tier has one.
         return config.reranker or reranker
     return reranker
+
+
+def rerankers(config: Config) -> dict[str, str | None]:
+    """Tier name to the name of its reranker; None for a tier without one."""
+    return {
+        name: str(chosen_reranker(config, tier.reranker)) if tier.reranker else None
+        for name, tier in config.tiers.items()
+    }
+
+
+def thresholds(config: Config, decider: Decider | None) -> dict[str, float]:
+    """Tier name to the score below which its hits are dropped, for tiers that have one.
+
+    The setting of a tier wins over the threshold of a calibration.
+
+    Args:
+        config: the settings.
+        decider: the calibration in use; None if the decision is off.
+    """
+    calibrated = {} if decider is None else decider.thresholds
+    chosen = {name: tier.threshold for name, tier in config.tiers.items()}
+    return calibrated | {name: score for name, score in chosen.items() if score is not None}
 
 
 def _strategy(config: Config, name: str, tier: TierConfig) -> Strategy:

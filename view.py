@@ -197,12 +197,14 @@ class View:
             return search(k=k)
         most = self._searcher.count(k)
         found = search(k=max(most, 1 if self.decider is None else DEPTH))
-        decision = self.decision(found, most)
+        decision = self.decision(found)
+        # Where the threshold dropped every hit, the search has abstained already.
+        if not found.abstained or decision.abstained:
+            found = replace(found, abstained=decision.abstained, reason=decision.reason)
         return replace(
             found,
-            hits=() if decision.abstained else found.hits[:most],
-            abstained=decision.abstained,
-            reason=decision.reason,
+            hits=() if found.abstained else found.hits[:most],
+            dropped=found.dropped[: max(0, most - len(found.hits))],
             fits=decision.fits,
             total_ms=(perf_counter() - start) * 1e3,
         )
@@ -336,33 +338,30 @@ class View:
         taken = given if isinstance(given, Mapping) else {}
         return Verdict(status, name, found, problems=problems, arguments=taken)  # type: ignore[arg-type]
 
-    def decision(self, selection: Selection, k: int | None = None) -> Decision:
-        """The probability of each hit, and whether to abstain.
+    def decision(self, selection: Selection) -> Decision:
+        """Whether any tool of an answer fits the query.
 
         Args:
             selection: a result of `search` with at least 20 hits, if the catalog
                 has so many tools.
-            k: maximum number of tools to offer.
 
         Raises:
-            RequestError: an argument is of the wrong type.
+            RequestError: it is no Selection.
 
         Example:
             >>> from shortlist import Engine
             >>> from shortlist.demo import load_catalog
             >>> view = Engine.from_tools(load_catalog()).view()
-            >>> decided = view.decision(view.search("open an issue about the login bug", k=20), 10)
-            >>> decided.abstained, decided.ids[0]
-            (False, 'github/create_issue')
+            >>> view.decision(view.search("open an issue about the login bug", k=20)).abstained
+            False
         """
         self._guard.check()
         if not isinstance(selection, Selection):
             raise RequestError(f"selection: a Selection, not {type(selection).__name__}")
-        k = None if k is None else self._searcher.count(k)
         if self.decider is None:
-            return Decision.unjudged(selection.hits, k, "the decision is off")
+            return Decision.unjudged(selection, "the decision is off")
         permitted = len(self.catalog) - len(self.admission.refusals)
         if permitted < MIN_TOOLS:
             why = f"only {permitted} tools are permitted; fewer than {MIN_TOOLS} are not judged"
-            return Decision.unjudged(selection.hits, k, why)
-        return self.decider.decide(selection, k=k)
+            return Decision.unjudged(selection, why)
+        return self.decider.decide(selection)

@@ -1,4 +1,4 @@
-"""`shortlist calibrate`: when to offer nothing and where to cut, fitted to your own queries."""
+"""`shortlist calibrate`: when to offer nothing and which hits to drop, by your own queries."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from .source import open_engine, read_requests, tiers_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ..decision.calibration import Calibration
-    from ..decision.report import Report
+    from ..decision.calibration import Calibration, Report
     from ..engine import Engine
     from ..models import Encoder
 
 
 LEGEND = (
-    "asked: queries that a tool fits. top 10, kept: % of the right tools found, and left by the "
-    "cut. tools: offered per query. lost: % of these queries that get no tool. no tool: "
-    "queries that no tool fits. abstained: % of them that get none. precision: % of the queries "
-    "without a tool that no tool fits."
+    "asked: queries that a tool fits. found, kept: % of the right tools that the search finds, and "
+    "that are offered. tools: offered per query. F1: of the offered tools, and of all found. lost: "
+    "% of the queries that lose their tool. no tool: queries that no tool fits. abstained: % of "
+    "them that get none. precision: % of the queries without a tool that no tool fits."
 )
 
 
@@ -43,12 +42,10 @@ def calibrate(
     no_tool: Annotated[
         Path | None, typer.Option(metavar="FILE", help="JSONL of queries that no tool fits.")
     ] = None,
-    alpha: Annotated[
-        float,
-        typer.Option(
-            metavar="RATE", min=0.001, max=0.5, help="Share of right tools that may be cut off."
-        ),
-    ] = 0.05,
+    threshold: Annotated[
+        bool,
+        typer.Option(help="Choose, by F1, the score below which a tier drops hits."),
+    ] = True,
     lost: Annotated[
         float,
         typer.Option(
@@ -68,6 +65,7 @@ def calibrate(
     figures shown are measured on queries that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, calibration
+    from ..strategies import rerankers
 
     engine = open_engine(index, tools, config, None)
     names = tiers_of(engine, tier)
@@ -76,14 +74,16 @@ def calibrate(
         found = calibration.calibrate(
             *(engine, requests, names),
             encoder=encoder_of(engine),
+            rerankers=rerankers(engine.config),
             base=Decider.bundled(),
-            alpha=alpha,
+            k=engine.config.k,
             lost=lost,
+            threshold=threshold,
             progress=advance,
         )
     found.decider.save(out)
     if as_json:
-        write_json(_held(found))
+        write_json(_figures_by_tier(found))
     else:
         _tell(found, out)
 
@@ -99,15 +99,14 @@ def encoder_of(engine: Engine) -> Encoder | None:
     return load_encoder(spec, **arguments)
 
 
-def _held(found: Calibration) -> dict[str, object]:
+def _figures_by_tier(found: Calibration) -> dict[str, object]:
     return {
         "asked_without_servers": found.without,
         "tiers": {
             tier: {
                 "start": found.start[tier],
                 "abstain_below": found.decider.tiers[tier].abstain_below,
-                "keep_from": found.decider.tiers[tier].keep_from,
-                "alpha": found.decider.tiers[tier].alpha,
+                "threshold": found.decider.tiers[tier].threshold,
                 **report.to_dict(),
             }
             for tier, report in found.reports.items()
@@ -118,12 +117,10 @@ def _held(found: Calibration) -> dict[str, object]:
 def _tell(found: Calibration, out: Path) -> None:
     show("Held-out queries", "", report_table(found.reports), LEGEND)
     for tier, model in found.decider.tiers.items():
-        if model.alpha is None:
-            reach = found.reports[tier].reach
-            note(
-                f"note: {tier}: all tools found are offered, because no cut reaches --alpha: the "
-                f"search finds {reach:.1%} of the right tools, or there are too few queries"
-            )
+        if model.threshold is not None:
+            note(f"{tier}: hits with a score below {model.threshold:.4g} are dropped")
+        if not model.abstain_below:
+            note(f"note: {tier}: too few queries that a tool fits, it never abstains")
     note(
         f"{out}: {counted(len(found.reports), 'tier')}; "
         f"{counted(found.without, 'request')} asked again without the servers of the right tools"
@@ -131,8 +128,11 @@ def _tell(found: Calibration, out: Path) -> None:
 
 
 def report_table(reports: Mapping[str, Report]) -> Table:
-    """Table of kept tools, lost tools and abstentions, one row per tier."""
-    numbers = ("asked", "top 10", "kept", "tools", "lost", "no tool", "abstained", "precision")
+    """Table of offered tools, lost tools and abstentions, one row per tier."""
+    numbers = (
+        *("asked", "found", "kept", "tools", "F1", "F1 of all", "lost"),
+        *("no tool", "abstained", "precision"),
+    )
     table = plain_table("tier", *numbers, right=set(numbers))
     for tier, report in reports.items():
         table.add_row(tier, *_figures(report))
@@ -145,6 +145,8 @@ def _figures(report: Report) -> tuple[str, ...]:
         percent(report.found),
         percent(report.kept),
         f"{report.offered:.2f}",
+        percent(report.f1),
+        percent(report.f1_of_all),
         percent(report.lost),
         f"{report.unserved:,}",
         percent(report.abstained),

@@ -78,10 +78,6 @@ def evaluate(
             help="Measure sessions, which may abstain, instead of searches.",
         ),
     ] = False,
-    cut: Annotated[
-        bool,
-        typer.Option("--cut", help="With --session: the decision also limits the number of tools."),
-    ] = False,
     decision: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="With --session: file that `shortlist calibrate` wrote."),
@@ -98,8 +94,8 @@ def evaluate(
         return
     if not tools or not queries:
         raise typer.BadParameter("give both --tools and --queries, or a command such as xlam")
-    if (cut or decision) and not session:
-        raise typer.BadParameter("--cut and --decision: only with --session, which decides")
+    if decision and not session:
+        raise typer.BadParameter("--decision: only with --session, which decides")
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
     from ..evals import dataset, regression, report, runner
@@ -123,7 +119,7 @@ def evaluate(
     outcomes = {}
     for name in tiers_of(engine, tier, "auto"):
         method = (
-            runner.session_method(engine, name, k=k, cut=cut, pooled=pooled)
+            runner.session_method(engine, name, k=k, pooled=pooled)
             if session
             else runner.tier_method(engine, name, k=k, pooled=pooled)
         )
@@ -131,7 +127,7 @@ def evaluate(
             outcomes[name] = runner.measure(method, read.queries, progress=advance)
     found = report.EvaluationResult(len(catalog), outcomes, malformed, by)
     failed = _missed(engine, outcomes, k, pooled) if misses else None
-    held = report.to_json(found) | ({"session": True, "cut": cut} if session else {})
+    held = report.to_json(found) | ({"session": True} if session else {})
     if failed is not None:
         held["misses"] = {
             name: [miss.to_dict() for miss in every] for name, every in failed.items()

@@ -94,6 +94,11 @@ def _footer(selection: Selection, count: int, quarantined: int) -> Text:
     if selection.tier_reason:
         text.append(f"asked for {selection.tier_asked}, ran {selection.tier}: ", style="yellow")
         text.append(f"{selection.tier_reason}\n", style="yellow")
+    if selection.dropped:
+        text.append(
+            f"dropped: {counted(len(selection.dropped), 'tool')} with a score below "
+            f"{selection.threshold:.4g}\n"
+        )
     if held := len(selection.denied):
         lines = refusal_lines(selection.denied.nearest(_DENIED))
         some = f", {quarantined:,} of them quarantined" if quarantined else ""

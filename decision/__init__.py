@@ -1,8 +1,7 @@
-"""The decision: probabilities of hits, how many to offer, and when to abstain."""
+"""The decision: whether any tool fits a query, and the calibration of the tiers."""
 
 from __future__ import annotations
 
-from .decider import Decider, Decision, Judged
-from .tier import TierModel
+from .decider import Decider, Decision, TierModel
 
-__all__ = ["Decider", "Decision", "Judged", "TierModel"]
+__all__ = ["Decider", "Decision", "TierModel"]

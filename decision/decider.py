@@ -1,98 +1,139 @@
-"""Decider: decides which tools of an answer to offer, or none."""
+"""Decider: decides whether any tool of an answer fits the query."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
-from ..retrieval.selection import Hit, Selection
-from .logistic import form_of
-from .measurements import DEPTH, measure
-from .network import Network
-from .tier import TierModel
+from ..retrieval.answer import FINAL
+from ..retrieval.selection import Selection
+from .classifier import Classifier, sigmoid
+from .measurements import DEPTH, MEASUREMENTS, measure
 
 OFF, BUNDLED = "off", "bundled"
 MIN_TOOLS = 10
 """With fewer permitted tools there is no decision: the calibration had no smaller catalogs, and a
 model can read so few tools itself."""
-_FILE = Path(__file__).parent / "bundled.json"
-_FORMAT = 1
-#: Stages whose word is final: the request is the tool's name, or its server takes the turn.
-_FINAL = frozenset({"exact", "claim"})
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A hit with its probability of being right; None if the tier has no calibration."""
-
-    hit: Hit
-    probability: float | None
+WORDING = "wording"
+"""Input of a tier's model besides the measurements: log-odds, from the query's vector, that the
+query asks for a tool at all."""
+BUNDLED_FILE = Path(__file__).parent / "bundled.json"
+"""The bundled models. `shortlist lab fit-decision` writes them."""
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The tools to offer, or an abstention.
+    """Whether any tool of an answer fits the query.
 
     Args:
-        hits: the tools to offer, best first; empty when abstaining.
-        judged: every hit of the answer with its probability, in order.
-        fits: probability that any tool fits the query; None if the tier has no calibration.
-        abstained: whether nothing is offered because no tool fits.
+        abstained: whether to offer nothing, because no tool fits.
+        fits: probability that any tool fits the query; None if there was no decision.
         reason: why nothing is offered, or why there was no decision; otherwise None.
-        cut: how the number of offered tools was decided, in one sentence.
     """
 
-    hits: tuple[Hit, ...]
-    judged: tuple[Judged, ...]
-    fits: float | None
     abstained: bool
-    reason: str | None
-    cut: str
+    fits: float | None = None
+    reason: str | None = None
 
     @classmethod
-    def unjudged(cls, hits: tuple[Hit, ...], k: int | None, why: str) -> Self:
-        """The first `k` hits, with the reason why there is no decision.
+    def unjudged(cls, selection: Selection, reason: str) -> Self:
+        """No decision, with the reason. Abstains only if the search found no tool."""
+        if selection.ranked:
+            return cls(abstained=False, reason=reason)
+        return cls(abstained=True, reason="the search found no tool")
 
-        Abstains only without hits.
+    def to_dict(self) -> dict[str, Any]:
+        """JSON form."""
+        fits = None if self.fits is None else round(self.fits, 4)
+        return {"abstained": self.abstained, "fits": fits, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class TierModel:
+    """The calibration of one tier.
+
+    Args:
+        fits: model for whether any tool fits a query.
+        inputs: names of its inputs, in order: measurements, and `wording`.
+        abstain_below: the decision abstains if the probability that any tool fits is lower.
+        threshold: score below which hits are dropped; None for none.
+        dense: whether the tier compares vectors of the encoder.
+        reranker: name of the tier's reranker; None without one.
+    """
+
+    fits: Classifier
+    inputs: tuple[str, ...]
+    abstain_below: float
+    threshold: float | None = None
+    dense: bool = False
+    reranker: str | None = None
+
+    def probability(self, measured: Mapping[str, float]) -> float:
+        """Probability that any tool fits the query. An input that is missing counts as average.
+
+        Args:
+            measured: measurements of the answer, and `wording` if it is known.
         """
-        if not hits:
-            return cls((), (), None, True, "the search found no tool", "nothing to cut")
-        judged = tuple(Judged(hit, None) for hit in hits)
-        return cls(hits[:k], judged, None, False, why, _first(hits, k))
+        return float(sigmoid(self.fits(self.row(measured))))
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Ids of the tools to offer, best first."""
-        return tuple(hit.id for hit in self.hits)
+    def row(self, measured: Mapping[str, float]) -> NDArray[np.float64]:
+        """The inputs of `fits`, shape (m,)."""
+        averages = zip(self.inputs, self.fits.centre.tolist(), strict=True)
+        return np.array([measured.get(name, average) for name, average in averages])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
         return {
-            "ids": list(self.ids),
-            "abstained": self.abstained,
-            "fits": _short(self.fits),
-            "reason": self.reason,
-            "cut": self.cut,
-            "judged": [
-                {"id": one.hit.id, "probability": _short(one.probability)} for one in self.judged
-            ],
+            "dense": self.dense,
+            "reranker": self.reranker,
+            "threshold": self.threshold,
+            "abstain_below": self.abstain_below,
+            "inputs": list(self.inputs),
+            "fits": self.fits.to_dict(),
         }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """A model from the result of `to_dict`.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is no such result, or has unknown inputs.
+        """
+        inputs = tuple(saved["inputs"])
+        if unknown := [name for name in inputs if name not in (*MEASUREMENTS, WORDING)]:
+            raise ValueError(f"this version does not measure {', '.join(map(str, unknown))}")
+        fits = Classifier.from_dict(saved["fits"])
+        if len(inputs) != len(fits.centre):
+            raise ValueError(f"{len(inputs)} inputs are named, and {len(fits.centre)} are used")
+        threshold = saved["threshold"]
+        return cls(
+            fits=fits,
+            inputs=inputs,
+            abstain_below=float(saved["abstain_below"]),
+            threshold=None if threshold is None else float(threshold),
+            dense=bool(saved["dense"]),
+            reranker=saved["reranker"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Decider:
-    """Makes decisions, with one model per tier.
+    """Decides whether any tool fits, with one model per tier.
 
     Args:
         tiers: tier name to its model.
         wording: model for the log-odds, from a query's vector, that it asks for a tool at all; None
-            if unknown.
+            if there is none.
         encoder: fingerprint of the encoder whose cosines and vectors the models use; None if they
             use none.
         unfit: tier name to why its model was left out.
@@ -100,7 +141,7 @@ class Decider:
     """
 
     tiers: Mapping[str, TierModel] = field(default_factory=dict)
-    wording: Network | None = None
+    wording: Classifier | None = None
     encoder: str | None = None
     unfit: Mapping[str, str] = field(default_factory=dict)
     origin: Mapping[str, Any] = field(default_factory=dict)
@@ -108,8 +149,8 @@ class Decider:
     @classmethod
     @cache
     def bundled(cls) -> Self:
-        """The bundled models, for the bundled encoder and the built-in tiers."""
-        return cls.load(_FILE)
+        """The bundled models, for the bundled encoder and the built-in tiers without a reranker."""
+        return cls.load(BUNDLED_FILE)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -126,7 +167,7 @@ class Decider:
                     "make it again with `shortlist calibrate`"
                 )
             models = {tier: TierModel.from_dict(model) for tier, model in saved["tiers"].items()}
-            wording = None if saved["wording"] is None else Network.from_dict(saved["wording"])
+            wording = None if saved["wording"] is None else Classifier.from_dict(saved["wording"])
             return cls(models, wording, saved["encoder"], {}, saved["origin"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ConfigError(
@@ -140,119 +181,91 @@ class Decider:
         Raises:
             OSError: the disk refuses.
         """
-        held = {
+        saved = {
             "format": _FORMAT,
             "origin": dict(self.origin),
             "encoder": self.encoder,
-            "wording": form_of(self.wording),
-            "tiers": {tier: form_of(model) for tier, model in self.tiers.items()},
+            "wording": None if self.wording is None else self.wording.to_dict(),
+            "tiers": {tier: model.to_dict() for tier, model in self.tiers.items()},
         }
-        Path(path).write_text(json.dumps(held) + "\n", encoding="utf-8")
+        Path(path).write_text(json.dumps(saved) + "\n", encoding="utf-8")
 
-    def for_encoder(self, fingerprint: str | None) -> Self:
-        """A copy with only the models that fit an encoder.
+    def for_engine(self, encoder: str | None, rerankers: Mapping[str, str | None]) -> Self:
+        """A copy with only the models that fit an engine.
 
         Args:
-            fingerprint: fingerprint of the encoder; None if the engine has none.
+            encoder: fingerprint of its encoder; None if it has none.
+            rerankers: tier name to the name of its reranker; None for a tier without one.
         """
-        if fingerprint == self.encoder:
-            return self
-        unfit = {
-            tier: f"the calibration of tier {tier!r} was fitted to another encoder; "
-            "`shortlist calibrate` fits one to this"
-            for tier, model in self.tiers.items()
-            if model.dense
-        }
+        unfit = dict(self.unfit)
+        for tier, model in self.tiers.items():
+            if model.dense and encoder != self.encoder:
+                unfit[tier] = _unfit(tier, "encoder")
+            elif rerankers.get(tier) != model.reranker:
+                unfit[tier] = _unfit(tier, "reranker")
         models = {tier: model for tier, model in self.tiers.items() if tier not in unfit}
-        return type(self)(models, None, None, {**self.unfit, **unfit}, self.origin)
+        same = encoder == self.encoder
+        wording, fingerprint = (self.wording, self.encoder) if same else (None, None)
+        return type(self)(models, wording, fingerprint, unfit, self.origin)
 
-    def decide(self, selection: Selection, *, k: int | None = None) -> Decision:
-        """Decide which tools of an answer to offer.
+    @property
+    def thresholds(self) -> dict[str, float]:
+        """Tier name to the score below which its hits are dropped, for tiers that have one."""
+        every = {tier: model.threshold for tier, model in self.tiers.items()}
+        return {tier: threshold for tier, threshold in every.items() if threshold is not None}
+
+    def decide(self, selection: Selection) -> Decision:
+        """Decide whether any tool of an answer fits.
 
         Args:
             selection: the answer, with `measurements.DEPTH` (20) hits if possible. The model of
                 wording reads its vector.
-            k: maximum number of tools to offer; all that pass the cut when absent.
         """
-        hits = selection.hits
         model = self.tiers.get(selection.tier)
-        if model is None or not hits:
-            why = self.unfit.get(selection.tier, f"tier {selection.tier!r} has no calibration")
-            return Decision.unjudged(hits, k, why)
-        measured = measure(selection.query, hits[:DEPTH])
-        wording = None
-        if selection.vector is not None and self.wording is not None:
-            wording = float(self.wording(selection.vector))
-        fits = model.fitting(measured, wording)
-        right = model.rightness(measured).tolist()
-        final = [not _FINAL.isdisjoint(hit.stages) for hit in hits]
-        judged = tuple(
-            Judged(hit, 1.0 if named else probability)
-            for hit, named, probability in zip(hits, final, right, strict=False)
-        )
-        if fits < model.abstain_below and not any(final):
-            reason = (
-                f"no tool fits: the probability that any does is {fits:.3f}, and below "
-                f"{model.abstain_below:.3f} none is offered"
+        if model is None or not selection.ranked:
+            tier = selection.tier
+            return Decision.unjudged(
+                selection, self.unfit.get(tier, f"tier {tier!r} has no calibration")
             )
-            return Decision((), judged, fits, True, reason, "nothing is offered")
-        offered = [one.hit for one in judged if (one.probability or 0.0) >= model.keep_from]
-        if not offered:
-            best = max(judged, key=lambda one: one.probability or 0.0)
-            return Decision((best.hit,), judged, fits, False, None, _best(best, model))
-        return Decision(
-            tuple(offered[:k]), judged, fits, False, None, _cut(model, offered, hits, k)
+        # The models were fitted to answers from which no threshold had dropped hits.
+        measured = measure(selection.query, selection.ranked[:DEPTH])
+        if selection.vector is not None and self.wording is not None:
+            measured[WORDING] = float(self.wording(selection.vector))
+        fits = model.probability(measured)
+        final = any(not FINAL.isdisjoint(hit.stages) for hit in selection.hits)
+        if fits >= model.abstain_below or final:
+            return Decision(abstained=False, fits=fits)
+        reason = (
+            f"no tool fits: the probability that any does is {fits:.3f}, and below "
+            f"{model.abstain_below:.3f} none is offered"
         )
+        return Decision(abstained=True, fits=fits, reason=reason)
 
 
 def decider_for(
-    setting: str | Path, encoder: str | None, reranked: Collection[str] = ()
+    setting: str | Path, encoder: str | None, rerankers: Mapping[str, str | None]
 ) -> Decider | None:
-    """The decider of the setting `decision`, for an encoder; None where the decision is off.
+    """The decider of the setting `decision`, for an engine; None where the decision is off.
 
-    There is no decision for tiers whose scores come from another encoder than the calibration's;
-    the answer says so.
+    There is no decision for tiers whose scores come from another encoder or reranker than the
+    calibration's; the answer says so.
 
     Args:
         setting: `bundled`, `off`, or a file that `shortlist calibrate` wrote.
         encoder: fingerprint of the engine's encoder; None if it has none.
-        reranked: names of the tiers with a reranker; the bundled calibration has no model for them.
+        rerankers: tier name to the name of its reranker; None for a tier without one.
 
     Raises:
         ConfigError: the file cannot be read.
     """
     if setting == OFF:
         return None
-    if setting != BUNDLED:
-        return Decider.load(setting).for_encoder(encoder)
-    decider = Decider.bundled().for_encoder(encoder)
-    models = {tier: model for tier, model in decider.tiers.items() if tier not in reranked}
-    return replace(decider, tiers=models)
+    decider = Decider.bundled() if setting == BUNDLED else Decider.load(setting)
+    return decider.for_engine(encoder, rerankers)
 
 
-def _short(probability: float | None) -> float | None:
-    return None if probability is None else round(probability, 4)
-
-
-def _first(hits: tuple[Hit, ...], k: int | None) -> str:
-    return f"the first {len(hits[:k])} of {len(hits)}; nothing is judged"
-
-
-def _best(best: Judged, model: TierModel) -> str:
+def _unfit(tier: str, what: str) -> str:
     return (
-        f"only the best: its probability of being right is {best.probability:.3f}, and all are "
-        f"below {model.keep_from:.3f}"
-    )
-
-
-def _cut(model: TierModel, offered: list[Hit], hits: tuple[Hit, ...], k: int | None) -> str:
-    promise = (
-        "no cut keeps a promise here"
-        if model.alpha is None
-        else f"which keeps {1 - model.alpha:.0%} of right tools"
-    )
-    bound = f"; k allows {k}" if k is not None and len(offered) > k else ""
-    return (
-        f"{len(offered)} of {len(hits)} have a probability of at least {model.keep_from:.3f}, "
-        f"{promise}{bound}"
+        f"the calibration of tier {tier!r} was fitted to another {what}; "
+        "`shortlist calibrate` fits one to this"
     )

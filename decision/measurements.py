@@ -9,115 +9,94 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..catalog.document import LEXICAL_FIELDS
 from ..retrieval.selection import Hit
 from ..text import terms
 
-#: Hits a model wants to see, of which lists are measured over the first `LISTED`.
+#: Hits a model reads, of which lists are measured over the first `LISTED`.
 DEPTH = 20
 LISTED = 10
-#: Hits whose whole text is compared with the request, and whose names are.
+#: Hits whose whole text is compared with the request, and hits whose names are.
 _READ, _NAMED = 3, 5
 _CACHED_TOOLS = 16_384
 
-#: What is measured of a request and its list, in order.
-REQUEST = (
-    *("score", "score lead", "score lead over fourth", "score over mean"),
-    *("dense", "dense best", "dense lead", "dense lead over fourth"),
-    *("dense over last", "dense over mean", "dense last"),
-    *("lexical", "lexical best", "lexical lead", "lexical over mean"),
-    *("lexical by term", "lexical by root of terms"),
-    *("coverage", "coverage best", "terms covered", "name", "name best", "server", "server best"),
-    *("dense first", "lexical first", "agreement", "same server"),
-    *("terms", "letters", "question", "digit", "ascii", "rare words", "proper name"),
-)
-#: What is measured of one hit, in order, before what is measured of its request.
-HIT = (
-    *("rank", "score behind best", "dense", "dense behind best", "lexical behind best"),
-    *("dense rank", "lexical rank", "lexical share of best", "name", "server", "servers alike"),
-)
 _ODD = re.compile(r"(?<=.)[A-Z]|\d|[/_@#]|\.(?=.)")
 _PROPER = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Measurements:
-    """An answer in numbers.
+def measure(query: str, hits: Sequence[Hit]) -> dict[str, float]:
+    """Measure an answer: name to number, the same names for every answer.
 
-    Args:
-        request: shape (len(REQUEST),).
-        hits: shape (n, len(HIT)), a row for each hit.
-    """
-
-    request: NDArray[np.float64]
-    hits: NDArray[np.float64]
-
-    def joined(self) -> NDArray[np.float64]:
-        """For each hit, its measurements and those of the query, (n, len(HIT) + len(REQUEST))."""
-        repeated = np.broadcast_to(self.request, (len(self.hits), len(self.request)))
-        return np.concatenate([self.hits, repeated], axis=1)
-
-
-def measure(query: str, hits: Sequence[Hit]) -> Measurements:
-    """Measure an answer.
+    `score...` are scores of the tier, `dense...` cosines, `lexical...` BM25 scores. A `lead` is the
+    difference to a later hit. `coverage` is the share of the query's terms in the text of the first
+    hit; `name` and `server` are the shares of its name and of its server's name in the query; with
+    `best`, of the first few hits. `agreement` is the share of the first hits that both retrievers
+    rank high. From `terms` on, the query itself is measured.
 
     Args:
         query: the query.
         hits: hits, best first; `DEPTH` of them if the catalog has as many tools.
     """
-    asked = dict.fromkeys(terms(query))
+    query_terms = dict.fromkeys(terms(query))
+    count = len(query_terms) or 1
+    words = query.split()
+    listed = slice(LISTED)
     # A tier has one of the two stages that compare vectors.
     meaning = "dense" if any("dense" in hit.stages for hit in hits) else "static"
     dense_ranks, dense = _placed(meaning, hits)
     lexical_ranks, lexical = _placed("lexical", hits)
     floor = min((score for score, rank in zip(dense, dense_ranks, strict=True) if rank), default=0)
     dense = [score if rank else floor for score, rank in zip(dense, dense_ranks, strict=True)]
-    names = [_shares(hit.tool, asked) for hit in hits]
-    score = [hit.score for hit in hits]
-    servers = [hit.tool.server for hit in hits]
-    listed = slice(LISTED)
     best_dense, best_lexical = sorted(dense[listed])[::-1], sorted(lexical[listed])[::-1]
-    covered = [_covered(hit.tool, asked) for hit in hits[:_READ]]
-    count = len(asked) or 1
-    name, server = zip(*names[:_NAMED], strict=True) if names else ((0.0,), (0.0,))
+    score = [hit.score for hit in hits]
+    covered = [_covered(hit.tool, query_terms) for hit in hits[:_READ]]
+    shares = [_shares(hit.tool, query_terms) for hit in hits[:_NAMED]] or [(0.0, 0.0)]
+    name, server = zip(*shares, strict=True)
+    servers = [hit.tool.server for hit in hits[:_NAMED]]
     agreeing = sum(
         0 < one <= _NAMED and 0 < other <= _NAMED
         for one, other in zip(dense_ranks[listed], lexical_ranks[listed], strict=True)
     )
-    words = query.split()
-    request = (
-        *(_at(score, 0), _lead(score, 1), _lead(score, 3), _over_mean(score[listed])),
-        *(_at(dense, 0), _at(best_dense, 0), _lead(best_dense, 1), _lead(best_dense, 3)),
-        *(_lead(best_dense, LISTED), _over_mean(best_dense), _at(best_dense, LISTED)),
-        *(_at(lexical, 0), _at(best_lexical, 0), _lead(best_lexical, 1), _over_mean(best_lexical)),
-        *(_at(best_lexical, 0) / count, _at(best_lexical, 0) / math.sqrt(count)),
-        *(_at(covered, 0) / count, max(covered, default=0) / count, _at(covered, 0)),
-        *(name[0], max(name), server[0], max(server)),
-        *(_inverse(dense_ranks), _inverse(lexical_ranks), agreeing / _NAMED),
-        sum(one == servers[0] for one in servers[:_NAMED]) / _NAMED,
-        *(math.log1p(len(asked)), math.log1p(len(query)), float("?" in query or "\uff1f" in query)),
-        *(float(any(map(str.isdigit, query))), float(query.isascii())),
-        sum(_ODD.search(word) is not None for word in words) / (len(words) or 1),
-        float(_PROPER.search(query) is not None),
-    )
-    top, top_dense, top_lexical = _at(score, 0), _at(best_dense, 0), _at(best_lexical, 0)
-    rows = [
-        (
-            *(math.log(hit.rank), top - hit.score, dense[at], top_dense - dense[at]),
-            *(top_lexical - lexical[at], _inverse(dense_ranks[at:]), _inverse(lexical_ranks[at:])),
-            *(lexical[at] / (top_lexical or 1.0), *names[at]),
-            float(servers.count(servers[at])) / len(hits),
-        )
-        for at, hit in enumerate(hits)
-    ]
-    return Measurements(np.array(request), np.array(rows).reshape(len(hits), len(HIT)))
+    return {
+        "score": _at(score, 0),
+        "score_lead": _lead(score, 1),
+        "score_lead_over_fourth": _lead(score, 3),
+        "score_over_mean": _over_mean(score[listed]),
+        "dense": _at(dense, 0),
+        "dense_best": _at(best_dense, 0),
+        "dense_lead": _lead(best_dense, 1),
+        "dense_lead_over_fourth": _lead(best_dense, 3),
+        "dense_over_last": _lead(best_dense, LISTED),
+        "dense_over_mean": _over_mean(best_dense),
+        "dense_last": _at(best_dense, LISTED),
+        "lexical": _at(lexical, 0),
+        "lexical_best": _at(best_lexical, 0),
+        "lexical_lead": _lead(best_lexical, 1),
+        "lexical_over_mean": _over_mean(best_lexical),
+        "lexical_by_term": _at(best_lexical, 0) / count,
+        "lexical_by_root_of_terms": _at(best_lexical, 0) / math.sqrt(count),
+        "coverage": _at(covered, 0) / count,
+        "coverage_best": max(covered, default=0) / count,
+        "terms_covered": _at(covered, 0),
+        "name": name[0],
+        "name_best": max(name),
+        "server": server[0],
+        "server_best": max(server),
+        "dense_first": _inverse(dense_ranks),
+        "lexical_first": _inverse(lexical_ranks),
+        "agreement": agreeing / _NAMED,
+        "same_server": sum(one == servers[0] for one in servers) / _NAMED,
+        "terms": math.log1p(len(query_terms)),
+        "letters": math.log1p(len(query)),
+        "question": float("?" in query or "\uff1f" in query),
+        "digit": float(any(map(str.isdigit, query))),
+        "ascii": float(query.isascii()),
+        "rare_words": sum(_ODD.search(word) is not None for word in words) / (len(words) or 1),
+        "proper_name": float(_PROPER.search(query) is not None),
+    }
 
 
 def _placed(stage: str, hits: Sequence[Hit]) -> tuple[list[int], list[float]]:
@@ -155,15 +134,19 @@ def _name_terms(tool: Tool) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(terms(tool.name)), frozenset(terms(tool.server or ""))
 
 
-def _covered(tool: Tool, asked: dict[str, None]) -> int:
+def _covered(tool: Tool, query_terms: dict[str, None]) -> int:
     """Number of the query's terms that occur in the tool."""
-    return len(asked.keys() & _text_terms(tool))
+    return len(query_terms.keys() & _text_terms(tool))
 
 
-def _shares(tool: Tool, asked: dict[str, None]) -> tuple[float, float]:
+def _shares(tool: Tool, query_terms: dict[str, None]) -> tuple[float, float]:
     """Shares of the terms of the tool's name and of its server's name that the query has."""
     name, server = _name_terms(tool)
     return (
-        len(asked.keys() & name) / (len(name) or 1),
-        len(asked.keys() & server) / (len(server) or 1),
+        len(query_terms.keys() & name) / (len(name) or 1),
+        len(query_terms.keys() & server) / (len(server) or 1),
     )
+
+
+MEASUREMENTS = tuple(measure("", ()))
+"""Names of the measurements."""

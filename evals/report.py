@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from ..ranking_metrics import QUALITY
 from .dataset import Malformed
-from .metrics import QUALITY
 from .regression import MetricChange
 from .runner import QueryOutcome, Summary, group_by, summarise
 from .table import Cell, Table

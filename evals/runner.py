@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import ranking_metrics
 from ..errors import RequestError
-from . import metrics
 from .dataset import LabelledQuery
 
 if TYPE_CHECKING:
@@ -99,7 +99,6 @@ def session_method(
     tier: str,
     *,
     k: int,
-    cut: bool = False,
     pooled: bool = False,
 ) -> Method:
     """Sessions as a method to measure: with context, intents, rules and the decision.
@@ -111,13 +110,12 @@ def session_method(
         engine: the engine; its rules apply, with an empty state.
         tier: name of the tier.
         k: maximum number of tools.
-        cut: whether the decision also limits the number of tools.
         pooled: whether each query is limited to its own pool.
     """
 
     def answer(query: LabelledQuery) -> Answer:
         allowed = query.pool if pooled else None
-        session = engine.session(allowed=allowed, tier=tier, k=k, abstain=True, cut=cut)
+        session = engine.session(allowed=allowed, tier=tier, k=k, abstain=True)
         turn = session.turn(query.messages or query.text)
         first = turn.selections[0] if turn.selections else None
         return Answer(
@@ -169,18 +167,18 @@ def summarise(outcomes: Sequence[QueryOutcome], *, seed: int = 0) -> Summary:
         seed: seed of the bootstrap.
     """
     served = [outcome for outcome in outcomes if outcome.query.relevant]
-    values: dict[str, float | None] = dict.fromkeys(metrics.QUALITY)
+    values: dict[str, float | None] = dict.fromkeys(ranking_metrics.QUALITY)
     intervals: dict[str, tuple[float, float]] = {}
     if served:
         scores = query_scores(served)
-        low, high = metrics.bootstrap_interval(scores, seed=seed)
-        for column, name in enumerate(metrics.QUALITY):
+        low, high = ranking_metrics.bootstrap_interval(scores, seed=seed)
+        for column, name in enumerate(ranking_metrics.QUALITY):
             values[name] = float(scores[:, column].mean())
             intervals[name] = (float(low[column]), float(high[column]))
     times = np.array([outcome.milliseconds for outcome in outcomes])
     for share in (50, 95):
         values[f"p{share}_ms"] = float(np.percentile(times, share)) if len(times) else None
-    precision, recall = metrics.abstention(
+    precision, recall = ranking_metrics.abstention(
         np.array([outcome.abstained for outcome in outcomes], dtype=np.bool_),
         np.array([not outcome.query.relevant for outcome in outcomes], dtype=np.bool_),
     )
@@ -191,12 +189,12 @@ def summarise(outcomes: Sequence[QueryOutcome], *, seed: int = 0) -> Summary:
 def query_scores(served: Sequence[QueryOutcome]) -> NDArray[np.float64]:
     """Every ranking metric for every outcome, (queries, metrics); each must have relevant tools."""
     depth = max(1, *(len(outcome.answer.ids) for outcome in served), 1)
-    judgement = metrics.judge(
+    judgement = ranking_metrics.judge(
         [outcome.answer.ids for outcome in served],
         [outcome.query.relevant for outcome in served],
         depth=depth,
     )
-    return metrics.quality(judgement)
+    return ranking_metrics.quality(judgement)
 
 
 def group_by(outcomes: Sequence[QueryOutcome], field: str) -> dict[str, list[QueryOutcome]]:

@@ -65,6 +65,7 @@ def search(
         ],
         "abstained": found.abstained,
         "reason": found.reason if found.abstained else None,
+        "dropped": len(found.dropped),
         "tier": found.tier,
         "tier_reason": found.tier_reason,
         "pending": found.pending,

@@ -55,7 +55,7 @@ def find(
         return found
     tools = [tool for tool in view.tools() if tool.server == meant[0]]
     own = view.limited(tool.id for tool in tools)
-    added = own.search(query, k=min(_ADDED, k), tier=tier, budget_ms=SEARCH_MS).hits
+    added = own.search(query, k=min(_ADDED, k), tier=tier, budget_ms=SEARCH_MS).ranked
     if not added:
         added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[: min(_ADDED, k)])
     kept = found.hits[: k - len(added)]

@@ -56,7 +56,7 @@ class ShortlistMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         engine: an engine over `catalog_of(tools)`; give one to set rules, a tier or an encoder.
         state: the state of the agent, or a function from the run's context to the state.
         always: names or ids of tools that are offered in every turn.
-        settings: settings of `SessionConfig`, such as `k`, `tier`, `cut`, `events`.
+        settings: settings of `SessionConfig`, such as `k`, `tier`, `events`.
 
     Raises:
         ConfigError: an unknown setting, or a wrong value.

@@ -168,7 +168,7 @@ class OpenTelemetry:
             "shortlist.ok": event.ok,
             "shortlist.reason": event.reason,
             "shortlist.fits": event.fits,
-            "shortlist.cut": event.cut,
+            "shortlist.dropped": event.dropped,
             "shortlist.tokens": event.tokens,
         }
         attributes |= {name: value for name, value in known.items() if value is not None}

@@ -15,6 +15,9 @@ from .query import Query, Ranking
 from .run import Run
 from .selection import Hit, StageResult
 
+#: Stages whose hits no threshold drops: the request is the tool's id or name, or its server takes
+#: the turn.
+FINAL = frozenset({"exact", "claim"})
 # Rows read beyond those asked for, to find some that the mask keeps out.
 _READ = 200
 
@@ -122,3 +125,33 @@ def hits_of(index: Index, run: Run, ranking: Ranking, first: First) -> tuple[Hit
     sources = [() if each is None else each.sources for each in queries]
     scores = ranking.scores.tolist()
     return tuple(map(Hit, tools, ranks, scores, map(placements.__getitem__, rows), sources))
+
+
+def split_at(
+    threshold: float | None, ranked: Sequence[Hit]
+) -> tuple[tuple[Hit, ...], tuple[Hit, ...]]:
+    """The hits that a threshold keeps, and those that it drops.
+
+    The score that counts is the tier's final one: the reranker's in a tier with a reranker, whose
+    candidates beyond those that it scored are dropped; otherwise that of the fusion, or of the only
+    retriever. Hits of the stages in `FINAL` are kept.
+
+    Args:
+        threshold: score below which hits are dropped; None for none.
+        ranked: hits, best first.
+    """
+    if threshold is None:
+        return tuple(ranked), ()
+    reranked = any("rerank" in hit.stages for hit in ranked)
+    kept: list[Hit] = []
+    dropped: list[Hit] = []
+    for hit in ranked:
+        scored = not reranked or "rerank" in hit.stages
+        named = not FINAL.isdisjoint(hit.stages)
+        (kept if named or (scored and hit.score >= threshold) else dropped).append(hit)
+    return tuple(kept), tuple(dropped)
+
+
+def below_threshold(score: float, threshold: float | None, tier: str) -> str:
+    """The end of a sentence that says why the threshold of a tier drops a score."""
+    return f"score is {score:.4g}, and tier {tier!r} drops scores below {threshold:.4g}"

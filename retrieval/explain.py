@@ -28,7 +28,7 @@ class Explanation:
         tier_reason: why another tier ran; None if the requested one ran.
         k: number of hits of an answer.
         rank: rank of the tool in the full ranking, from 1; None if no stage found it.
-        offered: whether it is among the first `k`.
+        offered: whether it is among the first `k`, and not below the tier's threshold.
         stages: stage name to rank and score. A retriever ranks the tool among *all* tools; None if
             it does not match. Fusion and reranker are absent if they did not see it.
         reason: why it is offered or not, in one sentence.
@@ -69,6 +69,8 @@ def explain(
     row: int,
     tier: tuple[str, str, str | None],
     refusal: Refusal | None = None,
+    *,
+    dropped: str | None = None,
 ) -> Explanation:
     """The explanation of a row after a run.
 
@@ -79,6 +81,7 @@ def explain(
         row: row of the tool.
         tier: the requested tier, the tier that ran, and why if they differ.
         refusal: why the tool is denied; None if it is permitted.
+        dropped: why the tier's threshold drops the tool; None if it does not.
     """
     stages: dict[str, StageResult | None] = dict(run.placements([row])[row])
     if refusal is None:
@@ -104,9 +107,9 @@ def explain(
         tier_reason=tier[2],
         k=run.k,
         rank=rank,
-        offered=rank is not None and rank <= run.k,
+        offered=rank is not None and rank <= run.k and dropped is None,
         stages=stages,
-        reason=_reason(index, run, row, rank, stages, refusal),
+        reason=dropped or _reason(index, run, row, rank, stages, refusal),
         refusal=refusal,
         requests=index.example_queries.get(index.tools[row].id) if refusal is None else None,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..ranking_metrics import Judgement, bootstrap_interval, hit_at, recall_at
 from .usage import numbered
 
 #: Parts that events and tools are dealt into; each is held out once.
@@ -19,7 +20,7 @@ METRICS = ("hit@1", "recall@10")
 LEAST = 20
 #: Share by which a metric may seem to fall on unseen tools when that is within noise.
 SLACK = 0.005
-_RESAMPLES, _LEVEL = 2_000, 0.95
+_RESAMPLES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +70,9 @@ def folds(
         yield Fold(train, np.array(seen, np.int64), np.flatnonzero(inside))
 
 
-def scores(found: NDArray[np.bool_], due: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Hit@1 and recall@10 of each request, shape (n, 2).
-
-    Args:
-        found: whether the tool at each rank serves the request, shape (n, ranks).
-        due: how many tools serve it, at least one, shape (n,).
-    """
-    recall = found[:, :DEPTH].sum(axis=1) / due
-    return np.column_stack([found[:, :1].any(axis=1).astype(np.float64), recall])
+def scores(judgement: Judgement) -> NDArray[np.float64]:
+    """The `METRICS` of each request, shape (n, 2)."""
+    return np.column_stack([hit_at(judgement, 1), recall_at(judgement, DEPTH)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +104,7 @@ class Comparison:
         after: NDArray[np.float64],
         groups: NDArray[np.int64],
     ) -> Comparison:
-        """Compare the same requests, with a paired bootstrap that redraws whole groups.
-
-        Requests for one tool rise and fall together, so that they count as one draw (cluster
-        bootstrap; Efron and Tibshirani 1993, chapter 8).
+        """Compare the same requests, with a paired bootstrap that redraws all requests of a tool.
 
         Args:
             before: shape (n, metrics), see `scores`.
@@ -124,14 +116,7 @@ class Comparison:
             return cls(0, none, none, none, none, (0.0, 0.0))
         change = after - before
         change = np.column_stack([change, change.mean(axis=1)])
-        _, place, counts = np.unique(groups, return_inverse=True, return_counts=True)
-        sums = np.zeros((len(counts), change.shape[1]))
-        np.add.at(sums, place, change)
-        even = np.full(len(counts), 1 / len(counts))
-        drawn = np.random.default_rng(0).multinomial(len(counts), even, size=_RESAMPLES)
-        means = (drawn @ sums) / (drawn @ counts)[:, None]
-        tail = (1 - _LEVEL) / 2
-        low, high = np.quantile(means, (tail, 1 - tail), axis=0)
+        low, high = bootstrap_interval(change, groups=groups, resamples=_RESAMPLES)
         return cls(
             len(before),
             tuple(before.mean(axis=0).tolist()),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RequestError
+from ..ranking_metrics import Judgement
 from .exact import ExactIndex
 from .held_out import DEPTH, Comparison, folds, refusal, scores
 from .index import Index
@@ -107,7 +108,7 @@ def learn(
         ranking = ranked(taught, [texts[event] for event in part.tolist()], queries[part])
         for place, rows in enumerate(ranking):
             found[place, : len(rows)] = np.isin(rows, served[place])[:DEPTH]
-        return scores(found, np.array([len(rows) for rows in served]))
+        return scores(Judgement(found, np.array([len(rows) for rows in served])))
 
     kinds: tuple[list[Any], list[Any]] = [], []
     for fold in folds(texts, relevant, family):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Protocol
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ModelError, RequestError
 from ..processes import ProcessGuard
-from .answer import hits_of, outside, permitted, promoted
+from .answer import below_threshold, hits_of, outside, permitted, promoted, split_at
 from .explain import Explanation, explain
 from .index import Index
 from .query import Query, Ranking, bounded, ties_by_row
@@ -46,11 +46,13 @@ class Searcher:
     Args:
         tiers: the tiers by name.
         k: default number of hits.
+        thresholds: tier name to the score below which it drops hits, for tiers that have one.
     """
 
-    def __init__(self, tiers: Tiers, k: int) -> None:
+    def __init__(self, tiers: Tiers, k: int, thresholds: Mapping[str, float] | None = None) -> None:
         self._tiers = tiers
         self._k = k
+        self._thresholds = thresholds or {}
         self._guard = ProcessGuard("engine")
 
     def search(
@@ -88,7 +90,13 @@ class Searcher:
         index = admitted.index
         ranking, ran, reason = self._ranked(admitted, run, name, strategy)
         ranking, first = promoted(index, asked, ranking, admitted.claimed)
-        hits = hits_of(index, run, ranking.head(run.k), first)
+        ranked = hits_of(index, run, ranking.head(run.k), first)
+        threshold = self._thresholds.get(ran)
+        hits, dropped = split_at(threshold, ranked)
+        why = None
+        if dropped and not hits:
+            best = below_threshold(dropped[0].score, threshold, ran)
+            why = f"no tool fits: the best {best}"
         return Selection(
             query=run.query.text,
             hits=hits,
@@ -103,6 +111,10 @@ class Searcher:
             unmatched=admitted.unmatched,
             vector=run.query.vector,
             pending=index.pending,
+            abstained=why is not None,
+            reason=why,
+            threshold=threshold,
+            dropped=dropped,
         )
 
     def search_many(
@@ -170,8 +182,15 @@ class Searcher:
         asked = Query(bounded(query), admitted.mask)
         run = self._run(admitted, asked, k)
         ranking, ran, reason = self._ranked(admitted, run, name, strategy)
-        ranking, _ = promoted(index, asked, ranking, admitted.claimed)
-        return explain(index, run, ranking, index.rows[tool_id], (name, ran, reason), refusal)
+        ranking, first = promoted(index, asked, ranking, admitted.claimed)
+        threshold = self._thresholds.get(ran)
+        _, dropped = split_at(threshold, hits_of(index, run, ranking.head(run.k), first))
+        why = None
+        for hit in dropped:
+            if hit.id == tool_id:
+                why = f"dropped: its {below_threshold(hit.score, threshold, ran)}"
+        row = index.rows[tool_id]
+        return explain(index, run, ranking, row, (name, ran, reason), refusal, dropped=why)
 
     def _run(self, admitted: Admitted, asked: Query, k: int | None) -> Run:
         index = admitted.index

@@ -103,13 +103,16 @@ class Selection:
         catalog: fingerprint of the catalog version that was searched.
         denied: the denied tools with the reasons, each made when it is read.
         voter_failures: votes of servers that do not count.
-        abstained: whether there are no hits because no tool fits; False without a decision.
-        reason: why it abstained, or why there was no decision; None for a plain search.
+        abstained: whether there are no hits because no tool fits, by the decision or because all
+            were dropped.
+        reason: why it abstained, or why there was no decision; otherwise None.
         fits: probability that any tool fits the query; None without a decision.
         unmatched: entries of the caller's `allowed` that match no tool of the catalog.
         vector: embedding of the query, shape (dim,); None if no stage needed it.
         pending: number of tools that had static vectors, as the encoder has not read them yet; see
             `docs/instant.md`.
+        threshold: score below which the tier drops hits; None if it has no threshold.
+        dropped: hits that the threshold dropped, best first.
 
     Example:
         >>> from shortlist import Engine, Tool
@@ -135,6 +138,8 @@ class Selection:
     unmatched: tuple[str, ...] = ()
     vector: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
     pending: int = 0
+    threshold: float | None = None
+    dropped: tuple[Hit, ...] = ()
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -154,6 +159,11 @@ class Selection:
         """Ids of the hits, best first."""
         return tuple(hit.id for hit in self.hits)
 
+    @property
+    def ranked(self) -> tuple[Hit, ...]:
+        """All hits that were ranked: those of the answer, then those that were dropped."""
+        return self.hits + self.dropped
+
     def to_dict(self) -> dict[str, Any]:
         """JSON form, with the number of denied tools and the nearest five."""
         return {
@@ -169,6 +179,8 @@ class Selection:
             "abstained": self.abstained,
             "reason": self.reason,
             "fits": self.fits,
+            "threshold": self.threshold,
+            "dropped": [{"id": hit.id, "score": hit.score} for hit in self.dropped],
             "pending": self.pending,
             "unmatched": list(self.unmatched),
             "voter_failures": [failure.to_dict() for failure in self.voter_failures],

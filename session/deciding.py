@@ -1,10 +1,10 @@
-"""Decides how many of the found tools a turn offers, or none."""
+"""Decides which of the found tools a turn offers, or none."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..config import SessionConfig
 from ..retrieval import Hit
@@ -30,52 +30,40 @@ class Offer:
         abstained: whether no tool is offered because none fits.
         reason: why nothing is offered, or why there was no decision.
         fits: probability that any tool fits the query; None without a decision.
-        cut: how the number of tools was decided; None if nothing was found.
+        dropped: number of tools found that the tier's threshold dropped.
     """
 
     hits: tuple[Hit, ...]
     abstained: bool
     reason: str | None = None
     fits: float | None = None
-    cut: str | None = None
+    dropped: int = 0
 
 
-def offer(found: Found, decider: View | None, k: int, *, cut: bool) -> Offer:
+def offer(found: Found, decider: View | None, k: int) -> Offer:
     """The tools to offer out of those found.
 
     The decision reads the hits for the whole message, with context if the message is a follow-up.
-    With several intents, each gets as many tools as it would get alone, because the cut was fitted
-    to single queries.
 
     Args:
         found: results of the turn's searches.
-        decider: decides how many tools are needed and whether any fits; without one, `k` tools are
-            offered.
+        decider: decides whether any tool fits; without one, `k` tools are offered.
         k: maximum number of tools.
-        cut: whether the decider limits the number of tools; if False, it only abstains.
     """
-    hits = found.merged.hits
+    hits, dropped = found.merged.hits, len(found.merged.dropped)
     if not hits:
-        return Offer((), True, "the search found no tool")
-    first = f"the first {k}; nothing cuts"
+        reason = found.judged.reason or "the search found no tool"
+        return Offer((), True, reason, dropped=dropped)
     if decider is None:
-        return Offer(hits[:k], False, cut=first)
+        return Offer(hits[:k], False, dropped=dropped)
     alone = found.selections[0]
-    judged = decider.decision(found.judged, k)
+    judged = decider.decision(found.judged)
     if found.judged is not alone and not judged.abstained:
-        by_itself = decider.decision(alone, k)
+        by_itself = decider.decision(alone)
         if by_itself.abstained and _apart(alone.query, by_itself.fits):
             judged = by_itself
-    if judged.abstained:
-        return Offer((), True, judged.reason, judged.fits, judged.cut)
-    if not cut:
-        return Offer(hits[:k], False, judged.reason, judged.fits, first)
-    needed, why = max(1, len(judged.hits)), judged.cut
-    if found.intents:
-        parts = [decider.decision(replace(selection, vector=None), k) for selection in found.parts]
-        needed = max(needed, sum(max(1, len(part.hits)) for part in parts))
-        why = f"{needed} for {len(parts)} intents; for the request as one: {why}"
-    return Offer(hits[: min(k, needed)], False, judged.reason, judged.fits, why)
+    offered = () if judged.abstained else hits[:k]
+    return Offer(offered, judged.abstained, judged.reason, judged.fits, dropped)
 
 
 def look(
@@ -119,7 +107,7 @@ def look(
     )
     whole = prompt is not None and prompt.passes_through
     judge = view if settings.abstain and not whole else None
-    return found, offer(found, judge, k, cut=settings.cut)
+    return found, offer(found, judge, k)
 
 
 def scores(found: Found | None, offered: Offer, depth: int) -> dict[str, float]:

@@ -119,7 +119,7 @@ class TurnEvent:
         abstained: whether no tool is offered because none fits.
         reason: why it abstained.
         fits: probability that any tool fits the query; None without a decision.
-        cut: how the number of offered tools was decided; None without a decision.
+        dropped: number of tools found that the tier's threshold dropped.
         tokens: tokens of all text about tools in the prompt; None without a format.
         timings: milliseconds: totals `search` and `session`, and each stage of the searches.
         content: queries, descriptions of candidates, and servers' reasons for excluded tools, if
@@ -161,7 +161,7 @@ class TurnEvent:
     abstained: bool
     reason: str | None
     fits: float | None
-    cut: str | None
+    dropped: int
     tokens: int | None
     timings: Mapping[str, float]
     content: Mapping[str, Any] | None = None
@@ -217,7 +217,7 @@ class TurnEvent:
             abstained=turn.abstained,
             reason=turn.reason,
             fits=turn.fits,
-            cut=turn.cut,
+            dropped=turn.dropped,
             tokens=turn.tokens,
             timings=stages,
             content=_texts(turn.queries, considered) | _quotes(refusals) if content else None,

@@ -49,7 +49,6 @@ class Found:
         selections: one result per query.
         merged: all results merged into one.
         judged: the result for the decision: of the message alone, or with context for a follow-up.
-        parts: results of the intents.
         intents: parts of the message with different tools; empty for a single intent.
         context: weight of the earlier conversation, from 0 to 1.
         search_ms: milliseconds in the engine.
@@ -59,7 +58,6 @@ class Found:
     selections: tuple[Selection, ...]
     merged: Selection
     judged: Selection
-    parts: tuple[Selection, ...]
     intents: tuple[str, ...]
     context: float
     search_ms: float
@@ -120,13 +118,25 @@ def find(
     return Found(
         tuple(queries),
         tuple(selections),
-        replace(main, hits=hits),
+        _thresholded(main, hits, selections),
         main,
-        tuple(selections[part] for part in intents),
         tuple(queries[part] for part in intents),
         weight,
         search_ms,
     )
+
+
+def _thresholded(
+    main: Selection, merged: Sequence[Hit], selections: Sequence[Selection]
+) -> Selection:
+    """The merged answer, without the hits that the tier's threshold dropped in every search."""
+    if not any(one.dropped for one in selections):
+        return replace(main, hits=tuple(merged))
+    kept = {hit.id for one in selections for hit in one.hits}
+    hits = [hit for hit in merged if hit.id in kept]
+    dropped = [hit for hit in merged if hit.id not in kept]
+    ordered = [hit._replace(rank=rank) for rank, hit in enumerate([*hits, *dropped], 1)]
+    return replace(main, hits=tuple(ordered[: len(hits)]), dropped=tuple(ordered[len(hits) :]))
 
 
 def _hits(
@@ -140,7 +150,7 @@ def _hits(
     """The merged hits. Tools named in the message and claimed tools stay first."""
     listed: dict[str, Hit] = {}
     for selection in sources:
-        for hit in selection.hits:
+        for hit in selection.ranked:
             listed.setdefault(hit.id, hit)
     first = [hit.id for hit in asked.hits if not _FIRST.isdisjoint(hit.stages)]
     ids = [tool.id for tool in board.tools]
@@ -172,7 +182,7 @@ class ScoreBoard:
         places: dict[str, int] = {}
         tools: list[Tool] = []
         for selection in selections:
-            for hit in selection.hits:
+            for hit in selection.ranked:
                 if places.setdefault(hit.id, len(tools)) == len(tools):
                     tools.append(hit.tool)
         self.tools = tuple(tools)
@@ -180,10 +190,10 @@ class ScoreBoard:
         self.scores = np.empty((len(selections), len(tools)))
         for row, selection in enumerate(selections):
             scores = self.scores[row]
-            lowest = min((hit.score for hit in selection.hits), default=0.0)
-            scores.fill(lowest if len(selection.hits) >= depth else min(lowest, 0.0))
-            scores[[places[hit.id] for hit in selection.hits]] = [
-                hit.score for hit in selection.hits
+            lowest = min((hit.score for hit in selection.ranked), default=0.0)
+            scores.fill(lowest if len(selection.ranked) >= depth else min(lowest, 0.0))
+            scores[[places[hit.id] for hit in selection.ranked]] = [
+                hit.score for hit in selection.ranked
             ]
         # A tool without a server is a server of its own.
         names: dict[tuple[str | None, str | None], int] = {}

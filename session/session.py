@@ -565,7 +565,7 @@ class Session:
             abstained=offered.abstained,
             reason=offered.reason,
             fits=offered.fits,
-            cut=offered.cut,
+            dropped=offered.dropped,
             unmatched=view.unmatched,
             shown=shown,
             timings={"search": search_ms, "session": (perf_counter() - start) * 1e3 - search_ms},

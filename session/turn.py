@@ -35,7 +35,7 @@ class Turn:
         abstained: whether no tool is offered because none fits.
         reason: why it abstained, or why there was no decision; else None.
         fits: probability that any tool fits the message; None without a decision.
-        cut: how the number of offered tools was decided; None if nothing was found.
+        dropped: number of tools found that the tier's threshold dropped.
         unmatched: entries of `allowed` that match no tool of the catalog.
         shown: the rendered tools; None without a format.
         timings: milliseconds: `search` in the engine, `session` for the rest.
@@ -65,7 +65,7 @@ class Turn:
     abstained: bool = False
     reason: str | None = None
     fits: float | None = None
-    cut: str | None = None
+    dropped: int = 0
     unmatched: tuple[str, ...] = ()
     shown: PromptTurn | None = None
     timings: Mapping[str, float] = field(default_factory=dict)

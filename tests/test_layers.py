@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 #: Every part, lowest layer first; a part may import those of lower layers and itself.
 LAYERS = (
     ("errors", "lazy"),
-    ("text", "pattern", "processes", "language_model"),
+    ("text", "pattern", "processes", "language_model", "ranking_metrics"),
     ("settings",),
     ("registry",),
     ("sections",),

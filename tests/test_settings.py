@@ -79,7 +79,7 @@ class TestUnknown:
     def test_a_tier_lists_what_every_tier_has(self, tier: str) -> None:
         assert message_of({"tiers": {tier: {"retrievers": ["dense"], "dept": 1}}}) == (
             f"tiers.{tier}.dept: unknown setting of pipeline; use one of: "
-            "strategy, retrievers, fusion, reranker, depth, candidates, fallback"
+            "strategy, retrievers, fusion, reranker, depth, candidates, fallback, threshold"
         )
 
     def test_the_settings_of_one_backend_are_unknown_to_another(self) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ..calibrate import encoder_of, percent, report_table
-from ..console import plain_table, show, steps, write_json
+from ..calibrate import encoder_of, report_table
+from ..console import show, steps, write_json
 from ..options import ConfigOption, IndexOption, JsonOption, TierOption, ToolsOption
 from ..source import open_engine, read_requests, tiers_of
-
-if TYPE_CHECKING:
-    from ...evals.lab.decision_check import Checked
 
 
 def register(app: typer.Typer) -> None:
@@ -40,6 +36,7 @@ def check(
     """Measure the bundled decision on labelled queries."""
     from ...decision import Decider
     from ...evals.lab.decision_check import check_decision
+    from ...strategies import rerankers
 
     engine = open_engine(index, tools, config, None)
     names = tiers_of(engine, tier)
@@ -48,22 +45,12 @@ def check(
         found = check_decision(
             *(engine, requests, names),
             encoder=encoder_of(engine),
+            rerankers=rerankers(engine.config),
             base=Decider.bundled(),
+            k=engine.config.k,
             progress=advance,
         )
     if as_json:
-        write_json({name: checked.to_dict() for name, checked in found.items()})
+        write_json({name: report.to_dict() for name, report in found.items()})
     else:
-        _tell(found)
-
-
-def _tell(found: Mapping[str, Checked]) -> None:
-    reports = {tier: checked.report for tier, checked in found.items()}
-    show("", "the bundled decision; per cent, tools per query", report_table(reports))
-    numbers = ("alpha", "missed", "tools")
-    table = plain_table("tier", *numbers, right=set(numbers))
-    for tier, checked in found.items():
-        for row in checked.cuts:
-            alpha = "as in 10" if row.alpha is None else percent(row.alpha)
-            table.add_row(tier, alpha, percent(row.missed), f"{row.offered:.2f}")
-    show("", "Cuts fitted on one half of the queries, measured on the other (%)", "", table)
+        show("", "the bundled decision; per cent, tools per query", report_table(found))

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import ranking_metrics
 from ...catalog import Catalog, Tool, read_tools
 from ...config import Config, IndexConfig, TrustConfig
 from ...engine import Engine
 from ...enrichment import Enrichment, Enrichments, read_enrichments
 from ...indexing.builder import Builder
-from .. import metrics
 from ..dataset import file_lines, parse_object
 from ..table import Table
 from ..tool_files import read_tool_files
@@ -137,7 +137,7 @@ def gain(
     for tier in plain.tiers:
         scores, times = measured([plain, rich], tier, asked)
         changes = scores[1] - scores[0]
-        low, high = metrics.bootstrap_interval(changes, seed=seed)
+        low, high = ranking_metrics.bootstrap_interval(changes, seed=seed)
         before, after = (100 * part.mean(axis=0) for part in scores)
         middle = np.median(times, axis=0)
         cells = [tier]
@@ -182,9 +182,10 @@ def measured(
             times[number, place] = 1000 * (perf_counter() - start)
             found[place].append(ids)
     relevant = [query.relevant for query in asked]
-    judged = [metrics.judge(some, relevant, depth=_DEPTH) for some in found]
+    judged = [ranking_metrics.judge(some, relevant, depth=_DEPTH) for some in found]
     return [
-        np.column_stack((metrics.hit_at(one, 1), metrics.recall_at(one, _DEPTH))) for one in judged
+        np.column_stack((ranking_metrics.hit_at(one, 1), ranking_metrics.recall_at(one, _DEPTH)))
+        for one in judged
     ], times
 
 

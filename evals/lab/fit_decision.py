@@ -23,11 +23,11 @@ from ... import models
 from ...catalog import Catalog
 from ...catalog.document import embedding_text
 from ...config import Config, IndexConfig, TrustConfig
-from ...decision.decider import BUNDLED, Decider
-from ...decision.examples import Example
+from ...decision import Decider
+from ...decision.calibration import Example
+from ...decision.classifier import Classifier
+from ...decision.decider import BUNDLED_FILE
 from ...decision.measurements import DEPTH
-from ...decision.network import Network
-from ...decision.training import ALPHA, balanced, fit_tier
 from ...engine import Engine
 from ...indexing.builder import Builder
 from ...models import load_encoder
@@ -36,6 +36,7 @@ from ...retrieval.query import Ranking
 from ...retrieval.run import Run, Strategy
 from ...retrieval.static import StaticRetriever
 from ...retrieval.vectors import Vectors, text_key
+from .decision_networks import balanced, fit_network, fit_network_tier
 from .deployments import Deployment, Labelled, Source
 
 NO_TOOL = Path(models.__file__).parent / "training" / "requests" / "no_tool.jsonl"
@@ -44,9 +45,6 @@ DEPLOYMENTS = 80
 UNSEEN = 0.14
 """Share of its right tools taken out of a request's vector; chosen so that the models fitted to
 training sets know best what the development set's requests are."""
-CUT = 0.03
-"""Rate of right tools missed, on requests made to look unseen, at which the cut is placed that
-promises `ALPHA`: on the development set's servers it misses .05."""
 LOST = 0.009
 """Rate of served training requests that may be turned away. Requests that come are harder than
 these: at this rate fewer than 3 % are turned away in each style of the development set."""
@@ -105,7 +103,7 @@ def unseen(vector: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[n
 
 def wording(
     vectors: NDArray[np.float32], asks: NDArray[np.bool_], *, seed: int = 0
-) -> tuple[Network, NDArray[np.float64]]:
+) -> tuple[Classifier, NDArray[np.float64]]:
     """Fits a model for whether a request asks for a tool at all.
 
     Args:
@@ -121,8 +119,8 @@ def wording(
     folds = np.random.default_rng(seed).integers(0, _FOLDS, len(values))
     odds = np.empty(len(values))
 
-    def fit(rows: NDArray[np.bool_]) -> Network:
-        return Network.fit(
+    def fit(rows: NDArray[np.bool_]) -> Classifier:
+        return fit_network(
             values[rows],
             asks[rows],
             share=share[rows],
@@ -156,7 +154,9 @@ def bundle(
     encoder = load_encoder()
     builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=())))
     tiers = {
-        name: tier for name, tier in builder.strategies().items() if only is None or name in only
+        name: tier
+        for name, tier in builder.strategies().items()
+        if (only is None or name in only) and builder.config.tiers[name].reranker is None
     }
     static = static_encoder()
     texts = [embedding_text(tool) for tool in source.tools.values()]
@@ -183,14 +183,10 @@ def bundle(
     for drawn in source.deployments(known.values, deployments, seed=seed):
         _ask_all(ask, Engine(builder, builder.begin(Catalog(drawn.tools), known=known)), drawn)
     fitted = {
-        tier: fit_tier(
-            some, dense="dense" in Config().tiers[tier].retrievers, alpha=CUT, lost=LOST, seed=seed
+        tier: fit_network_tier(
+            some, dense="dense" in Config().tiers[tier].retrievers, lost=LOST, seed=seed
         )
         for tier, some in examples.items()
-    }
-    fitted = {
-        tier: model if model.alpha is None else replace(model, alpha=ALPHA)
-        for tier, model in fitted.items()
     }
     fitted = {
         tier: replace(model, abstain_below=model.abstain_below * EASED.get(tier, 1.0))
@@ -202,8 +198,6 @@ def bundle(
         "no_tool": len(source.no_tool),
         "deployments": deployments,
         "examples": {tier: len(some) for tier, some in examples.items()},
-        "alpha": ALPHA,
-        "cut": CUT,
         "lost": LOST,
         "unseen": UNSEEN,
         "eased": EASED,
@@ -231,7 +225,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Fit the bundled decision, and write it.")
     parser.add_argument("--data", type=Path, required=True, help="folder of the training sets")
     parser.add_argument("--no-tool", type=Path, default=NO_TOOL, help="queries that no tool fits")
-    parser.add_argument("--out", type=Path, default=BUNDLED, help="file to write")
+    parser.add_argument("--out", type=Path, default=BUNDLED_FILE, help="file to write")
     parser.add_argument("--deployments", type=int, default=DEPLOYMENTS)
     parser.add_argument(
         "--tier", action="append", help="fit only this tier and keep the others of --out"

@@ -27,7 +27,7 @@ def test_gates_of_ones_own(run_json, index, files, tmp_path):
     out = tmp_path / "calibration.json"
     told = run_json(
         *("calibrate", served, "--no-tool", none, "--index", index, "--tier", "hybrid"),
-        *("--lost", 0.05, "--alpha", 0.1, "--out", out),
+        *("--lost", 0.05, "--out", out),
     )
     figures = told["tiers"]["hybrid"]
     assert figures["start"] == "bundled"
@@ -35,12 +35,43 @@ def test_gates_of_ones_own(run_json, index, files, tmp_path):
     assert figures["unserved"] == 5
     assert told["asked_without_servers"] == 60
     assert figures["kept"] > 0.8
-    assert figures["offered"] < 5
+    assert figures["offered"] < 8
+    assert figures["f1"] > figures["f1_of_all"]
     assert figures["abstained"] > 0.5
     engine, decider = Engine.open(index), Decider.load(out)
     assert set(decider.tiers) == {"hybrid"}
-    assert decider.tiers["hybrid"].alpha == 0.1
     assert decider.decide(engine.search("good morning, how are you", k=20)).abstained
+    calibrated = Engine.open(index, decision=str(out))
+    answer = calibrated.search("create an issue")
+    assert answer.threshold == figures["threshold"]
+    assert answer.ranked == engine.search("create an issue").hits
+    assert calibrated.view().search("good morning, how are you", decide=True).abstained
+
+
+def test_another_encoder_and_a_reranker_get_a_logistic_model(run_json, index, files, tmp_path):
+    served, none = files
+    out, config = tmp_path / "calibration.json", tmp_path / "config.json"
+    plain = {"retrievers": ["lexical"]}
+    reranked = {**plain, "reranker": "features"}
+    config.write_text(json.dumps({"tiers": {"own": reranked, "plain": plain}}))
+    told = run_json(
+        *("calibrate", served, "--no-tool", none, "--index", index, "--config", config),
+        *("--tier", "own", "--tier", "plain", "--no-threshold", "--out", out),
+    )
+    for tier, reranker in (("own", "features"), ("plain", None)):
+        figures = told["tiers"][tier]
+        assert (figures["start"], figures["threshold"]) == ("requests", None)
+        assert figures["lost"] <= 0.05
+        model = Decider.load(out).tiers[tier]
+        assert model.reranker == reranker
+        assert model.fits.hidden is None
+    engine = Engine.open(index, tiers={"own": reranked}, decision=str(out))
+    judged = engine.view().search("please create an issue", tier="own", decide=True)
+    assert judged.fits is not None
+    unjudged = Engine.open(index, tiers={"own": plain}, decision=str(out))
+    found = unjudged.view().search("please create an issue", tier="own", decide=True)
+    assert found.fits is None
+    assert "fitted to another reranker" in found.reason
 
 
 def test_the_tables_name_cost_and_gain(run, index, files, tmp_path):
@@ -70,8 +101,7 @@ def test_the_bundled_decision_is_measured_as_it_is(run, run_json, index, files):
     told = run_json(*arguments, "--tier", "hybrid", "--tier", "embed")
     assert set(told) == {"hybrid", "embed"}
     assert told["hybrid"]["served"] == 60
-    assert [row["alpha"] for row in told["hybrid"]["cuts"]][-1] is None
-    assert "Cuts fitted on one half" in run(*arguments, "--tier", "hybrid").stdout
+    assert "the bundled decision" in run(*arguments, "--tier", "hybrid").stdout
     told = run("calibrate", served, "--index", index, code=2)
     assert "--out" in " ".join(told.stderr.split())
 

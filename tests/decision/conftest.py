@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shortlist.catalog import Tool
-from shortlist.decision.examples import Example
+from shortlist.decision.calibration import Example
 from shortlist.retrieval.selection import Hit, Selection, StageResult
 
 TOOLS = [

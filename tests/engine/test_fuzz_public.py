@@ -103,11 +103,11 @@ class PublicMethods(RuleBasedStateMachine):
         verdict = self._try(lambda: self.view.check(one, arguments))
         assert verdict is None or json.loads(verdict.text)
 
-    @rule(selection=either(None), k=COUNT)
-    def decision(self, selection: Any, k: Any) -> None:
+    @rule(selection=either(None))
+    def decision(self, selection: Any) -> None:
         """Of answers, and of what is none."""
         found = self.view.search("list") if selection is None else selection
-        self._try(lambda: self.view.decision(found, k))
+        self._try(lambda: self.view.decision(found))
 
     @rule(state=STATE, allowed=ALLOWED, votes=VOTES)
     def new_view(self, state: Any, allowed: Any, votes: Any) -> None:

@@ -101,7 +101,11 @@ def test_saving_again_remembers_the_same(folder: Path) -> None:
 def test_over_keeps_what_was_given() -> None:
     saved = Config(tiers=["lexical"], encoder="static").remembered()
     config, replaced = Config(default_tier="auto", encoder="static").over(saved)
-    assert (list(config.tiers), config.default_tier, replaced) == (["lexical"], "auto", ("default_tier",))
+    assert (list(config.tiers), config.default_tier, replaced) == (
+        ["lexical"],
+        "auto",
+        ("default_tier",),
+    )
     config, replaced = Config().over({})
     assert (config, replaced) == (Config(), ())
     with pytest.raises(ConfigError, match="default_tier 'hybrid' is not among the tiers"):

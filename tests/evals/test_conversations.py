@@ -74,8 +74,7 @@ def test_conversations_are_put_to_sessions(arguments: list[str]) -> None:
     assert held["by"]["style"]["lexical"]["talk"]["recall@10"] == 1.0
 
 
-@pytest.mark.parametrize("option", [["--cut"], []])
-def test_what_only_a_session_does_needs_one(arguments: list[str], option: list[str]) -> None:
-    ran = CliRunner().invoke(app, [*arguments, *option])
+def test_what_only_a_session_does_needs_one(arguments: list[str]) -> None:
+    ran = CliRunner().invoke(app, arguments)
     assert ran.exit_code == 2
     assert "--session" in ran.output

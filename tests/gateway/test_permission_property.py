@@ -307,7 +307,7 @@ class CheckedClient:
         self.world.excluded = {f"alpha/{one}" for one in VOTES.get("alpha", [])} if asked else set()
         answer = await self.asks("search_tools", arguments)
         if not answer.is_error:
-            told = "tools abstained reason tier tier_reason pending starting quarantined"
+            told = "tools abstained reason dropped tier tier_reason pending starting quarantined"
             assert set(answer.structured_content) == set(told.split())
 
     async def call(self, name: str, through: str) -> None:

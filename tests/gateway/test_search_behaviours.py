@@ -188,7 +188,7 @@ class TestSearch:
     async def test_the_answer_has_exactly_these_keys(self, tmp_path):
         async with gateway_of(tmp_path, office()) as (client, _):
             answer = await client.call_tool("search_tools", {"query": "delete a record"})
-            keys = "tools abstained reason tier tier_reason pending starting quarantined"
+            keys = "tools abstained reason dropped tier tier_reason pending starting quarantined"
             assert set(answer.structured_content) == set(keys.split())
             rows = answer.structured_content["tools"]
             assert set(rows[0]) == {"name", "server", "description", "score"}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shortlist import Engine, Tool
 from shortlist.errors import RequestError, StoreError
 from shortlist.indexing import stage_models
+from shortlist.ranking_metrics import Judgement
 from shortlist.retrieval.held_out import LEAST, Comparison, refusal, scores
 from shortlist.retrieval.learned import Learned
 from shortlist.retrieval.usage import UsageEvent
@@ -282,4 +283,4 @@ def test_changed_vectors_have_length_one(
 def test_scores() -> None:
     found = np.zeros((2, 10), np.bool_)
     found[0, 0] = found[0, 9] = found[1, 3] = True
-    assert scores(found, np.array([2, 4])).tolist() == [[1.0, 1.0], [0.0, 0.25]]
+    assert scores(Judgement(found, np.array([2, 4]))).tolist() == [[1.0, 1.0], [0.0, 0.25]]

@@ -48,7 +48,7 @@ def test_a_turn_tells_what_was_decided(engine):
     assert {"search", "session", "search.lexical"} <= set(event.timings)
     assert event.denied == 0
     assert event.content is None
-    assert event.cut is not None
+    assert event.dropped == 0
 
 
 def test_every_event_is_json(engine):
@@ -97,8 +97,8 @@ def test_a_turn_that_asks_for_nothing_is_an_event(engine):
 
 def test_a_turn_tells_how_sure_its_decider_was(engine):
     class Doubtful(Decider):
-        def decide(self, selection, *, k=None, **_):
-            return Decision((), (), 0.01, True, "no tool fits", "nothing is offered")
+        def decide(self, selection):
+            return Decision(True, 0.01, "no tool fits")
 
     events, recorder = recorded()
     doubting = make_engine()
@@ -106,7 +106,7 @@ def test_a_turn_tells_how_sure_its_decider_was(engine):
     doubting.session(events=recorder).turn("list my messages")
     (event,) = events
     assert isinstance(event, TurnEvent)
-    assert (event.abstained, event.fits, event.cut) == (True, 0.01, "nothing is offered")
+    assert (event.abstained, event.fits, event.reason) == (True, 0.01, "no tool fits")
     assert event.offered == ()
     assert event.candidates
 

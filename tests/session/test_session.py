@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shortlist import Engine, Tool
+from shortlist.decision import Decision
 from shortlist.errors import RequestError, ShortlistError, UnknownToolError
 from shortlist.gating import Rule, State, milestone, requires_scope
 
@@ -296,19 +297,12 @@ def test_threads_share_a_session(engine: Engine) -> None:
     assert engine.catalog.fingerprint == before
 
 
-class _Decision:
-    def __init__(self, hits: Any, abstained: bool = False) -> None:
-        self.hits, self.abstained = hits, abstained
-        self.fits, self.cut = 0.25, "as told"
-        self.reason = "nothing fits" if abstained else None
-
-
 class _Decider:
-    def __init__(self, keep: int, abstain: bool = False) -> None:
-        self.keep, self.abstain = keep, abstain
+    def __init__(self, abstain: bool = False) -> None:
+        self.abstain = abstain
 
-    def decide(self, selection: Any, *, k: int | None = None, **_: Any) -> Any:
-        return _Decision(() if self.abstain else selection.hits[: self.keep][:k], self.abstain)
+    def decide(self, selection: Any) -> Decision:
+        return Decision(self.abstain, 0.25, "nothing fits" if self.abstain else None)
 
 
 def _deciding(engine: Engine, decider: _Decider) -> Engine:
@@ -318,22 +312,30 @@ def _deciding(engine: Engine, decider: _Decider) -> Engine:
     return made
 
 
-def test_a_decider_cuts_and_gives_every_intent_its_share(engine: Engine) -> None:
-    one = _deciding(engine, _Decider(2)).session(k=10, cut=True).turn("list the mail messages")
-    assert (len(one.hits), one.fits, one.cut) == (2, 0.25, "as told")
-    assert len(one.ranked) > 2
-    two = (
-        _deciding(engine, _Decider(2))
-        .session(k=10, cut=True)
-        .turn("list the mail messages and then share the song playlist")
-    )
-    assert len(two.hits) == 4
-    uncut = _deciding(engine, _Decider(2)).session(k=10).turn("list the mail messages")
-    assert len(uncut.hits) == 10
+def test_a_turn_has_the_probability_of_its_decision(engine: Engine) -> None:
+    turn = _deciding(engine, _Decider()).session(k=10).turn("list the mail messages")
+    assert (len(turn.hits), turn.fits, turn.dropped) == (10, 0.25, 0)
+
+
+def test_a_turn_offers_no_tool_below_the_threshold(engine: Engine, tools: list[Tool]) -> None:
+    best, *others = engine.search("list the mail messages").hits
+    limit = (best.score + others[0].score) / 2
+    strict = Engine.from_tools(tools, tiers={"lexical": {"threshold": limit}}, decision="off")
+    turn = strict.session(k=10, tier="lexical").turn("list the mail messages")
+    assert turn.ids == (best.id,)
+    assert turn.dropped >= len(others)
+    assert not turn.abstained
+    # Its name is never dropped, however high the threshold.
+    never = Engine.from_tools(tools, tiers={"lexical": {"threshold": 1e9}}, decision="off")
+    session = never.session(k=10, tier="lexical")
+    nothing = session.turn("list the mail messages")
+    assert nothing.abstained
+    assert "drops scores below 1e+09" in (nothing.reason or "")
+    assert session.turn(tools[0].id).ids == (tools[0].id,)
 
 
 def test_a_decider_abstains_and_nothing_becomes_active(engine: Engine) -> None:
-    turn = _deciding(engine, _Decider(3, abstain=True)).session().turn("list the mail messages")
+    turn = _deciding(engine, _Decider(abstain=True)).session().turn("list the mail messages")
     assert (turn.abstained, turn.reason, turn.active) == (True, "nothing fits", ())
 
 
@@ -349,10 +351,9 @@ def test_the_exact_name_wins_whatever_was_said_before(engine: Engine, tools: lis
 class _Strict(_Decider):
     """Abstains on what names none of the tools' words."""
 
-    def decide(self, selection: Any, *, k: int | None = None, **_: Any) -> Any:
-        decision = _Decision(selection.hits[:k], abstained=not selection.hits)
-        decision.fits = 0.01 if decision.abstained else 0.9
-        return decision
+    def decide(self, selection: Any) -> Decision:
+        abstained = not selection.hits
+        return Decision(abstained, 0.01 if abstained else 0.9)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +369,7 @@ class _Strict(_Decider):
 def test_a_turn_apart_from_the_conversation_is_judged_by_itself(
     engine: Engine, asked: str, abstained: bool
 ) -> None:
-    session = _deciding(engine, _Strict(10)).session()
+    session = _deciding(engine, _Strict()).session()
     session.turn("What is the weather forecast for Porto?")
     session.answered("18 degrees.")
     assert session.turn(asked).abstained is abstained

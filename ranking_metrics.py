@@ -113,7 +113,12 @@ def quality(judgement: Judgement) -> NDArray[np.float64]:
 
 
 def bootstrap_interval(
-    values: NDArray[np.float64], *, seed: int = 0, resamples: int = RESAMPLES, level: float = 0.95
+    values: NDArray[np.float64],
+    *,
+    groups: NDArray[np.int64] | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    level: float = 0.95,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Percentile bootstrap interval of the mean over queries (Efron 1979).
 
@@ -121,6 +126,9 @@ def bootstrap_interval(
 
     Args:
         values: (queries, metrics), at least one query.
+        groups: number of each query's group, (queries,). Whole groups are redrawn, because queries
+            of one group rise and fall together (cluster bootstrap; Efron and Tibshirani 1993,
+            chapter 8). Without groups, each query is redrawn by itself.
         seed: random seed of the resampling; the same seed and values give the same interval.
         resamples: how many times the queries are redrawn.
         level: share of resampled means the interval covers.
@@ -131,17 +139,22 @@ def bootstrap_interval(
     Raises:
         ValueError: there is no query to resample.
     """
-    queries = len(values)
-    if queries == 0:
+    if len(values) == 0:
         raise ValueError("no query to resample")
+    sums, sizes = values, np.ones(len(values))
+    if groups is not None:
+        _, group_of_query, counts = np.unique(groups, return_inverse=True, return_counts=True)
+        sums, sizes = np.zeros((len(counts), values.shape[1])), counts.astype(np.float64)
+        np.add.at(sums, group_of_query, values)
+    units = len(sums)
     rng = np.random.default_rng(seed)
-    even = np.full(queries, 1.0 / queries)
+    even = np.full(units, 1.0 / units)
     means = np.empty((resamples, values.shape[1]))
-    block = max(1, _BLOCK // queries)
+    block = max(1, _BLOCK // units)
     for start in range(0, resamples, block):
         stop = min(start + block, resamples)
-        drawn = rng.multinomial(queries, even, size=stop - start)
-        means[start:stop] = drawn @ values / queries
+        drawn = rng.multinomial(units, even, size=stop - start)
+        means[start:stop] = (drawn @ sums) / (drawn @ sizes)[:, None]
     tail = (1.0 - level) / 2.0
     low, high = np.quantile(means, (tail, 1.0 - tail), axis=0)
     return low, high
