@@ -302,7 +302,9 @@ class Fleet:
         if self._pins is not None:
             # As in the catalog: a second tool with the same name gets another id.
             self._pins.pin(Catalog(tools))
-        self.engine.update(tools, server=name)
+        # Whoever is told of the change finds the tools: at once in a first version, otherwise when
+        # the next one is built.
+        self.engine.update(tools, server=name, wait=self.engine.ready.done)
         if self.on_change is not None:
             self.on_change(name)
 
