@@ -345,7 +345,13 @@ class Config(Section):
         return self.reranker is not None
 
     def remembered(self) -> dict[str, Any]:
-        """The settings that a saved index keeps: those of `REMEMBERED` that were set; JSON form."""
+        """The settings that a saved index keeps: those of `REMEMBERED` that were set; JSON form.
+
+        Example:
+            >>> from shortlist import Config
+            >>> Config(encoder="static", k=5).remembered()
+            {'encoder': 'static'}
+        """
         values = self.model_dump(mode="json", include=self.model_fields_set & REMEMBERED)
         if "index" in values:
             values["index"]["enrichments"] = [

@@ -99,6 +99,7 @@ class Engine:
             index = builder.finished(build)
         else:
             index = builder.provisional(build)
+        self._originals = builder.originals(self._catalog)
         self._quarantine = Quarantine(quarantined)
         self._offer(index, flags=builder.flags(self._catalog))
         if index.provisional:
@@ -350,6 +351,7 @@ class Engine:
             newest = self._catalog
             catalog = _catalog(tools) if server is None else newest.replace_server(server, tools)
             catalog = without_voting_tools(catalog)
+            originals = self._builder.originals(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)
             index = self._index.showing(catalog)
             whole = index.is_whole(catalog)
@@ -358,7 +360,8 @@ class Engine:
                 build = self._builder.begin(catalog, index, self._known())
                 index = self._builder.provisional(build)
             else:
-                index = self._builder.judged(replace(index, encoded=0))
+                index = replace(index, encoded=0)
+            self._originals = originals
             self._offer(index, given, flags, catalog=catalog)
         if whole:
             return
@@ -644,7 +647,7 @@ class Engine:
             whole, self._build = self._builder.finished(build), None
             with self._updating:
                 # An update may have come since: what it removed stays removed.
-                self._offer(self._builder.judged(whole.showing(self._catalog)))
+                self._offer(whole.showing(self._catalog))
                 return not self._index.is_whole(self._catalog)
 
     def _known(self) -> Vectors | None:
@@ -692,6 +695,7 @@ class Engine:
             flags: decided by trust; absent ones stay as they are.
             catalog: the newest catalog.
         """
+        index = self._builder.ranked_behind(index, self._originals)
         self._gatekeeper.over(index)
         judged = self._judging(self._builder.encoder_of(index))
         with self._offering:

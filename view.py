@@ -21,7 +21,6 @@ from .retrieval.searcher import Searcher
 
 if TYPE_CHECKING:
     from .decision import Decider
-    from .loaders import Summaries
 
 
 class View:
@@ -69,13 +68,6 @@ class View:
     def unmatched(self) -> tuple[str, ...]:
         """Entries of `allowed` that match no tool of the catalog."""
         return self.admission.unmatched
-
-    @property
-    def summaries(self) -> Summaries:
-        """One-line summaries: those of the user's rows of example queries, or of descriptions."""
-        from .loaders.summaries import shared_summaries
-
-        return shared_summaries(self.admission.index.summaries)
 
     @cached_property
     def _permitted(self) -> tuple[Tool, ...]:

@@ -15,7 +15,7 @@ from ..gating import Refusal
 from ..loaders.counting import bundled_counter
 from ..loaders.detail import definition_text, signature
 from ..loaders.digest import topics
-from ..loaders.summaries import Summaries
+from ..loaders.summaries import Summaries, shared_summaries
 from ..retrieval import Selection
 from ..view import View
 from .finding import find
@@ -52,7 +52,10 @@ def search(
         k=arguments.get("k", 8),
         tier=arguments.get("tier"),
     )
-    detail, summaries = arguments.get("detail", "summary"), view.summaries
+    detail, summaries = (
+        arguments.get("detail", "summary"),
+        shared_summaries(view.admission.index.summaries),
+    )
     held: dict[str, Any] = {
         "tools": [
             {
@@ -90,6 +93,7 @@ def details(
         stubs: writes Python stubs of tools; None for call signatures.
     """
     view, detail = client.view(), arguments.get("detail", "full")
+    summaries = shared_summaries(view.admission.index.summaries)
     names = client.views.names(view.catalog)
     asked_for = [
         (asked, view.details([names.meant(asked, view)])[0]) for asked in arguments["names"]
@@ -101,7 +105,7 @@ def details(
         if isinstance(found, Refusal | UnknownToolError):
             one = _missing(asked, found)
         else:
-            one = {"name": found.id, **definition(found, detail, view.summaries)}
+            one = {"name": found.id, **definition(found, detail, summaries)}
             if client.profile.split:
                 one["call_with"] = CALLS[kind_of(found.annotations)]
             cost = bundled_counter().count(json.dumps(one, ensure_ascii=False))

@@ -112,16 +112,16 @@ class Builder:
     @paused_gc()
     def finished(self, build: Build) -> Index:
         """The index of a build that has nothing left to encode."""
-        return self.judged(build.index())
+        return replace(build.index(), missing=self._stages.models.missing)
 
     @paused_gc()
     def provisional(self, build: Build) -> Index:
         """The index of a build that has not begun to encode."""
-        index = self.judged(build.provisional_index())
-        if not index.provisional:
-            return index
-        waiting = ModelError(f"encoder: has {build.remaining:,} tools to read first")
-        return replace(index, missing={**index.missing, "dense": waiting})
+        index, missing = build.provisional_index(), self._stages.models.missing
+        if index.provisional:
+            waiting = ModelError(f"encoder: has {build.remaining:,} tools to read first")
+            missing = {**missing, "dense": waiting}
+        return replace(index, missing=missing)
 
     def build(self, catalog: Catalog, progress: Progress | None = None) -> Index:
         """Index a catalog version from nothing, in one go."""
@@ -264,17 +264,28 @@ class Builder:
         tell(flags, before or {})
         return flags
 
-    def judged(self, index: Index) -> Index:
-        """The index with the tools that rank behind their originals, by the present pins."""
-        missing = {**self._stages.models.missing}
-        trust, tools = self.config.trust, index.tools
-        twins, copies = index.twins, dict[int, tuple[int, ...]]()
-        if self.trust is not None and (trust.approved or trust.pins is not None):
-            if twins is None:
-                twins = Twins.of(tools, index.tool_vectors)
-            copies = twins.copies(tools, self.trust.originals(index.catalog))
-        missing |= {name: error for name, error in index.missing.items() if name not in missing}
-        return replace(index, missing=missing, twins=twins, copies=copies)
+    def originals(self, catalog: Catalog) -> frozenset[str]:
+        """Ids of the tools that are approved or pinned as they are; no copy ranks before them.
+
+        Raises:
+            PinsError: the file of pins is missing or cannot be read.
+        """
+        trust = self.config.trust
+        if self.trust is None or not (trust.approved or trust.pins is not None):
+            return frozenset()
+        return self.trust.originals(catalog)
+
+    def ranked_behind(self, index: Index, originals: frozenset[str]) -> Index:
+        """The index in which copies of other servers' tools rank behind these originals.
+
+        Args:
+            index: any version.
+            originals: ids of tools, see `originals`.
+        """
+        if not originals:
+            return replace(index, copies={})
+        twins = index.twins or Twins.of(index.tools, index.tool_vectors)
+        return replace(index, twins=twins, copies=twins.copies(index.tools, originals))
 
 
 def _trust(settings: TrustConfig) -> Trust | None:

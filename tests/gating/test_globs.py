@@ -54,7 +54,7 @@ def index_of(tools: list[Tool], *, backwards: bool = False) -> Index:
     names = Names.of(tools)
     if backwards:
         names = replace(names, order=np.arange(len(tools))[::-1])
-    return Index(catalog, tools, names)
+    return Index(catalog, tools, tools, names)
 
 
 INDEX = index_of(TOOLS)
