@@ -52,10 +52,8 @@ def search(
         k=arguments.get("k", 8),
         tier=arguments.get("tier"),
     )
-    detail, summaries = (
-        arguments.get("detail", "summary"),
-        shared_summaries(view.admission.index.summaries),
-    )
+    detail = arguments.get("detail", "summary")
+    summaries = shared_summaries(view.admission.index.summaries)
     held: dict[str, Any] = {
         "tools": [
             {

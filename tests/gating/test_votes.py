@@ -357,9 +357,8 @@ class TestTheVotingTool:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(
-                "shortlist.indexing.builder.without_voting_tools", lambda catalog: catalog
-            )
+            for module in ("engine", "indexing.builder"):
+                patch.setattr(f"shortlist.{module}.without_voting_tools", lambda catalog: catalog)
             before = make_engine(tools=self.tools)
             assert VOTING_TOOL in before.catalog
             before.save(tmp_path)
