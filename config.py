@@ -304,6 +304,10 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
+        self._check_names()
+        return self
+
+    def _check_names(self) -> None:
         auto = self.default_tier == AUTO and not self.tiers.keys().isdisjoint(BUILT_IN_TIERS)
         if self.default_tier not in self.tiers and not auto:
             raise ValueError(
@@ -314,7 +318,6 @@ class Config(Section):
             if tier.reranker == DEFAULT_RERANKER and not self.reranks:
                 raise ValueError(f"tiers.{name}: {RERANKER_MISSING}")
         self._check_fallbacks()
-        return self
 
     def _check_fallbacks(self) -> None:
         # A list of tiers may leave out a built-in one that another falls back to.
@@ -395,6 +398,10 @@ class Config(Section):
         if "tiers" in values:
             # Just these, also where fewer than the built-in ones were chosen.
             made = made.model_copy(update={"tiers": values["tiers"]})
+            try:
+                made._check_names()
+            except ValueError as error:
+                raise ConfigError(f"settings of the saved index: {error}") from None
         return made, replaced
 
     def model_arguments(self, choice: str | ModelSection) -> tuple[str, dict[str, Any]]:

@@ -201,10 +201,12 @@ class Engine:
             ('billing/list_invoices',)
         """
         given = Config.of(config, settings)
-        whole, replaced = given.over(saved_settings(folder_of(folder)).get("config", {}))
+        kept = saved_settings(folder_of(folder)).get("config", {})
+        whole, replaced = given.over(kept)
         if replaced:
             _LOG.info("%s: given in place of saved settings: %s", folder, ", ".join(replaced))
-        builder = Builder(whole, files_may_be_gone="index" not in given.model_fields_set)
+        same_files = whole.remembered().get("index") == kept.get("index")
+        builder = Builder(whole, files_may_be_gone=same_files)
         build, saved = builder.open(folder, None if tools is None else _catalog(tools))
         quarantined = saved.quarantined
         return cls(builder, build, quarantined, saved.folder, progress=progress, wait=wait)

@@ -140,6 +140,8 @@ class Build:
             if learned is not None and learned.model != vectors.model:
                 learned = None
             folder = self._dense_folder if same and learned is self._saved_learned else None
+            if folder is not None and not folder.is_dir():
+                folder = None  # a writer has removed the version meanwhile
             dense = self._stages.dense(self._tools, self._queries, vectors, learned, folder)
             index = replace(index, dense=dense, vectors=vectors, learned=learned)
         static = self._stages.static(self._tools, self._queries, index.dense)

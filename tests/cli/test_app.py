@@ -47,7 +47,7 @@ def test_help_names_every_command_and_the_exit_codes(run):
         ("search", "x", "--index", "a", "-k", "0"),
         ("search", "x", "--index", "a", "--budget-ms", "-1"),
         ("search", "x", "--index", "a", "--budget-ms", "nan"),
-        ("search", "x", "--index", "a", "--tier", "nonsense"),
+        ("search", "x", "--index", "{index}", "--tier", "nonsense"),
         ("explain", "x", "--index", "a"),
         ("list",),
         ("doctor", "--index", "a", "--tools", "b"),

@@ -8,6 +8,8 @@ from shortlist import Engine
 from shortlist.cli.calibrate import tiers_of
 from shortlist.decision import Decider
 
+from ..engine.fakes import OverlapReranker
+
 
 @pytest.fixture
 def files(index, tmp_path):
@@ -48,17 +50,24 @@ def test_gates_of_ones_own(run_json, index, files, tmp_path):
     assert calibrated.view().search("good morning, how are you", decide=True).abstained
 
 
-def test_another_encoder_and_a_reranker_get_a_logistic_model(run_json, index, files, tmp_path):
+class Overlap(OverlapReranker):
+    """A registered reranker."""
+
+
+def test_another_encoder_and_a_reranker_get_a_logistic_model(
+    run_json, index, files, tmp_path, packages
+):
+    packages("reranker", "overlap", f"{__name__}:Overlap")
     served, none = files
     out, config = tmp_path / "calibration.json", tmp_path / "config.json"
     plain = {"retrievers": ["lexical"]}
-    reranked = {**plain, "reranker": "features"}
+    reranked = {**plain, "reranker": "overlap"}
     config.write_text(json.dumps({"tiers": {"own": reranked, "plain": plain}}))
     told = run_json(
         *("calibrate", served, "--no-tool", none, "--index", index, "--config", config),
         *("--tier", "own", "--tier", "plain", "--no-threshold", "--out", out),
     )
-    for tier, reranker in (("own", "features"), ("plain", None)):
+    for tier, reranker in (("own", "overlap"), ("plain", None)):
         figures = told["tiers"][tier]
         assert (figures["start"], figures["threshold"]) == ("requests", None)
         assert figures["lost"] <= 0.05

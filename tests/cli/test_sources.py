@@ -128,9 +128,9 @@ def test_an_index_of_another_encoder_says_so_and_how_to_mend_it(
     run, run_json, tools_file, tmp_path
 ):
     out, config = tmp_path / "index", tmp_path / "config.toml"
-    config.write_text('tiers = ["lexical"]\n')
-    run("index", tools_file(ROW), "--out", out, "--config", config)
-    told = run("search", "log", "--index", out).stderr
+    run("index", tools_file(ROW), "--out", out)
+    config.write_text('encoder = "static"\n')
+    told = " ".join(run("search", "log", "--index", out, "--config", config).stderr.split())
     assert "every search encodes 1 tool again" in told
     command = told.partition("to keep them: ")[2].split()
     run(*command[1:])

@@ -53,8 +53,9 @@ def test_a_file_of_example_queries_may_be_gone(
     assert engine.search("overweight").ids[0] == "health/bmi"
     engine.update([*TOOLS, Tool("clock", "time", "The time of day")])
     assert engine.search("overweight").ids[0] == "health/bmi"
-    with pytest.raises(ConfigError, match=queries.name):
-        Engine.open(folder, index={"enrichments": [queries]})
+    assert Engine.open(folder, index={"enrichments": [queries]}).search("overweight").ids
+    with pytest.raises(ConfigError, match=r"other\.jsonl"):
+        Engine.open(folder, index={"enrichments": [queries.with_name("other.jsonl")]})
 
 
 def test_what_is_given_wins_and_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,8 +15,8 @@ PAGE = (Path(shortlist.__file__).parent / "docs" / "saving.md").read_text(encodi
 
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    [block] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(block, "saving.md", "exec"), {})  # the project's own page
+    code = "\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
+    exec(compile(code, "saving.md", "exec"), {})  # the project's own page
 
 
 def test_the_numbers_are_those_of_the_code() -> None:

@@ -37,7 +37,7 @@ class TestFailures:
 
     @pytest.mark.parametrize("wrong", [OSError("disk full"), KeyboardInterrupt(), MemoryError()])
     @pytest.mark.parametrize(
-        "place", ["_write_lexical", "_write", "_make_current", "_flush", "_sha256", "write_vectors"]
+        "place", ["_write_lexical", "_write", "_make_current", "_flush", "_sha256", "Vectors.save"]
     )
     def test_a_save_that_fails_leaves_nothing_of_its_own(
         self,

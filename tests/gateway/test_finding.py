@@ -12,6 +12,7 @@ from shortlist import Engine, Tool, demo
 from shortlist.gateway import finding
 from shortlist.gateway.answers import described
 from shortlist.gateway.finding import find
+from shortlist.loaders.summaries import shared_summaries
 from shortlist.models.onnx_encoder import OnnxEncoder
 
 ASKED = "open an issue about the login bug"
@@ -42,7 +43,8 @@ def test_a_tool_is_described_by_the_users_line(tmp_path: Path) -> None:
     row = '{"tool": "health/bmi", "requests": ["am I fat?"], "summary": "Compute the body mass"}'
     (tmp_path / "rows.jsonl").write_text(row, encoding="utf-8")
     index = {"enrichments": [tmp_path / "rows.jsonl"]}
-    summaries = Engine.from_tools([bmi, rank], tiers=["lexical"], index=index).view().summaries
+    view = Engine.from_tools([bmi, rank], tiers=["lexical"], index=index).view()
+    summaries = shared_summaries(view.admission.index.summaries)
     assert described(bmi, "summary", summaries) == "Compute the body mass"
     assert described(bmi, "signature", summaries) == "health/bmi(): Compute the body mass"
     assert described(rank, "summary", summaries) == "The rank"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from time import process_time
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +17,6 @@ from shortlist.gating import (
     Rule,
     State,
     after,
-    milestone,
     not_,
     requires_scope,
 )
@@ -29,8 +26,6 @@ from shortlist.gating.quarantine import Quarantine
 from shortlist.pattern import Pattern, fold
 from shortlist.retrieval.index import Index, rows_of
 from shortlist.retrieval.names import Names
-
-from .conftest import small_catalog
 
 SCOPE = requires_scope("s")
 WIDE = "ｄｅｌｅｔｅ_ｂｒａｎｃｈ"
@@ -48,13 +43,10 @@ TOOLS = [
 IDS = [tool.id for tool in TOOLS]
 
 
-def index_of(tools: list[Tool], *, backwards: bool = False) -> Index:
+def index_of(tools: list[Tool]) -> Index:
     catalog = Catalog(tools)
-    tools = rows_of(catalog)[:: -1 if backwards else 1]
-    names = Names.of(tools)
-    if backwards:
-        names = replace(names, order=np.arange(len(tools))[::-1])
-    return Index(catalog, tools, tools, names)
+    rows = rows_of(catalog)
+    return Index(catalog, rows, rows, Names.of(rows))
 
 
 INDEX = index_of(TOOLS)
@@ -242,35 +234,3 @@ class TestAllowed:
         assert process_time() - start < 0.5
         assert decided.admits("big/tool_1001")
         assert not decided.admits("big/tool_2001")
-
-
-def test_what_is_in_order_of_id_does_not_depend_on_rows() -> None:
-    rules = [
-        Rule(after("search_*"), tools="merge_*"),
-        Rule(milestone("m"), server="slack"),
-        Rule(not_(milestone("m")), tools="slack/*_*"),
-        Rule(after("clock"), tools="my-shell"),
-        Rule(after("my-shell"), tools="clock"),
-        Rule(after("my-*"), tools="web/*"),
-        Rule(after("nowhere"), tools="github/*", name="lost"),
-    ]
-    seen = []
-    for backwards in (False, True):
-        keeper = Gatekeeper(Gate(rules))
-        index = index_of(small_catalog(), backwards=backwards)
-        decided = keeper.admission(index, Quarantine())
-        seen.append(
-            (
-                list(decided.refusals),
-                decided.refusals[0],
-                decided.refusals[:3],
-                keeper.problems(index),
-                decided.unknown("post_message").nearest,
-                decided.unknown("serch_issue").nearest,
-                decided.resolve("post_message"),
-            )
-        )
-    assert seen[0] == seen[1]
-    assert [problem.rule for problem in seen[0][3]] == ["lost"]
-    ids = [one.tool_id for one in seen[1][0]]
-    assert ids == sorted(ids)
