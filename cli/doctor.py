@@ -16,8 +16,10 @@ from .options import IndexOption, JsonOption, SourcesOption
 from .source import read_source
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ..catalog import Catalog, ReadResult
-    from ..retrieval.vectors import Vectors
     from ..trust import Flag
 
 _SHOWN = 5
@@ -63,7 +65,7 @@ def doctor(
             from ..retrieval.store import read
 
             saved = read(index)
-            catalog, vectors = saved.catalog, saved.vectors
+            catalog, vectors = saved.catalog, saved.tool_vectors
             checks.append(check_learned(saved.learned, index))
         else:
             # A report names each row as its file does.
@@ -103,13 +105,13 @@ def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) ->
         raise typer.Exit(_FAILED)
 
 
-def _twins(catalog: Catalog, vectors: Vectors | None) -> list[dict[str, list[str]]]:
+def _twins(catalog: Catalog, vectors: NDArray[np.float32] | None) -> list[dict[str, list[str]]]:
     """Groups of near-equal tools of different servers: by words, and by the vectors of an index."""
     from ..retrieval.index import rows_of
     from ..retrieval.twins import Twins
 
     tools = rows_of(catalog)
-    found = Twins.of(tools, None if vectors is None else vectors.values)
+    found = Twins.of(tools, vectors)
     return [{"ids": [tools[row].id for row in rows]} for rows in found.groups()]
 
 

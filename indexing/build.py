@@ -14,13 +14,13 @@ from ..catalog.document import embedding_text
 from ..models import Encoder
 from ..processes import paused_gc
 from ..retrieval import LexicalIndex
-from ..retrieval.example_queries import ExampleQueries
+from ..retrieval.example_queries import ExampleQueries, moved_to_queries
 from ..retrieval.index import Index, rows_of
 from ..retrieval.learned import Learned
 from ..retrieval.names import Names
-from ..retrieval.vectors import Vectors, text_key
+from ..retrieval.vectors import MOVED, Vectors, text_key
 from .background import at_low_priority
-from .stages import Stages
+from .stages import Stages, rows_with_queries
 
 Progress = Callable[[int, int], None]
 """Called with (tools encoded, tools to encode)."""
@@ -213,10 +213,15 @@ class Build:
         return left
 
     def _arranged(self) -> Vectors:
-        """A vector for each tool by row, then one for each tool with example queries."""
-        encoder = self._stages.models.encoder()
-        asked = (self._queries[tool.id] for tool in self._tools if tool.id in self._queries)
-        keys = (*self._keys, *(each.key for each in asked))
+        """The vectors of the index, see `Vectors.of_tools`."""
+        encoder, count = self._stages.models.encoder(), len(self._tools)
+        moved = rows_with_queries(self._tools, self._queries)
+        means = [self._queries[self._tools[row].id].key for row in moved.tolist()]
+        originals = [self._keys[row] for row in moved.tolist()]
+        shown = list(self._keys)
+        for row in moved.tolist():
+            shown[row] = MOVED
+        keys = (*shown, *means, *originals)
         if self._known is not None and not self._added and self._known.keys == keys:
             return self._known
         parts = [*([] if self._known is None else [self._known]), *self._added]
@@ -225,11 +230,14 @@ class Build:
             for number, part in enumerate(parts)
             for key, row in part.rows.items()
         }
-        sources = np.array([places[key] for key in keys], np.int64).reshape(-1, 2)
-        values = np.empty((len(keys), encoder.dim), np.float32)
+        wanted = (*self._keys, *means, *originals)
+        sources = np.array([places[key] for key in wanted], np.int64).reshape(-1, 2)
+        values = np.empty((len(wanted), encoder.dim), np.float32)
         for number, part in enumerate(parts):
             rows = np.flatnonzero(sources[:, 0] == number)
             values[rows] = part.values[sources[rows, 1]]
+        ends = count, count + len(moved)
+        values[moved] = moved_to_queries(values[ends[1] :], values[ends[0] : ends[1]])
         return Vectors(values, keys, encoder.fingerprint)
 
     def _advance(self, progress: Progress | None) -> Callable[[int], None]:
@@ -256,8 +264,9 @@ class _Texts:
 def _tool_keys(tools: Sequence[Tool], before: Index | None) -> list[bytes]:
     """Hash of the text of each tool; taken from the version before for tools that it has."""
     keys: dict[int, bytes] = {}
-    if before is not None and before.tool_vectors is not None and before.vectors is not None:
-        keys = dict(zip(map(id, before.built), before.vectors.keys, strict=False))
+    if before is not None and before.dense is not None and before.vectors is not None:
+        known = zip(map(id, before.built), before.vectors.keys, strict=False)
+        keys = {tool: key for tool, key in known if key != MOVED}
     return [keys.get(id(tool)) or text_key(embedding_text(tool)) for tool in tools]
 
 

@@ -93,14 +93,17 @@ class Stages:
         Args:
             tools: tools by row.
             queries: example queries of the tools.
-            vectors: a vector for each row, then one for each tool with example queries.
+            vectors: their vectors, arranged as `Vectors.of_tools` says.
             learned: learned adjustments.
             folder: folder in which the same stage was saved; built when absent.
         """
-        values = vectors.values[: len(tools)]
+        count = len(tools)
+        values = vectors.values[:count]
         if learned is not None:
-            values = learned.vectors(values)
-        values = moved_to_queries(values, _rows(tools, queries), vectors.values[len(tools) :])
+            rows = rows_with_queries(tools, queries)
+            means = vectors.values[count : count + len(rows)]
+            values = learned.vectors(vectors.of_tools(count))
+            values[rows] = moved_to_queries(values[rows], means)
         arguments = self._config.dense.arguments()
         index = (
             self._dense.build(values, **arguments)
@@ -170,7 +173,8 @@ class Stages:
             lambda rows: np.stack([mean_of(asked[row]) for row in rows]),
             static.teacher_dim,
         )
-        values = moved_to_queries(values, _rows(tools, queries), moved)
+        rows = rows_with_queries(tools, queries)
+        values[rows] = moved_to_queries(values[rows], moved)
         return StaticRetriever.of(static, static.project(values, keep_lengths=bool(queries)))
 
     def rerankers(self, tools: tuple[Tool, ...]) -> dict[str, ModelRerank]:
@@ -189,7 +193,7 @@ class Stages:
         return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.arguments()}
 
 
-def _rows(tools: Sequence[Tool], queries: Queries) -> NDArray[np.int64]:
+def rows_with_queries(tools: Sequence[Tool], queries: Queries) -> NDArray[np.int64]:
     """Rows of the tools with example queries."""
     return np.array([row for row, tool in enumerate(tools) if tool.id in queries], np.int64)
 

@@ -73,24 +73,20 @@ class ExampleQueries:
 
 
 def moved_to_queries(
-    values: NDArray[np.float32], rows: NDArray[np.int64], means: NDArray[np.float32]
+    values: NDArray[np.float32], means: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Vectors of tools, those with example queries moved towards them; shape (n, dim).
+    """Vectors of tools, moved towards their example queries; shape (m, dim).
 
     v becomes LENGTH * (v + WEIGHT * r) / |v + WEIGHT * r|, r the mean of the queries.
 
     Args:
-        values: vectors of the tools, L2-normalised, shape (n, dim).
-        rows: rows of the tools with example queries, shape (m,).
+        values: vectors of tools with example queries, L2-normalised, shape (m, dim).
         means: the mean vector of the queries of each, shape (m, dim).
     """
-    if not len(rows):
-        return values
-    moved = values[rows] + WEIGHT * means
+    moved = values + WEIGHT * means
     lengths = np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-12)
-    result = np.array(values, np.float32)
-    result[rows] = LENGTH * moved / lengths
-    return result
+    unit: NDArray[np.float32] = LENGTH * moved / lengths
+    return unit
 
 
 def save_queries(path: Path, queries: Mapping[str, ExampleQueries]) -> None:

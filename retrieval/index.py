@@ -64,8 +64,7 @@ class Index:
         static: the static stage, or None when no tier needs it.
         rerankers: the rerank stages by name.
         example_queries: tool id to the example queries of the tool, see `Documents`.
-        vectors: vectors by text, as the encoder made them. With a dense stage: one for each row of
-            `built`, then one for each tool with example queries.
+        vectors: vectors by text; with a dense stage, arranged as `Vectors.of_tools` says.
         encoded: how many tools had to be encoded to make this index.
         provisional: whether the dense stage is still to come: the first version of an engine that
             answers before its tools are encoded.
@@ -131,7 +130,7 @@ class Index:
         """The encoder's vectors of the tools, shape (n, dim); None without a dense stage."""
         if self.dense is None or self.vectors is None:
             return None
-        return self.vectors.values[: len(self.built)]
+        return self.vectors.of_tools(len(self.built))
 
     def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""

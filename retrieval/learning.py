@@ -83,7 +83,8 @@ def learn(
     Raises:
         RequestError: the index has no vectors, or no event has a tool of the catalog.
     """
-    if index.vectors is None or index.encoder is None:
+    base = index.tool_vectors
+    if base is None or index.vectors is None or index.encoder is None:
         raise RequestError("learning changes vectors, but no tier uses vectors")
     known = [
         (event.query, np.array(rows, np.int64))
@@ -93,14 +94,14 @@ def learn(
     if not known:
         raise RequestError(f"events: none of {len(events)} names a tool of the catalog")
     texts, relevant = [text for text, _ in known], [rows for _, rows in known]
-    queries, vectors = index.encoder.encode(texts, query=True), index.vectors
+    queries, model = index.encoder.encode(texts, query=True), index.vectors.model
     family = families(index.tools)
-    pairs, choices = _choices(queries, relevant, vectors.values, family)
+    pairs, choices = _choices(queries, relevant, base, family)
 
     def learned(part: NDArray[np.int64]) -> Learned:
         kept = np.isin(pairs, part)
-        change = _trained(queries[pairs[kept]], choices[kept], vectors.values)
-        return Learned(change, vectors.model, len(part))
+        change = _trained(queries[pairs[kept]], choices[kept], base)
+        return Learned(change, model, len(part))
 
     def searched(taught: Learned | None, part: NDArray[np.int64]) -> NDArray[np.float64]:
         found = np.zeros((len(part), DEPTH), np.bool_)

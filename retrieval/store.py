@@ -6,7 +6,7 @@
       v-000001/
         manifest.json    format, fingerprints, settings; size and hash of every other file
         tools.jsonl      the catalog, in its own order
-        vectors.npy      float32 (n, dim): tools in order of id, then means of example queries
+        vectors.npy      float32 (n, dim), arranged as `Vectors.of_tools` says
         keys.npy         hash of the text of each row, uint8 (n, 16)
         lexical/ dense/  what the backends wrote
         screening.json   what a scan of the tools found, if they were scanned
@@ -36,6 +36,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic_core import from_json
 
 from ..catalog import Catalog, Tool
@@ -79,6 +81,13 @@ class Saved:
     screening: dict[str, Any] | None = None
     quarantined: Mapping[str, str] = field(default_factory=dict)
     example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
+
+    @property
+    def tool_vectors(self) -> NDArray[np.float32] | None:
+        """Vectors of the tools in order of id, shape (n, dim); None if not all were encoded."""
+        if self.vectors is None or not (self.folder / "dense").is_dir():
+            return None
+        return self.vectors.of_tools(len(self.catalog))
 
 
 def folder_of(folder: str | Path) -> Path:

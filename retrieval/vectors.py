@@ -14,6 +14,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+MOVED = bytes(16)
+"""Key of a row that is no text's vector any more: a tool's that example queries have moved."""
 _ENCODED = "encoded"
 
 
@@ -23,7 +25,7 @@ class Vectors:
 
     Args:
         values: shape (n, dim).
-        keys: hash of the text of each row, see `text_key`.
+        keys: hash of the text of each row, see `text_key`; `MOVED` where there is none.
         model: fingerprint of the encoder.
     """
 
@@ -45,7 +47,23 @@ class Vectors:
     @cached_property
     def rows(self) -> dict[bytes, int]:
         """Key to row."""
-        return {key: row for row, key in enumerate(self.keys)}
+        return {key: row for row, key in enumerate(self.keys) if key != MOVED}
+
+    def of_tools(self, count: int) -> NDArray[np.float32]:
+        """The encoder's vectors of the tools of an index, shape (count, dim).
+
+        An index keeps in one array: the vectors of its tools, those of tools with example queries
+        moved towards them; the mean vector of each such tool's queries; the vector of its text.
+
+        Args:
+            count: number of tools.
+        """
+        moved = [row for row in range(count) if self.keys[row] == MOVED]
+        if not moved:
+            return self.values[:count]
+        vectors = np.array(self.values[:count])
+        vectors[moved] = self.values[count + len(moved) :]
+        return vectors
 
     def save(self, folder: Path) -> None:
         """Write them into an existing folder.
