@@ -61,8 +61,8 @@ def answer(message: dict) -> None:
             question_id = f"question-{request_id}"
             questions[question_id] = request_id
             schema = {"type": "object", "properties": {"answer": {"type": "string"}}}
-            asked = {"message": "Who are you?", "requestedSchema": schema}
-            send(id=question_id, method="elicitation/create", params=asked)
+            question = {"message": "Who are you?", "requestedSchema": schema}
+            send(id=question_id, method="elicitation/create", params=question)
         else:
             send(id=request_id, result=text_result(f"{params['name']} ran"))
     else:

@@ -477,8 +477,8 @@ async def expect_same_answers(gateways, requests: list[tuple[str, dict]]) -> Non
 @HIDDEN_TOOLS
 async def test_a_hidden_tool_is_described_like_a_missing_one(gateways, server, name):
     names = [f"{server}/{name}", f"{server}__{name}", name]
-    given = [{"names": [asked], "detail": detail} for asked in names for detail in DETAILS]
-    await expect_same_answers(gateways, [("get_tool_details", one) for one in given])
+    arguments = [{"names": [name], "detail": detail} for name in names for detail in DETAILS]
+    await expect_same_answers(gateways, [("get_tool_details", row) for row in arguments])
 
 
 @HIDDEN
@@ -487,9 +487,9 @@ async def test_a_call_of_a_hidden_tool_is_answered_like_one_of_a_missing_tool(
     gateways, server, name
 ):
     names = [f"{server}/{name}", f"{server}__{name}", name]
-    through = [{"name": asked, "arguments": {"x": 1}} for asked in names]
-    direct = [(asked, {}) for asked in names]
-    await expect_same_answers(gateways, [("call_tool", one) for one in through] + direct)
+    calls = [("call_tool", {"name": name, "arguments": {"x": 1}}) for name in names]
+    direct_calls = [(name, {}) for name in names]
+    await expect_same_answers(gateways, calls + direct_calls)
 
 
 @HIDDEN
@@ -512,7 +512,7 @@ async def test_names_near_a_hidden_tool_are_answered_without_it(gateways, server
         ("get_tool_details", {"names": ["read_note"]}),
         ("call_tool", {"name": "read_note", "arguments": {}}),
         ("get_tool_details", {"names": near}),
-        *(("call_tool", {"name": asked, "arguments": {}}) for asked in near),
+        *(("call_tool", {"name": near_name, "arguments": {}}) for near_name in near),
         ("run_code", {"code": f"await {server}.{name}s()"}),
     ]
     await expect_same_answers(gateways, requests)
@@ -523,5 +523,5 @@ async def test_hidden_tools_change_nothing_in_the_list_of_tools(gateways):
     for gateway in gateways:
         async with http_client(gateway.url, "ann") as client:
             tools = (await client.list_tools()).tools
-            lists.append([one.model_dump(mode="json") for one in tools])
+            lists.append([tool.model_dump(mode="json") for tool in tools])
     assert lists[0] == lists[1]
