@@ -245,3 +245,16 @@ def test_a_call_is_a_possible_cause_until_it_is_answered():
     answered(causes, 2)
     assert causes.cause_of_question().client_ids == frozenset()
     assert not causes.must_reconnect("bob")
+
+
+def test_a_refused_call_is_no_possible_cause_any_more():
+    causes = QuestionCauses()
+    _, ann_waits = sent(causes, 1, "ann")
+    _, bob_waits = sent(causes, 2, "bob")
+    error = types.ErrorData(code=types.INVALID_PARAMS, message="no such tool")
+    causes.received(types.JSONRPCError(jsonrpc="2.0", id=1, error=error), None)
+    assert causes.cause_of_question().client_ids == {"bob"}
+    for block in (bob_waits, ann_waits):
+        block.__exit__(None, None, None)
+    assert causes.must_reconnect("ann")
+    assert not causes.must_reconnect("bob")
