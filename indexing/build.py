@@ -40,6 +40,7 @@ class Build:
         catalog: the version.
         queries: tool id to example queries.
         known: vectors of texts that were encoded before, of any encoder.
+        arranged: whether `known` is of just these tools and queries, see `Vectors.of_tools`.
         before: the version that is searched now; its lexical stage is used again if it was built
             over the same tools. Encoding then gives way to searches.
         lexical: the lexical stage, if it was saved.
@@ -59,6 +60,7 @@ class Build:
         queries: Mapping[str, ExampleQueries],
         *,
         known: Vectors | None = None,
+        arranged: bool = False,
         before: Index | None = None,
         lexical: LexicalIndex | None = None,
         dense_folder: Path | None = None,
@@ -81,7 +83,14 @@ class Build:
             if before.example_queries == queries:
                 self._lexical = before.lexical
         self._known = known
-        self._keys = _tool_keys(self._tools, before) if stages.has_dense else []
+        self._is_arranged = arranged
+        self._keys: list[bytes] = []
+        if stages.has_dense:
+            self._keys = (
+                known.keys_of_tools(len(self._tools))
+                if known is not None and arranged
+                else _tool_keys(self._tools, before)
+            )
         self._added: list[Vectors] = []
         self._left: _Texts | None = None
 
@@ -144,7 +153,7 @@ class Build:
                 folder = None  # a writer has removed the version meanwhile
             dense = self._stages.dense(self._tools, self._queries, vectors, learned, folder)
             index = replace(index, dense=dense, vectors=vectors, learned=learned)
-        static = self._stages.static(self._tools, self._queries, index.dense)
+        static = self._stages.static(self._tools, self._queries, index.vectors, index.learned)
         return replace(index, static=static, encoded=self.encoded)
 
     @paused_gc()
@@ -153,11 +162,15 @@ class Build:
         index = self._base()
         if not self._stages.has_dense:
             return self.index()
-        self._lexical = index.lexical
+        self._lexical, known = index.lexical, self.known()
+        if self._is_arranged:
+            static = self._stages.static(self._tools, self._queries, known, self.learned)
+        else:
+            static = self._stages.first_static(self._tools, self._queries, known)
         return replace(
             index,
-            static=self._stages.first_static(self._tools, self._queries, self.known()),
-            vectors=self.known(),
+            static=static,
+            vectors=known,
             learned=self.learned,
             provisional=True,
             pending=len(self._tools),
@@ -188,7 +201,9 @@ class Build:
     def _unknown(self, encoder: Encoder) -> _Texts:
         """The texts without a vector; equal texts once."""
         if self._known is not None and self._known.model != encoder.fingerprint:
-            self._known = None
+            self._known, self._is_arranged = None, False
+        if self._is_arranged:
+            return _Texts([], [])
         there = set() if self._known is None else set(self._known.rows)
         left = _Texts([], [])
         for row, key in enumerate(self._keys):
@@ -214,6 +229,8 @@ class Build:
 
     def _arranged(self) -> Vectors:
         """The vectors of the index, see `Vectors.of_tools`."""
+        if self._known is not None and self._is_arranged:
+            return self._known
         encoder, count = self._stages.models.encoder(), len(self._tools)
         moved = rows_with_queries(self._tools, self._queries)
         means = [self._queries[self._tools[row].id].key for row in moved.tolist()]
@@ -222,8 +239,6 @@ class Build:
         for row in moved.tolist():
             shown[row] = MOVED
         keys = (*shown, *means, *originals)
-        if self._known is not None and not self._added and self._known.keys == keys:
-            return self._known
         parts = [*([] if self._known is None else [self._known]), *self._added]
         places = {
             key: (number, row)

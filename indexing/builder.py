@@ -140,7 +140,7 @@ class Builder:
             raise ConfigError("learning changes vectors, but no tier uses vectors")
         queries = index.example_queries
         dense = self._stages.dense(index.built, queries, index.vectors, learned)
-        static = self._stages.static(index.built, queries, dense)
+        static = self._stages.static(index.built, queries, index.vectors, learned)
         return replace(index, dense=dense, static=static, learned=learned)
 
     @paused_gc()
@@ -187,17 +187,20 @@ class Builder:
         else:
             queries = self._queries_of(tools)
         lexical = dense = None
+        arranged = False
         if same and queries == saved.example_queries:
             settings = self._stages.settings()
             if saved.settings.get("lexical") == settings.get("lexical"):
                 lexical = self._stages.loaded_lexical(saved.folder / "lexical")
-            if saved.settings.get("dense") == settings.get("dense"):
+            arranged = saved.has_dense
+            if arranged and saved.settings.get("dense") == settings.get("dense"):
                 dense = saved.folder / "dense"
         return Build(
             self._stages,
             catalog,
             queries,
             known=saved.vectors,
+            arranged=arranged,
             lexical=lexical,
             dense_folder=dense,
             learned=saved.learned,

@@ -97,13 +97,7 @@ class Stages:
             learned: learned adjustments.
             folder: folder in which the same stage was saved; built when absent.
         """
-        count = len(tools)
-        values = vectors.values[:count]
-        if learned is not None:
-            rows = rows_with_queries(tools, queries)
-            means = vectors.values[count : count + len(rows)]
-            values = learned.vectors(vectors.of_tools(count))
-            values[rows] = moved_to_queries(values[rows], means)
+        values = _searched(tools, queries, vectors, learned)
         arguments = self._config.dense.arguments()
         index = (
             self._dense.build(values, **arguments)
@@ -113,24 +107,29 @@ class Stages:
         return Dense(index, values, self.models.encoder(), self.models.encoder_guard)
 
     def static(
-        self, tools: tuple[Tool, ...], queries: Queries, dense: Dense | None
+        self,
+        tools: tuple[Tool, ...],
+        queries: Queries,
+        vectors: Vectors | None,
+        learned: Learned | None,
     ) -> StaticRetriever | None:
         """The static stage; None if no tier needs one.
 
         Args:
             tools: tools by row.
             queries: example queries of the tools.
-            dense: the dense stage over them. Its vectors are projected, if they are of the encoder
-                that the static tables were trained for.
+            vectors: vectors of the tools, arranged as `Vectors.of_tools` says. They are projected,
+                if they are of the encoder that the static tables were trained for.
+            learned: learned adjustments.
         """
         if not self._has_static:
             return None
         static = static_encoder()
-        if dense is not None and dense.encoder.fingerprint == static.teacher:
-            # Vectors of tools with example queries are shorter than 1.
-            values = static.project(dense.values, keep_lengths=bool(queries))
-        elif dense is not None and dense.encoder.fingerprint == static.fingerprint:
-            values = dense.values
+        if vectors is not None and vectors.model in (static.teacher, static.fingerprint):
+            values = _searched(tools, queries, vectors, learned)
+            if vectors.model == static.teacher:
+                # Vectors of tools with example queries are shorter than 1.
+                values = static.project(values, keep_lengths=bool(queries))
         else:
             values = static.encode([embedding_text(tool) for tool in tools])
         return StaticRetriever.of(static, values)
@@ -149,7 +148,7 @@ class Stages:
             known: vectors of texts that were encoded before.
         """
         if not self._has_static or not self.models.encoder_is_bundled:
-            return self.static(tools, queries, None)
+            return self.static(tools, queries, None, None)
         static = static_encoder()
         if known is not None and known.model != static.teacher:
             known = None
@@ -191,6 +190,19 @@ class Stages:
     def _lexical_arguments(self) -> dict[str, Any]:
         # A backend that has no boosts as a setting still gets them: they say which fields to index.
         return {"boosts": DEFAULT_BOOSTS, **self._config.lexical.arguments()}
+
+
+def _searched(
+    tools: Sequence[Tool], queries: Queries, vectors: Vectors, learned: Learned | None
+) -> NDArray[np.float32]:
+    """The vectors that searches compare with, shape (n, dim)."""
+    count = len(tools)
+    if learned is None:
+        return vectors.values[:count]
+    rows = rows_with_queries(tools, queries)
+    values = learned.vectors(vectors.of_tools(count))
+    values[rows] = moved_to_queries(values[rows], vectors.values[count : count + len(rows)])
+    return values
 
 
 def rows_with_queries(tools: Sequence[Tool], queries: Queries) -> NDArray[np.int64]:

@@ -85,9 +85,14 @@ class Saved:
     @property
     def tool_vectors(self) -> NDArray[np.float32] | None:
         """Vectors of the tools in order of id, shape (n, dim); None if not all were encoded."""
-        if self.vectors is None or not (self.folder / "dense").is_dir():
+        if self.vectors is None or not self.has_dense:
             return None
         return self.vectors.of_tools(len(self.catalog))
+
+    @property
+    def has_dense(self) -> bool:
+        """Whether a dense stage was saved, and so a vector of each tool."""
+        return (self.folder / "dense").is_dir()
 
 
 def folder_of(folder: str | Path) -> Path:

@@ -62,8 +62,15 @@ class Vectors:
         if not moved:
             return self.values[:count]
         vectors = np.array(self.values[:count])
-        vectors[moved] = self.values[count + len(moved) :]
+        first = count + len(moved)
+        vectors[moved] = self.values[first : first + len(moved)]
         return vectors
+
+    def keys_of_tools(self, count: int) -> list[bytes]:
+        """Hash of the text of each tool of an index, see `of_tools`."""
+        moved = sum(key == MOVED for key in self.keys[:count])
+        originals = iter(self.keys[count + moved :])
+        return [next(originals) if key == MOVED else key for key in self.keys[:count]]
 
     def save(self, folder: Path) -> None:
         """Write them into an existing folder.
