@@ -187,7 +187,7 @@ class Build:
     def _base(self) -> Index:
         lexical = self._lexical
         if lexical is None:
-            lexical = self._stages.lexical(self._tools, self._queries)
+            lexical = self._stages.lexical(self._tools, self._queries, pauses=self._beside_searches)
         return Index(
             self.catalog,
             self._tools,

@@ -64,13 +64,23 @@ class Stages:
             settings["dense"] = self._config.dense.saved()
         return settings
 
-    def lexical(self, tools: tuple[Tool, ...], queries: Queries) -> LexicalIndex | None:
-        """The lexical index over tools; None if no tier needs one."""
+    def lexical(
+        self, tools: tuple[Tool, ...], queries: Queries, *, pauses: bool = False
+    ) -> LexicalIndex | None:
+        """The lexical index over tools; None if no tier needs one.
+
+        Args:
+            tools: tools by row.
+            queries: example queries of the tools.
+            pauses: as for `Documents`.
+        """
         if self._lexical is None:
             return None
         arguments = self._lexical_arguments()
         fields = tuple(name for name, boost in arguments["boosts"].items() if boost > 0)
-        built: LexicalIndex = self._lexical.build(Documents(tools, fields, queries), **arguments)
+        built: LexicalIndex = self._lexical.build(
+            Documents(tools, fields, queries, pauses=pauses), **arguments
+        )
         return built
 
     def loaded_lexical(self, folder: Path) -> LexicalIndex | None:

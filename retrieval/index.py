@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from time import sleep
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -23,6 +24,8 @@ from .retrievers import DenseRetriever, LexicalRetriever
 from .run import RerankStage
 from .twins import Twins
 from .vectors import Vectors
+
+_PAUSE_EVERY, _PAUSE_S = 8, 1e-4
 
 if TYPE_CHECKING:
     from .static import StaticRetriever
@@ -183,6 +186,8 @@ class Documents(Sequence[Mapping[str, str]]):
         tools: tools in order of row.
         fields: names of the fields.
         example_queries: tool id to the example queries of the tool.
+        pauses: whether to let other threads run after every few documents. Otherwise a search
+            waits 5 ms each time that it needs the interpreter lock.
     """
 
     def __init__(
@@ -190,7 +195,10 @@ class Documents(Sequence[Mapping[str, str]]):
         tools: Sequence[Tool],
         fields: tuple[str, ...],
         example_queries: Mapping[str, ExampleQueries] | None = None,
+        *,
+        pauses: bool = False,
     ) -> None:
+        self._pauses = pauses
         self._tools = tools
         self._fields = fields
         self._example_queries = example_queries or {}
@@ -205,6 +213,8 @@ class Documents(Sequence[Mapping[str, str]]):
     def __getitem__(self, index: int | slice) -> Mapping[str, str] | Documents:
         if isinstance(index, slice):
             return Documents(self._tools[index], self._fields, self._example_queries)
+        if self._pauses and index % _PAUSE_EVERY == 0:
+            sleep(_PAUSE_S)
         tool = self._tools[index]
         document = lexical_document(tool, self._fields)
         if self._example_queries and "all" in document:
