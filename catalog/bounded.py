@@ -40,7 +40,7 @@ _UNBOUNDED = re.compile(r"\)[*+{]|\(\?|\\[1-9]")
 # Keywords whose cost does not show in the number of keywords met.
 _LEFT_TO_SERVER = ("unevaluatedItems", "unevaluatedProperties", "patternProperties")
 # Keywords whose entries are schemas that are all tried.
-_BRANCHES = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "disallow", "extends")
+_BRANCH_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "disallow", "extends")
 # Unless they are pointers, the library looks through the whole schema for what they name.
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -130,7 +130,7 @@ def _checker(dialect: str) -> Any:
 
 def _counted(name: str, keyword: Callable[..., Errors | None]) -> Callable[..., Errors]:
     """A keyword of the library that uses steps of the budget."""
-    an_entry = _ENTRY if name in _BRANCHES else 1
+    an_entry = _ENTRY if name in _BRANCH_KEYWORDS else 1
     refers = name in _REFERENCES
 
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:

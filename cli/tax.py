@@ -256,8 +256,8 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
     """Measure what a client of a gateway over the fleet reads. No server needs to run."""
     from mcp import Client
 
+    from ..gateway.called_names import DETAILS, SEARCH
     from ..gateway.definition_tokens import shown_tokens, text_tokens
-    from ..gateway.meta_tools import DETAILS, SEARCH
     from ..gateway.server import Gateway
 
     async with Client(Gateway(fleet, profile).server) as client:

@@ -36,7 +36,7 @@ _OF_RESULTS = frozenset(
     }
 )
 _DOUBT = re.compile(r" in union |\||\bUnknown\b|\bdict\[")
-_TYPES = re.compile(r"^(?:class )?(\w+)(?::$|\(TypedDict\)| = TypedDict)", re.MULTILINE)
+_TYPE_NAMES = re.compile(r"^(?:class )?(\w+)(?::$|\(TypedDict\)| = TypedDict)", re.MULTILINE)
 _OF_TOOL = re.compile(
     r"Argument to bound method `_\w+\.\w+` is incorrect: Expected `(.+)`, found `(.+)`$"
 )
@@ -57,7 +57,7 @@ def certain(rows: Sequence[Row], code: str, stubs: str) -> list[Row]:
         code: the script.
         stubs: the stubs of the check.
     """
-    types = set(_TYPES.findall(stubs))
+    types = set(_TYPE_NAMES.findall(stubs))
     arguments = [span(one) for one in rows if _OF_TOOL.match(message_of(one))]
     return [one for one in rows if _is_certain(one, code, types, arguments)]
 

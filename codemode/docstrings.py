@@ -14,7 +14,7 @@ from ..loaders.summaries import plain_sentences
 #: Most characters of a function's description, of an argument's, and of all of one function's.
 _SUMMARY, _ARGUMENT, _TEXT = 200, 90, 1_200
 #: If this many functions of a server describe an argument alike, the description is shown once.
-_SHARED = 2
+_FEWEST_SHARED = 2
 _SPACES = re.compile(r"\s+")
 _SENTENCE = re.compile(r"(?<=[^.\s])(?<!e\.g)(?<!i\.e)(?<!etc)\.(?=\s|$)")
 #: Information that the signature already contains.
@@ -100,7 +100,9 @@ def shared_notes(notes: Iterable[Mapping[str, str]]) -> list[str]:
             counted.setdefault(made, Counter())[line] += 1
     best = ((lines.most_common(1)[0], lines.total()) for lines in counted.values())
     return [
-        line for (line, count), total in best if line and count >= _SHARED and count * 2 > total
+        line
+        for (line, count), total in best
+        if line and count >= _FEWEST_SHARED and count * 2 > total
     ]
 
 

@@ -35,11 +35,11 @@ _CALLERS = frozenset(
     "call_tool call_mcp_tool client execute mcp search_tools session tool tools".split()
 )
 _CALLS = "tools are functions of their servers: `await server.tool(name=value)`"
-_KEY = re.compile(r"AttributeError: 'dict' object has no attribute '(\w+)'")
-_METHOD = re.compile(
+_MISSING_KEY = re.compile(r"AttributeError: 'dict' object has no attribute '(\w+)'")
+_MISSING_METHOD = re.compile(
     r"AttributeError: (?:type object )?'(\w+)' (?:object )?has no attribute '(\w+)'"
 )
-_TYPES = {one.__name__: one for one in (str, bytes, int, float, list, dict, set, tuple)}
+_BUILTIN_TYPES = {one.__name__: one for one in (str, bytes, int, float, list, dict, set, tuple)}
 
 
 def module_hint(module: str) -> str:
@@ -63,13 +63,13 @@ def with_hint(message: str) -> str:
     for part, instead in _INSTEAD.items():
         if part in message:
             return f"{message}; {instead}"
-    found = _METHOD.match(message)
-    if found and not found[2].startswith("_") and hasattr(_TYPES.get(found[1]), found[2]):
+    found = _MISSING_METHOD.match(message)
+    if found and not found[2].startswith("_") and hasattr(_BUILTIN_TYPES.get(found[1]), found[2]):
         return (
             f"{message}; a method of {found[1]} can only be called here, not passed on: "
             f"write a lambda that calls .{found[2]}(...)"
         )
-    if found := _KEY.match(message):
+    if found := _MISSING_KEY.match(message):
         return f"{message}; a result is a dict: write [{found[1]!r}]"
     if message.startswith("TypeError: string indices"):
         return f"{message}; the value is a text: print it to see it, or parse it with json.loads"

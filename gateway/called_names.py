@@ -1,4 +1,4 @@
-"""Other names than its id by which a client may call a tool."""
+"""Names by which a client may call a tool: the gateway's own tools, and others than a tool's id."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from ..catalog import Catalog
 from ..loaders.names import provider_name
 from ..view import View
 
+#: Names of the gateway's own tools.
+SEARCH, DETAILS, CALL = "search_tools", "get_tool_details", "call_tool"
+SERVERS, READ, RUN = "list_servers", "read_result", "run_code"
 #: Characters of the name of a tool that is shown directly: 60 with `mcp__shortlist__`, the prefix
 #: that clients put before it.
 DIRECT_NAME = 44

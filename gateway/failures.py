@@ -17,10 +17,12 @@ from .upstream import UpstreamError
 _LOG = logging.getLogger("shortlist.gateway")
 
 P = TypeVar("P")
-R = TypeVar("R")
+Reply = TypeVar("Reply")
 
 
-def answered(handler: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context, P], Awaitable[R]]:
+def answered(
+    handler: Callable[[Context, P], Awaitable[Reply]],
+) -> Callable[[Context, P], Awaitable[Reply]]:
     """A handler whose errors are safe for clients to read.
 
     An error from a server keeps its code and data. The text of an unexpected exception is only
@@ -31,7 +33,7 @@ def answered(handler: Callable[[Context, P], Awaitable[R]]) -> Callable[[Context
     """
 
     @wraps(handler)
-    async def answer(context: Context, params: P) -> R:
+    async def answer(context: Context, params: P) -> Reply:
         try:
             return await handler(context, params)
         except MCPError:

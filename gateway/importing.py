@@ -9,8 +9,7 @@ from pathlib import Path
 from ..errors import ConfigError
 from .client_config import ClientConfig, read_client_config
 from .clients import CLIENTS, Client
-from .installation import is_gateway
-from .mcp_json import merged
+from .mcp_json import is_gateway, merged
 from .server_spec import ServerSpec
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import chain
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
@@ -17,7 +17,7 @@ from .config_edit import edit_servers, empty_document, lost_comments
 from .document import ConfigDocument, parse_document
 from .file_change import FileChange, apply_change, last_backup, read_or_none
 from .masking import masked_entry
-from .mcp_json import entry_of, free_names, is_same_server, renamed
+from .mcp_json import entry_of, free_names, is_gateway, is_same_server, renamed
 from .server_spec import ServerSpec
 
 _OWN_KEYS = ("mcpServers",)
@@ -149,12 +149,6 @@ def apply_plan(plan: InstallPlan) -> tuple[Path, ...]:
     if plan.spent is not None:
         plan.spent.unlink(missing_ok=True)
     return tuple(one for one in backups if one is not None)
-
-
-def is_gateway(spec: ServerSpec) -> bool:
-    """Whether an entry is this gateway, which must not start itself."""
-    runs = {PurePath(word).stem for word in (spec.command or "", *spec.args)}
-    return spec.name == GATEWAY or ("shortlist" in runs and "serve" in spec.args)
 
 
 def _document(path: Path) -> tuple[ConfigDocument, bytes | None]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any
 
+from .clients import GATEWAY
 from .masking import is_harmless, masked_entry
 from .server_spec import CALL_TIMEOUT_S, START_TIMEOUT_S, ServerSpec
 
@@ -131,3 +133,9 @@ def is_same_server(one: ServerSpec, other: ServerSpec) -> bool:
 def renamed(spec: ServerSpec, name: str) -> ServerSpec:
     """A copy of the server with another name."""
     return spec.model_copy(update={"name": name})
+
+
+def is_gateway(spec: ServerSpec) -> bool:
+    """Whether an entry is this gateway, which must not start itself."""
+    runs = {PurePath(word).stem for word in (spec.command or "", *spec.args)}
+    return spec.name == GATEWAY or ("shortlist" in runs and "serve" in spec.args)

@@ -12,6 +12,7 @@ import mcp.types as types
 
 from ..codemode.description import description
 from ..loaders.counting import bundled_counter
+from .called_names import CALL, DETAILS, READ, RUN, SEARCH, SERVERS
 
 
 class Kind(StrEnum):
@@ -22,8 +23,6 @@ class Kind(StrEnum):
     DESTRUCTIVE = "destructive"
 
 
-SEARCH, DETAILS, CALL = "search_tools", "get_tool_details", "call_tool"
-SERVERS, READ, RUN = "list_servers", "read_result", "run_code"
 #: Kind of effect to the name of its call tool, if `call_tool` is split.
 CALLS: Mapping[Kind, str] = {
     Kind.READ: "call_read_tool",

@@ -19,6 +19,7 @@ from ..session import CallEvent, EventSink, Recorder
 from ..session.event import Place
 from ..view import View
 from .call_watch import CallWatch
+from .called_names import DETAILS, SEARCH
 from .definition_tokens import DefinitionTokens, characters, shown_tokens, text_tokens
 from .events import (
     CatalogEvent,
@@ -29,7 +30,6 @@ from .events import (
     ServerEvent,
 )
 from .gateway_settings import DEFAULT_PROFILE
-from .meta_tools import DETAILS, SEARCH
 from .sessions import KEPT
 
 _LOG = logging.getLogger("shortlist.gateway")

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from .connection_errors import in_one_line
 
 #: Most pages, and most entries, of one list; further ones are not read.
-_PAGES, _ENTRIES = 200, 10_000
+_OFFER_PAGES, _ENTRIES = 200, 10_000
 #: Time limit in seconds for one list, so that a slow list does not delay a server with known tools.
 _LIST_S = 10.0
 
@@ -103,7 +103,7 @@ async def _read_pages(
     cursor: str | None = None
     try:
         with anyio.fail_after(_LIST_S):
-            for _ in range(_PAGES):
+            for _ in range(_OFFER_PAGES):
                 page, cursor = await read(cursor)
                 entries += page
                 if not cursor or cursor in seen or len(entries) >= _ENTRIES:

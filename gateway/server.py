@@ -19,13 +19,14 @@ from ..errors import ShortlistError
 from ..session import Session
 from . import answers
 from .call_watch import CallWatch
+from .called_names import CALL, DETAILS, READ, RUN, SEARCH, SERVERS
 from .caller import Caller, Context
 from .calls import Asked, call_through, error_result
 from .code_mode import CodeMode
 from .completions import Completions
 from .fleet import Fleet
 from .log_levels import LogLevels
-from .meta_tools import CALL, CALLS, DETAILS, READ, RESERVED, RUN, SEARCH, SERVERS, meta_tools
+from .meta_tools import CALLS, RESERVED, meta_tools
 from .observer import Asker, Observer
 from .profile import Profile, ProfileViews
 from .prompts import Prompts
