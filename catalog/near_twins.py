@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 
 from ..text import spaced
-from .tool import Tool
+from . import Tool
 
 LIKENESS = 0.8
 """Two definitions are twins from this Jaccard index of their words on."""

@@ -11,13 +11,9 @@ from ..loaders.counting import costs_at_most
 from ..pattern import Pattern
 from ..view import View
 from . import answers
-from .called_names import direct_name
+from .called_names import CALL, DETAILS, READ, RUN, direct_name
 from .fleet import Fleet
 from .meta_tools import (
-    CALL,
-    DETAILS,
-    READ,
-    RUN,
     Kind,
     kind_of,
     kind_shown,
