@@ -21,7 +21,7 @@ from pydantic import (
 from .catalog.text_file import read_text_file
 from .errors import ConfigError
 from .gating.declaration import GateSetting
-from .gating.gate import Gate
+from .gating.rules import Gate
 from .sections import (
     AUTO,
     BUILT_IN_TIERS,

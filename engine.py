@@ -16,23 +16,22 @@ from .config import Config
 from .decision.decider import decider_for
 from .errors import RequestError
 from .gating import Gate, State, Votes
+from .gating.declaration import Problem
 from .gating.gatekeeper import Gatekeeper
-from .gating.problem import Problem
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
 from .indexing.background import BackgroundBuild, Ready
 from .indexing.build import Build, Progress
 from .indexing.builder import Builder, ranked
+from .indexing.configured_tiers import rerankers, thresholds
 from .processes import GuardedLock
 from .retrieval import Selection, Strategy
-from .retrieval.index import Index
-from .retrieval.learned import Learned
-from .retrieval.searcher import Searcher
-from .retrieval.store import folder_of, saved_settings
-from .retrieval.tiers import Tiers
-from .retrieval.usage import UsageEvent, checked_events
-from .retrieval.vectors import Vectors
-from .strategies import rerankers, thresholds
+from .retrieval.catalog_index import Index
+from .retrieval.search.searcher import Searcher
+from .retrieval.search.tiers import Tiers
+from .retrieval.store.vectors import Vectors
+from .retrieval.store.versions import folder_of, saved_settings
+from .retrieval.usage import Learned, UsageEvent, checked_events
 from .view import View
 
 if TYPE_CHECKING:
@@ -497,7 +496,7 @@ class Engine:
             ['billing__list_invoices']
         """
         from .session import Session
-        from .session.data import SessionData, checked_allowed, new_id
+        from .session.session_data import SessionData, checked_allowed, new_id
 
         self._offering.check()
         data = SessionData(

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from .catalog.pattern import Pattern
 from .errors import ConfigError
-from .pattern import Pattern
 
 # Type of an error whose message is already in its final form.
 _EXPLAINED = "explained"

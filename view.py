@@ -16,8 +16,8 @@ from .gating import Admission, Refusal, State
 from .gating.verdict import Verdict
 from .processes import ProcessGuard
 from .retrieval import Selection, Strategy
-from .retrieval.explain import Explanation
-from .retrieval.searcher import Searcher
+from .retrieval.search.explanation import Explanation
+from .retrieval.search.searcher import Searcher
 
 if TYPE_CHECKING:
     from .decision import Decider

@@ -1,16 +1,25 @@
-"""Checks a call's arguments against the tool's schema, with messages that a model can act on."""
+"""Checks a call's arguments against the tool's schema, with limited work and clear messages.
+
+References to other documents are not followed. Every keyword uses part of a budget of steps.
+Regular expressions that could backtrack exponentially are skipped. The tool's server has to check
+the rest.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from functools import lru_cache
+from time import thread_time
+from typing import Any, NamedTuple
 
+from jsonschema import validators
 from jsonschema.exceptions import ValidationError, best_match
-
-from .bounded import first_errors
+from referencing import Registry
 
 #: Problems told at once.
 MAX_PROBLEMS = 5
@@ -184,3 +193,245 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return value
+
+
+_DIALECT = 200
+#: Steps taken before the rest is left to the server; a step is some microsecond. A large real call
+#: takes some thousands.
+MAX_STEPS = 40_000
+#: Seconds of this thread after which the rest is left too: for what steps do not foresee.
+MAX_SECONDS = 0.04
+# Steps between two looks at the clock.
+_LOOK = 200
+# Steps of one keyword, of one entry of its value (a branch, a choice), of one error.
+_KEYWORD, _ENTRY, _ERROR = 4, 4, 10
+# Characters of an instance that is compared or written into an error, for a step.
+_CHARS_A_STEP = 256
+# Characters of a text a pattern is tried on, of the pattern, and repetitions without a fixed count
+# in it: at most a few million comparisons, so many for a step. Compiling takes `_COMPILE` steps.
+_TRIED_CHARS, _PATTERN_CHARS, _REPETITIONS = 200, 200, 2
+_COMPARISONS, _COMPILE = 400, 400
+_VARIABLE = re.compile(r"(?<!\\)(?:[*+]|\{\d*,\d*\}|\?)")
+_UNBOUNDED = re.compile(r"\)[*+{]|\(\?|\\[1-9]")
+# Keywords whose cost does not show in the number of keywords met.
+_LEFT_TO_SERVER = ("unevaluatedItems", "unevaluatedProperties", "patternProperties")
+# Keywords whose entries are schemas that are all tried.
+_BRANCH_KEYWORDS = ("allOf", "anyOf", "oneOf", "prefixItems", "items", "disallow", "extends")
+# Unless they are pointers, the library looks through the whole schema for what they name.
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+Errors = Iterator[ValidationError]
+
+
+class _TooMuch(Exception):
+    """The budget of steps is used up."""
+
+
+class _Steps:
+    """The remaining steps of one check.
+
+    Args:
+        size: characters of the whole instance, as an upper limit.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.left = MAX_STEPS
+        self.whole = size // _CHARS_A_STEP
+        self._looked = self.left
+        self._due = thread_time() + MAX_SECONDS
+
+    def take(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise _TooMuch
+        if self._looked - self.left >= _LOOK:
+            self._looked = self.left
+            if thread_time() > self._due:
+                raise _TooMuch
+
+
+_steps: ContextVar[_Steps] = ContextVar("steps")
+
+
+def first_errors(schema: Mapping[str, Any], instance: object, most: int) -> list[ValidationError]:
+    """The first errors of an instance, as far as the budget of steps allows.
+
+    If the schema is wrong, has a missing or endless reference, or needs too many steps, the check
+    stops. The errors found until then are returned.
+
+    Args:
+        schema: JSON Schema of any draft. Unknown drafts are read as 2020-12.
+        instance: JSON of dicts, lists and scalars. The caller limits its size.
+        most: maximum number of errors.
+    """
+    checker = _checker(str(schema.get("$schema", ""))[:_DIALECT])
+    _steps.set(_Steps(_size(instance)))
+    found: list[ValidationError] = []
+    try:
+        for error in checker(schema, registry=Registry()).iter_errors(instance):
+            found.append(error)
+            if len(found) == most:
+                break
+    except Exception:  # noqa: BLE001
+        # Whatever a wrong schema raises, in the library or in a library below it.
+        return found
+    return found
+
+
+def _size(instance: object) -> int:
+    """Approximate number of characters of an instance as JSON."""
+    size, waiting = 0, [instance]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            size += sum(len(key) for key in value)
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+        else:
+            size += len(value) if isinstance(value, str) else 4
+    return size
+
+
+@lru_cache(32)
+def _checker(dialect: str) -> Any:
+    base = validators.validator_for({"$schema": dialect}, default=validators.Draft202012Validator)
+    known = {name: _counted(name, keyword) for name, keyword in base.VALIDATORS.items()}
+    own = {"pattern": _pattern, "uniqueItems": _unique, "enum": _enum, "const": _same}
+    known |= {name: _own(holds) for name, holds in own.items()}
+    known |= dict.fromkeys((name for name in _LEFT_TO_SERVER if name in known), _own(_anything))
+    known["additionalProperties"] = _additional
+    return validators.extend(base, known)  # type: ignore[no-untyped-call]
+
+
+def _counted(name: str, keyword: Callable[..., Errors | None]) -> Callable[..., Errors]:
+    """A keyword of the library that uses steps of the budget."""
+    an_entry = _ENTRY if name in _BRANCH_KEYWORDS else 1
+    refers = name in _REFERENCES
+
+    def check(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+        steps = _steps.get()
+        entries = len(instance) if isinstance(instance, dict | list) else 0
+        listed = len(value) if isinstance(value, dict | list) else 0
+        steps.take(_KEYWORD + entries + listed * an_entry)
+        if refers and not str(value).startswith("#/"):
+            steps.take(_LOOK)
+        for error in keyword(validator, value, instance, schema) or ():
+            steps.take(_ERROR + steps.whole)
+            yield error
+
+    return check
+
+
+def _own(holds: Callable[[Any, Any], bool]) -> Callable[..., Errors]:
+    """A keyword made from a function that tells whether an instance satisfies it."""
+
+    def check(*at: Any) -> Errors:
+        _, value, instance, _ = at
+        _steps.get().take(_KEYWORD)
+        if not holds(value, instance):
+            _steps.get().take(_ERROR)
+            yield ValidationError("does not hold")
+
+    return check
+
+
+def _additional(validator: Any, value: Any, instance: Any, schema: Any) -> Errors:
+    """`additionalProperties`; the library would try every pattern of `patternProperties` here."""
+    if not isinstance(instance, dict) or schema.get("patternProperties"):
+        return
+    steps = _steps.get()
+    steps.take(_KEYWORD + len(instance))
+    declared = schema.get("properties")
+    known = declared if isinstance(declared, dict) else {}
+    extra = [key for key in instance if key not in known]
+    if value is False and extra:
+        yield ValidationError("has a property that is not declared")
+    elif isinstance(value, dict):
+        for key in extra:
+            steps.take(_ENTRY)
+            yield from validator.descend(instance[key], value, path=key)
+
+
+def _anything(value: Any, instance: Any) -> bool:  # noqa: ARG001
+    return True
+
+
+def _unique(wanted: Any, instance: Any) -> bool:
+    # The library compares every pair.
+    if wanted is not True or not isinstance(instance, list):
+        return True
+    _steps.get().take(_ENTRY * len(instance) + _steps.get().whole)
+    return len({_written(one) for one in instance}) == len(instance)
+
+
+def _enum(choices: Any, instance: Any) -> bool:
+    if not isinstance(choices, list):
+        return True
+    _steps.get().take(len(choices))
+    if isinstance(instance, dict | list):
+        sought = _written(instance)
+        return any(isinstance(one, dict | list) and _written(one) == sought for one in choices)
+    return any(_same_scalar(choice, instance) for choice in choices)
+
+
+def _same(value: Any, instance: Any) -> bool:
+    """Equality of JSON, in which true is not 1."""
+    if isinstance(value, dict | list) and isinstance(instance, dict | list):
+        return _written(value) == _written(instance)
+    return _same_scalar(value, instance)
+
+
+def _same_scalar(value: Any, instance: Any) -> bool:
+    if isinstance(value, dict | list) or isinstance(instance, dict | list):
+        return False
+    return bool(value == instance) and isinstance(value, bool) == isinstance(instance, bool)
+
+
+def _written(value: Any) -> str:
+    """The JSON text that is compared to find equal values."""
+    text = json.dumps(value, sort_keys=True)
+    _steps.get().take(_KEYWORD + len(text) // 16)
+    return text
+
+
+def _pattern(pattern: Any, instance: Any) -> bool:
+    if not isinstance(instance, str) or not isinstance(pattern, str):
+        return True
+    if len(instance) > _TRIED_CHARS or len(pattern) > _PATTERN_CHARS:
+        return True
+    _steps.get().take(_COMPILE)
+    tried = _harmless(pattern)
+    if tried is None:
+        return True
+    steps = len(instance) ** tried.degree // _COMPARISONS
+    if steps > _steps.get().left:
+        return True
+    _steps.get().take(steps)
+    return tried.compiled.search(instance) is not None
+
+
+class _Tried(NamedTuple):
+    """A pattern that takes at most `length ** degree` steps on a text."""
+
+    compiled: re.Pattern[str]
+    degree: int
+
+
+@lru_cache(1_024)
+def _harmless(pattern: str) -> _Tried | None:
+    """The pattern, if its time is at most a low power of the text's length; otherwise None.
+
+    No repetition of a group, no look-around, no reference back, few repetitions.
+    """
+    if _UNBOUNDED.search(pattern):
+        return None
+    anchored = pattern.startswith("^")
+    repetitions = len(_VARIABLE.findall(pattern))
+    if repetitions > _REPETITIONS + anchored:
+        return None
+    try:
+        compiled = re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return None
+    return _Tried(compiled, repetitions + (not anchored))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
@@ -13,14 +15,13 @@ from numpy.typing import NDArray
 
 from ..errors import CatalogError, PositionError, UnknownToolError
 from .collision import Collision, Tools, checked_tools, resolve_collisions
-from .fingerprint import digest
-from .listing import ListsTools, list_definitions
-from .nearest import nearest_ids
-from .text import ID_LIMIT
+from .mcp_listing import ListsTools, list_definitions
+from .schema import digest
+from .text_cleaning import ID_LIMIT
 from .tool import Tool
 
 if TYPE_CHECKING:
-    from .source import Source
+    from .reading import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Catalog:
             >>> Catalog.read(definitions, format="mcp", server="git")[0].id
             'git/show_log'
         """
-        from .read import read_tools
+        from .reading import read_tools
 
         return cls(read_tools(source, format=format, server=server, keep_ids=keep_ids).tools)
 
@@ -117,7 +118,7 @@ class Catalog:
             >>> asyncio.run(load())[0].id
             'git/show_log'
         """
-        from .read import read_tools
+        from .reading import read_tools
 
         definitions = {"tools": await list_definitions(client)}
         return cls(read_tools(definitions, format="mcp", server=server, strict=False).tools)
@@ -326,3 +327,30 @@ class Catalog:
         for ordinal, tool in enumerate(self._tools):
             places.setdefault(tool.name, []).append(ordinal)
         return {name: tuple(ordinals) for name, ordinals in places.items()}
+
+
+#: Ids offered for one that is not there.
+NEAREST = 3
+#: Ids compared letter by letter to find them, some 10 ms.
+COMPARED = 2_000
+_WORD = re.compile(r"[^\W_]+")
+
+
+def nearest_ids(asked: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """Ids of the tools with the requested name, otherwise those with the most similar spelling.
+
+    Args:
+        asked: the requested id or name, of limited length.
+        tools: the tools that may be suggested, preferred ones first.
+    """
+    name = asked.rpartition("/")[2]
+    if named := [tool.id for tool in tools if tool.name == name]:
+        return tuple(named[:NEAREST])
+    ids: Iterable[str] = (tool.id for tool in tools)
+    if len(tools) > COMPARED:
+        words = [word for word in _WORD.findall(asked) if len(word) > 2][:8]
+        ids = islice((id_ for id_ in ids if any(word in id_ for word in words)), COMPARED)
+    spelt = {id_: id_ for id_ in ids}
+    if "/" not in asked:
+        spelt = {id_.rpartition("/")[2]: id_ for id_ in spelt} | spelt
+    return tuple(dict.fromkeys(spelt[text] for text in get_close_matches(asked, spelt, n=NEAREST)))

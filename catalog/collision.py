@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..errors import CatalogError
-from .listing import Model, is_model
+from .mcp_listing import Model, is_model
 from .tool import Tool
 
 Tools: TypeAlias = Iterable[Tool | Mapping[str, Any] | Model] | Mapping[str, Any] | Model
@@ -94,7 +94,7 @@ def _read_all(definitions: list[Any], server: str | None) -> list[Tool]:
 
 
 def _read(definitions: Any, server: str | None) -> list[Tool]:
-    from .read import read_tools
+    from .reading import read_tools
 
     return list(read_tools(definitions, server=server).tools)
 

@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .fingerprint import canonical_json
-from .reference import References
+from .schema import References, canonical_json
 
 PARAMETER_LIMIT = 256
 """Maximum number of parameters of one tool."""

@@ -10,10 +10,17 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ..errors import ToolError
-from .fingerprint import canonical_json, digest
 from .parameter import Parameter, flatten
-from .schema import freeze
-from .text import DESCRIPTION_LIMIT, ID_LIMIT, NAME_LIMIT, TAG_LIMIT, Notes, clean, clean_line
+from .schema import canonical_json, digest, freeze
+from .text_cleaning import (
+    DESCRIPTION_LIMIT,
+    ID_LIMIT,
+    NAME_LIMIT,
+    TAG_LIMIT,
+    Notes,
+    clean,
+    clean_line,
+)
 
 TAGS_LIMIT = 64
 """Tags kept for one tool."""

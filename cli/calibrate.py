@@ -10,7 +10,7 @@ import typer
 
 from .console import counted, note, plain_table, show, steps, write_json
 from .options import ConfigOption, IndexOption, JsonOption, SourcesOption, TierOption
-from .source import open_engine, read_requests, tiers_of
+from .tool_source import open_engine, read_requests, tiers_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,7 +65,7 @@ def calibrate(
     figures shown are measured on queries that were held out in turn, one fifth at a time.
     """
     from ..decision import Decider, calibration
-    from ..strategies import rerankers
+    from ..indexing.configured_tiers import rerankers
 
     engine = open_engine(index, tools, config, None)
     names = tiers_of(engine, tier)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..catalog import Catalog, ReadResult
-from ..catalog.near_twins import LIKENESS, near_twins
 from ..enrichment.library import Library
 from ..loaders.token_tax import token_tax
-from ..retrieval.learned import Learned
+from ..retrieval.search.twins import LIKENESS, near_twins
+from ..retrieval.usage import Learned
 from ..trust import Flag
 from .check import Check, Status
 from .console import counted

@@ -75,7 +75,7 @@ def _packages() -> Check:
 def _runtime() -> Check:
     import onnxruntime
 
-    from ..models.onnx_session import default_threads
+    from ..models.onnx_models import default_threads
 
     providers = onnxruntime.get_available_providers()
     return Check(

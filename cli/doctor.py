@@ -11,9 +11,9 @@ import typer
 
 from .check import Check
 from .console import plain_table, show, write_json
-from .gateway.configured import ServersOption, SettingsOption
+from .gateway.configured_servers import ServersOption, SettingsOption
 from .options import IndexOption, JsonOption, SourcesOption
-from .source import read_source
+from .tool_source import read_source
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +62,7 @@ def doctor(
         files: list[ReadResult] = []
         vectors = None
         if index is not None:
-            from ..retrieval.store import read
+            from ..retrieval.store.versions import read
 
             saved = read(index)
             catalog, vectors = saved.catalog, saved.tool_vectors
@@ -107,8 +107,8 @@ def _doctor_of_servers(config: Path, settings: Path | None, *, as_json: bool) ->
 
 def _twins(catalog: Catalog, vectors: NDArray[np.float32] | None) -> list[dict[str, list[str]]]:
     """Groups of near-equal tools of different servers: by words, and by the vectors of an index."""
-    from ..retrieval.index import rows_of
-    from ..retrieval.twins import Twins
+    from ..retrieval.catalog_index import rows_of
+    from ..retrieval.search.twins import Twins
 
     tools = rows_of(catalog)
     found = Twins.of(tools, vectors)

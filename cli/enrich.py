@@ -9,7 +9,7 @@ import typer
 
 from .console import counted, note, progress, write_json
 from .options import ConfigOption, JsonOption, RowsOption, SourcesArgument, WorkersOption
-from .source import read_offered
+from .tool_source import read_offered
 
 if TYPE_CHECKING:
     from ..catalog import Tool
@@ -46,8 +46,7 @@ def enrich(
     """
     from ..catalog.text_file import replace_text_file
     from ..enrichment import read_enrichments
-    from ..enrichment.round_trip import round_trip
-    from ..enrichment.writing import write_enrichments
+    from ..enrichment.writing import round_trip, write_enrichments
     from ..language_model import command_model
     from ..models.loading import load_encoder
 

@@ -11,7 +11,7 @@ import typer
 from ..errors import RequestError
 from .console import fitted, note, note_first, plain_table, progress, show, steps, write_json
 from .options import ConfigOption, JsonOption, TierOption, ToolsOption
-from .source import read_config, tiers_of
+from .tool_source import read_config, tiers_of
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from ..evals.dataset import Malformed
     from ..evals.misses import Miss
     from ..evals.regression import MetricChange
-    from ..evals.report import EvaluationResult
+    from ..evals.report import EvaluationResult, Table
     from ..evals.runner import QueryOutcome
-    from ..evals.table import Table
 
 BELOW_FLOOR = 3
 """Exit code when figures fall short of `--min` or of `--baseline`."""
@@ -99,7 +98,7 @@ def evaluate(
     if pool not in ("catalog", "queries"):
         raise typer.BadParameter(f"--pool {pool!r}: catalog or queries")
     from ..evals import dataset, regression, report, runner
-    from ..evals.tool_files import read_tool_files
+    from ..evals.dataset import read_tool_files
 
     try:
         floors = [regression.parse_floor(text) for text in least or ()]
@@ -170,7 +169,8 @@ def evaluate_xlam(
     as_json: JsonOption = False,
 ) -> None:
     """Measure search on xlam-function-calling-60k."""
-    from ..evals import report, xlam, xlam_rows
+    from ..evals import report, xlam_rows
+    from ..evals import xlam_protocol as xlam
 
     if data is None and token is None:
         raise typer.BadParameter("give --data FILE, or --token to fetch the rows from their hub")

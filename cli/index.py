@@ -11,7 +11,7 @@ import typer
 from ..errors import CatalogError, StoreError
 from .console import counted, note, note_first, progress, trust_notes
 from .options import ConfigOption, ServerOption, SourcesArgument
-from .source import check_format, holds_index, read_config, read_source
+from .tool_source import check_format, holds_index, read_config, read_source
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, ReadResult
@@ -98,7 +98,7 @@ def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
         try:
             return Engine.open(out, catalog, config, progress=report)
         except StoreError as error:
-            from ..retrieval.salvage import saved_quarantine
+            from ..retrieval.store.salvage import saved_quarantine
 
             note(f"note: the index there cannot be reused: {error}")
             quarantined = saved_quarantine(out)

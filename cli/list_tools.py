@@ -8,7 +8,7 @@ import typer
 
 from .console import counted, plain_table, show, write_json
 from .options import ConfigOption, IndexOption, JsonOption, QuarantinedOption, SourcesOption
-from .source import read_offered
+from .tool_source import read_offered
 
 _CUT = 200
 """Characters of a description that are shown."""

@@ -15,7 +15,7 @@ import typer
 
 from ..errors import CatalogError
 from .console import counted, note, plain_table, show, write_json
-from .gateway.configured import (
+from .gateway.configured_servers import (
     ServersOption,
     SettingsOption,
     fleet_of,
@@ -23,7 +23,7 @@ from .gateway.configured import (
     read_configured,
 )
 from .options import EncodingOption, JsonOption, SourcesArgument
-from .source import catalog_of
+from .tool_source import catalog_of
 
 if TYPE_CHECKING:
     import mcp.types as types
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..catalog import Tool
-    from ..gateway.fleet import Fleet
-    from ..gateway.profile import Profile
+    from ..gateway.profiles.profile import Profile
+    from ..gateway.upstream.fleet import Fleet
     from ..loaders.token_tax import TokenTax
 
 #: Searches whose answers are measured with --config.
@@ -224,9 +224,9 @@ def configured_tax(
     found, chosen = read_configured(config, settings)
     import anyio
 
-    from ..gateway.gateway_settings import ProfileSettings
-    from ..gateway.inspection import inspect_servers
-    from ..gateway.profile import Profile
+    from ..gateway.observe.server_inspection import inspect_servers
+    from ..gateway.profiles.gateway_settings import ProfileSettings
+    from ..gateway.profiles.profile import Profile
     from ..loaders.token_tax import TokenTax
 
     with logs_silenced():
@@ -256,8 +256,8 @@ async def _measured(fleet: Fleet, profile: Profile) -> ShortlistCost:
     """Measure what a client of a gateway over the fleet reads. No server needs to run."""
     from mcp import Client
 
-    from ..gateway.called_names import DETAILS, SEARCH
-    from ..gateway.definition_tokens import shown_tokens, text_tokens
+    from ..gateway.observe.definition_tokens import shown_tokens, text_tokens
+    from ..gateway.profiles.profile import DETAILS, SEARCH
     from ..gateway.server import Gateway
 
     async with Client(Gateway(fleet, profile).server) as client:

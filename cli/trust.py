@@ -10,7 +10,7 @@ import typer
 
 from .console import counted, show, write_json
 from .options import IndexOption, JsonOption, RequiredSourcesOption, SourcesOption
-from .source import catalog_of, read_catalog
+from .tool_source import catalog_of, read_catalog
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -149,7 +149,7 @@ def _subject(
 ) -> tuple[Catalog, Path]:
     """The tools that are judged, and the file of their pins."""
     if config is not None and not tools:
-        from .gateway.gateway_catalog import gateway_catalog
+        from .gateway.configured_servers import gateway_catalog
 
         catalog, own = gateway_catalog(config, settings)
         return catalog, pins or own

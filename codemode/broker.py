@@ -11,14 +11,14 @@ from time import perf_counter
 from typing import Any, Protocol
 
 from ..catalog import Tool
+from ..catalog.pattern import denied
 from ..errors import ShortlistError
 from ..gating.verdict import Verdict
-from ..pattern import denied
 from ..view import View
+from .diagnostics import name_hint
 from .grants import ApprovalRequest, Approve, Flow, Grant, decision
-from .hints import name_hint
-from .names import EXTRACT, NO_SERVER, ToolNames, nearest
 from .sandbox import NotPlainError, as_json
+from .script_names import EXTRACT, NO_SERVER, ToolNames, nearest
 from .stubs import argument_names
 
 #: Most characters of a tool's error message in a script.

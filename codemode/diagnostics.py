@@ -1,14 +1,20 @@
-"""Converts errors of the type checker to messages with which a model can correct its script."""
+"""Errors of a script as messages with which a model can correct it; which errors are certain.
+
+The checker knows less than the run. A value of type `str | None` may be a text here, a dict in a
+variable matches no TypedDict, and a result may have further keys. Errors that are not certain are
+ignored. The run checks each call against its schema.
+"""
 
 from __future__ import annotations
 
+import builtins
 import json
 import re
+from collections.abc import Sequence
+from typing import Any
 
-from .certainty import Row, certain, message_of, source, span
-from .hints import lacking_builtin, module_hint, with_hint
-from .names import nearest
 from .sandbox import Script, ScriptError
+from .script_names import MODULES, nearest
 
 #: Most errors in one message.
 _MOST = 5
@@ -127,3 +133,208 @@ def _keys(name: str, stubs: str) -> list[str]:
         return re.findall(r"^    (\w+):", found[1], re.MULTILINE)
     found = re.search(rf"^{name} = TypedDict\((.*)\)$", stubs, re.MULTILINE)
     return re.findall(r"'([^']+)':", found[1]) if found else []
+
+
+#: One error in the checker's report.
+Row = dict[str, Any]
+#: Errors that do not depend on values.
+_ALWAYS = frozenset(
+    {
+        "missing-argument",
+        "too-many-positional-arguments",
+        "unknown-argument",
+        "unresolved-import",
+        "unresolved-reference",
+        "unused-awaitable",
+    }
+)
+#: Errors that are certain if they concern a tool's result, or a call without `await`.
+_OF_RESULTS = frozenset(
+    {
+        "call-non-callable",
+        "invalid-await",
+        "not-iterable",
+        "not-subscriptable",
+        "unresolved-attribute",
+        "unsupported-operator",
+    }
+)
+_DOUBT = re.compile(r" in union |\||\bUnknown\b|\bdict\[")
+_TYPE_NAMES = re.compile(r"^(?:class )?(\w+)(?::$|\(TypedDict\)| = TypedDict)", re.MULTILINE)
+_OF_TOOL = re.compile(
+    r"Argument to bound method `_\w+\.\w+` is incorrect: Expected `(.+)`, found `(.+)`$"
+)
+_OF_KEY = re.compile(
+    r"Invalid argument to key .* with declared type `(.+)` on .*: value of type `(.+)`$"
+)
+_NOT_AWAITED = "CoroutineType["
+_SCALAR = re.compile(r"(?:str|int|float|bool|bytes|None|Literal\[.*\])\*?$")
+_NEVER_SENT = re.compile(r"(?:set|frozenset)\[|CoroutineType\[")
+_CONTAINER = re.compile(r"(?:list|dict)\[")
+
+
+def certain(rows: Sequence[Row], code: str, stubs: str) -> list[Row]:
+    """The errors that are certain, so that the script need not run.
+
+    Args:
+        rows: rows of the checker's report.
+        code: the script.
+        stubs: the stubs of the check.
+    """
+    types = set(_TYPE_NAMES.findall(stubs))
+    arguments = [span(one) for one in rows if _OF_TOOL.match(message_of(one))]
+    return [one for one in rows if _is_certain(one, code, types, arguments)]
+
+
+def message_of(row: Row) -> str:
+    """The checker's message."""
+    return str(row.get("message", ""))[:1_000]
+
+
+def span(row: Row) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Start and end as line and column, from 1; zeros if unknown. The end is exclusive."""
+    found = []
+    for name in ("location", "end_location"):
+        place = row.get(name)
+        place = place if isinstance(place, dict) else {}
+        line, column = place.get("row"), place.get("column")
+        known = isinstance(line, int) and isinstance(column, int)
+        found.append((int(line), int(column)) if known and line and column else (0, 0))
+    return found[0], found[1]
+
+
+def source(row: Row, code: str) -> str:
+    """The script's text from the position of an error to the end of the line."""
+    (line, column), (last, end) = span(row)
+    lines = code.splitlines()
+    if not 0 < line <= len(lines):
+        return ""
+    return lines[line - 1][column - 1 : end - 1 if last == line else None]
+
+
+def _is_certain(row: Row, code: str, types: set[str], arguments: Sequence[Any]) -> bool:
+    rule, message = row.get("name"), message_of(row)
+    if rule in _ALWAYS:
+        return True
+    if rule == "invalid-syntax":
+        # In the sandbox, `return` ends a script. The checker does not know this.
+        return not message.startswith("`return` statement outside")
+    start, end = span(row)
+    inside = any(first <= start and end <= last for first, last in arguments)
+    if rule == "missing-typed-dict-key":
+        return inside
+    if rule == "invalid-key":
+        return "Unknown key" in message and (inside or _only_read(row, code))
+    if rule == "invalid-argument-type":
+        if found := _OF_KEY.match(message):
+            return inside and _never_fits(found[1], found[2])
+        if found := _OF_TOOL.match(message):
+            return not source(row, code).startswith("*") and _never_fits(found[1], found[2])
+        return f"found `{_NOT_AWAITED}" in message
+    if rule not in _OF_RESULTS:
+        return False
+    if _NOT_AWAITED in message or message.startswith("Module `"):
+        return True
+    return not _DOUBT.search(message) and bool(types.intersection(re.findall(r"\w+", message)))
+
+
+def _only_read(row: Row, code: str) -> bool:
+    """Whether the script reads a key by its name and never writes it."""
+    if "(subscripted object" in message_of(row):
+        return False
+    found = re.fullmatch(r"""['"](.*)['"]""", source(row, code))
+    if found is None:
+        return False
+    written = rf"""['"]{re.escape(found[1])}['"]\s*(?:\]\s*[^\s\w=]{{0,2}}=(?!=)|[:,])"""
+    return re.search(written, code) is None
+
+
+def _never_fits(expected: str, found: str) -> bool:
+    """Whether the tool accepts no value of the found type."""
+    if _NEVER_SENT.match(found):
+        return True
+    if re.search(r"\||\bUnknown\b", found):
+        return False
+    if not _SCALAR.match(found):
+        return bool(_SCALAR.match(expected) and _CONTAINER.match(found))
+    if "Literal[" in expected and found.rstrip("*") in ("str", "int"):
+        return False
+    # JSON Schema counts 3.0 as an integer.
+    return not (found.startswith("float") and "int" in expected)
+
+
+_NETWORK = "call a tool instead"
+#: Module to what to write instead.
+_MODULES = {
+    "ast": "parse text with json.loads or re",
+    "contextlib": "write try and except",
+    "heapq": "write sorted(...)[:n]",
+    "io": "csv.reader and csv.DictReader take text.splitlines()",
+    "operator": "write a lambda",
+    "statistics": "write sum(values) / len(values)",
+    "zoneinfo": "write timezone(timedelta(hours=2))",
+    **dict.fromkeys(("aiohttp", "httpx", "requests", "socket", "subprocess", "urllib"), _NETWORK),
+}
+#: Part of an error message to what to write instead.
+_INSTEAD = {
+    "yield": "collect the values in a list and return it",
+    "'del'": "write values.pop(key)",
+    "inheritance": "raise RuntimeError or ValueError; write functions and dicts",
+    "async with": "call and await in a loop, or with asyncio.gather",
+    "gather() does not": "catch errors in an async function of your own, and gather its calls",
+    "Module `asyncio` has no member": "asyncio has gather, run and sleep here",
+    "unexpected token `": "send the script without ``` around it",
+    "callable replacement": "loop over re.finditer",
+}
+#: Names that other systems use to call tools.
+_CALLERS = frozenset(
+    "call_tool call_mcp_tool client execute mcp search_tools session tool tools".split()
+)
+_CALLS = "tools are functions of their servers: `await server.tool(name=value)`"
+_MISSING_KEY = re.compile(r"AttributeError: 'dict' object has no attribute '(\w+)'")
+_MISSING_METHOD = re.compile(
+    r"AttributeError: (?:type object )?'(\w+)' (?:object )?has no attribute '(\w+)'"
+)
+_BUILTIN_TYPES = {one.__name__: one for one in (str, bytes, int, float, list, dict, set, tuple)}
+
+
+def module_hint(module: str) -> str:
+    """The message for a module that cannot be imported."""
+    instead = _MODULES.get(module.partition(".")[0])
+    return instead or f"there are: {', '.join(sorted(MODULES))}"
+
+
+def name_hint(name: str) -> str:
+    """A hint for an undefined name; empty if there is none."""
+    return f"; {_CALLS}" if name in _CALLERS else ""
+
+
+def with_hint(message: str) -> str:
+    """A message of the sandbox, with a hint if there is one.
+
+    Example:
+        >>> with_hint("the sandbox's Python lacks the 'del' statement")
+        "the sandbox's Python lacks the 'del' statement; write values.pop(key)"
+    """
+    for part, instead in _INSTEAD.items():
+        if part in message:
+            return f"{message}; {instead}"
+    found = _MISSING_METHOD.match(message)
+    if found and not found[2].startswith("_") and hasattr(_BUILTIN_TYPES.get(found[1]), found[2]):
+        return (
+            f"{message}; a method of {found[1]} can only be called here, not passed on: "
+            f"write a lambda that calls .{found[2]}(...)"
+        )
+    if found := _MISSING_KEY.match(message):
+        return f"{message}; a result is a dict: write [{found[1]!r}]"
+    if message.startswith("TypeError: string indices"):
+        return f"{message}; the value is a text: print it to see it, or parse it with json.loads"
+    return message
+
+
+def lacking_builtin(name: str) -> str | None:
+    """The message for a builtin function that the sandbox does not have; None for other names."""
+    if not hasattr(builtins, name):
+        return None
+    instead = "; files are read and written by tools" if name == "open" else ""
+    return f"the sandbox's Python lacks {name!r}{instead}"

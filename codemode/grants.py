@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..catalog import Tool
+from ..catalog.pattern import Pattern
 from ..errors import ConfigError, RequestError
-from ..pattern import Pattern
 
 #: `allow`: call it. `ask`: ask a person first. `deny`: do not call it.
 Decision = Literal["allow", "ask", "deny"]

@@ -9,10 +9,8 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
-from .diagnostics import type_error
-from .hints import with_hint
-from .limits import Limits
-from .sandbox import HostFunction, NotPlainError, Outcome, Script, ScriptError, as_json
+from .diagnostics import type_error, with_hint
+from .sandbox import HostFunction, Limits, NotPlainError, Outcome, Script, ScriptError, as_json
 
 if TYPE_CHECKING:
     from pydantic_monty import (

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..catalog.reference import References
+from ..catalog.schema import References
 
 #: Type for schemas that are wrong, too deep or too large.
 LOOSE = "Any"

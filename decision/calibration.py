@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RequestError
-from ..retrieval.answer import split_at
+from ..retrieval.search.answer import split_at
 from ..retrieval.selection import Selection
 from ..retrieval.usage import UsageEvent
 from .classifier import Classifier

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
-from ..retrieval.answer import FINAL
+from ..retrieval.search.answer import FINAL
 from ..retrieval.selection import Selection
 from .classifier import Classifier, sigmoid
 from .measurements import DEPTH, MEASUREMENTS, measure

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ..catalog import Tool
-from ..catalog.document import LEXICAL_FIELDS
+from ..catalog.tool_document import LEXICAL_FIELDS
 from ..retrieval.selection import Hit
 from ..text import terms
 

@@ -6,7 +6,7 @@ per definition. Searches use it in every tier; models never see it as the tool's
 
 from __future__ import annotations
 
-from .enrichments import Enrichments
-from .row import Enrichment, read_enrichments
+from .example_file import Enrichment, read_enrichments
+from .tool_examples import Enrichments
 
 __all__ = ["Enrichment", "Enrichments", "read_enrichments"]

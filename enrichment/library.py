@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..catalog import Tool
 from ..retrieval.example_queries import QueryMean
-from .row import Enrichment
+from .example_file import Enrichment
 
 FOLDER = Path(__file__).parent / "library"
 ROWS, NUMBERS = "rows.jsonl", "numbers.npz"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EvaluationError, RequestError
-from ..ranking_metrics import QUALITY
+from ..retrieval.ranking_metrics import QUALITY
 
 COMPARED = (*QUALITY, "abstain_precision", "abstain_recall")
 """Metrics for minimum values and baselines. Times are excluded, because they vary."""

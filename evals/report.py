@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from ..ranking_metrics import QUALITY
+from ..retrieval.ranking_metrics import QUALITY
 from .dataset import Malformed
 from .regression import MetricChange
 from .runner import QueryOutcome, Summary, group_by, summarise
-from .table import Cell, Table
 
 _DIGITS = 6
 
@@ -187,3 +186,24 @@ def _percent(value: float | None, ends: tuple[float, float] | None = None) -> Ce
 
 def _milliseconds(value: float | None) -> Cell:
     return None if value is None else f"{value:.2f}"
+
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of formatted figures.
+
+    Args:
+        columns: headings. The first column is text, the others are aligned right.
+        rows: formatted cells; None is shown as a dash.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def transposed(self) -> Table:
+        """The same with rows as columns."""
+        head, *rows = zip(self.columns, *self.rows, strict=True)
+        return Table(tuple(map(str, head)), tuple(rows))

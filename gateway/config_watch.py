@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 
 from ..errors import ConfigError
-from .client_config import ClientConfig, read_client_config
-from .fleet import Fleet
+from .clients.client_config import ClientConfig, read_client_config
+from .upstream.fleet import Fleet
 
 _LOG = logging.getLogger("shortlist.gateway")
 

@@ -17,25 +17,23 @@ from .. import __version__
 from ..catalog.arguments import argument_problems
 from ..errors import ShortlistError
 from ..session import Session
-from . import answers
-from .call_watch import CallWatch
-from .called_names import CALL, DETAILS, READ, RUN, SEARCH, SERVERS
-from .caller import Caller, Context
-from .calls import Asked, call_through, error_result
-from .code_mode import CodeMode
-from .completions import Completions
-from .fleet import Fleet
-from .log_levels import LogLevels
-from .meta_tools import CALLS, RESERVED, meta_tools
-from .observer import Asker, Observer
-from .profile import Profile, ProfileViews
-from .prompts import Prompts
-from .resources import Resources
-from .sessions import ClientSession, ClientSessions
-from .shown_tools import shown_tools
-from .subscriptions import Subscriptions
-from .upstream import ServerState, Upstream, UpstreamError
-from .voting import collect_votes
+from .meta_tools import meta_tool_answers as answers
+from .meta_tools.client_search import collect_votes
+from .meta_tools.meta_tool_definitions import CALLS, RESERVED, meta_tools
+from .meta_tools.run_code import CodeMode
+from .meta_tools.shown_tools import shown_tools
+from .meta_tools.tool_calls import Asked, call_through, error_result
+from .observe.gateway_events import CallWatch
+from .observe.observer import Asker, Observer
+from .profiles.client_sessions import ClientSession, ClientSessions
+from .profiles.profile import CALL, DETAILS, READ, RUN, SEARCH, SERVERS, Profile, ProfileViews
+from .relay.log_levels import LogLevels
+from .relay.mcp_prompts import Completions, Prompts
+from .relay.resources import Resources
+from .relay.subscriptions import Subscriptions
+from .upstream.caller import Caller, Context
+from .upstream.fleet import Fleet
+from .upstream.server_connection import ServerState, Upstream, UpstreamError
 
 _LOG = logging.getLogger("shortlist.gateway")
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..catalog.pattern import Pattern
 from ..errors import ConfigError
-from ..pattern import Pattern
 from .state import Scalar, State
 
 #: How deep conditions may nest in JSON.
@@ -139,7 +139,7 @@ class Condition:
 
         Example:
             >>> from shortlist import Engine, Gate, Tool
-            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating.compiled_gate import CompiledGate
             >>> from shortlist.gating import State, requires_scope
             >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
             >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
@@ -168,7 +168,7 @@ class Condition:
 
         Example:
             >>> from shortlist import Engine, Gate, Tool
-            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating.compiled_gate import CompiledGate
             >>> from shortlist.gating import annotation
             >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
             >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index
@@ -194,7 +194,7 @@ class Condition:
 
         Example:
             >>> from shortlist import Engine, Gate, Tool
-            >>> from shortlist.gating.compiled import CompiledGate
+            >>> from shortlist.gating.compiled_gate import CompiledGate
             >>> from shortlist.gating import after
             >>> tool = Tool("read", "mail", annotations={"readOnlyHint": True})
             >>> index = Engine.from_tools([tool], tiers=["lexical"]).view().admission.index

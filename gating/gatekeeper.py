@@ -9,13 +9,12 @@ from weakref import WeakKeyDictionary
 
 from ..errors import RequestError
 from ..processes import GuardedLock
-from ..retrieval.index import Index
-from .admission import Admission
-from .allowed import Allowed
-from .compiled import CompiledGate
-from .gate import Gate
-from .problem import Problem, catalog_problems, rule_problems
+from ..retrieval.catalog_index import Index
+from .admission import Admission, Allowed
+from .compiled_gate import CompiledGate
+from .declaration import Problem, catalog_problems, rule_problems
 from .quarantine import Quarantine
+from .rules import Gate
 from .state import State
 from .votes import Votes
 

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Tool
+from ..catalog.pattern import Pattern, fold
 from ..errors import ConfigError
-from ..pattern import Pattern, fold
 from .condition import Mask
-from .hints import hints
-from .rule import Rule
+from .rules import Rule
 from .state import Scalar, json_key
 
 Rows = NDArray[np.intp]
@@ -209,3 +208,25 @@ class _Texts:
         """Rows with their text of a kind, for the tools that have one."""
         form, text_of = fold if self._is_folded else str, _TEXTS[kind]
         return [(row, form(text)) for row in rows if (text := text_of(tools[row])) is not None]
+
+
+READ_ONLY, DESTRUCTIVE = "readOnlyHint", "destructiveHint"
+IDEMPOTENT, OPEN_WORLD = "idempotentHint", "openWorldHint"
+#: Model Context Protocol, schema 2025-06-18, ToolAnnotations.
+DEFAULTS: Mapping[str, bool] = {
+    READ_ONLY: False,
+    DESTRUCTIVE: True,
+    IDEMPOTENT: False,
+    OPEN_WORLD: True,
+}
+
+
+def hints(annotations: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Annotations in which missing and non-boolean hints have their default values.
+
+    `destructiveHint` is true by default, but false for a read-only tool that does not set it.
+    """
+    given = annotations or {}
+    said = {name: value for name in DEFAULTS if isinstance(value := given.get(name), bool)}
+    defaults = {**DEFAULTS, DESTRUCTIVE: not said.get(READ_ONLY, DEFAULTS[READ_ONLY])}
+    return {**given, **defaults, **said}

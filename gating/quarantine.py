@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import RequestError
-from ..retrieval.index import Index
+from ..retrieval.catalog_index import Index
 from ..retrieval.refusal import Refusal
 from .condition import Mask
 

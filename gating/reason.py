@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..retrieval.refusal import Refusal
-from .compiled import GateEvaluation
+from .compiled_gate import GateEvaluation
 from .condition import REFUSALS, Condition, Mask, Values, simple_conditions
-from .conditions import After, AllOf, AnyOf
+from .condition_kinds import After, AllOf, AnyOf
 from .matcher import Rows
 
 #: Tools named as leading to another, at most.

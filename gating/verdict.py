@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..catalog import Tool
-from ..catalog.short import ShortDefinition, short_definition
+from ..catalog.short_definition import ShortDefinition, short_definition
 from ..retrieval.refusal import Refusal
 
 if TYPE_CHECKING:

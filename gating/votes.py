@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from ..catalog import Catalog, Tool
-from ..catalog.text import Notes, clean_line
+from ..catalog.text_cleaning import Notes, clean_line
 from ..errors import ConfigError
 from ..retrieval.selection import VoterFailure
 

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
-from ..catalog.document import embedding_text
+from ..catalog.tool_document import embedding_text
 from ..models import Encoder
 from ..processes import paused_gc
 from ..retrieval import LexicalIndex
+from ..retrieval.catalog_index import Index, rows_of
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
-from ..retrieval.index import Index, rows_of
-from ..retrieval.learned import Learned
-from ..retrieval.names import Names
-from ..retrieval.vectors import MOVED, Vectors, text_key
+from ..retrieval.id_lookup import Names
+from ..retrieval.store.vectors import MOVED, Vectors, text_key
+from ..retrieval.usage import Learned
 from .background import at_low_priority
 from .stages import Stages, rows_with_queries
 

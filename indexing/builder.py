@@ -23,16 +23,16 @@ from ..gating.votes import without_voting_tools
 from ..models.loading import static_encoder
 from ..processes import paused_gc
 from ..retrieval import Strategy
+from ..retrieval.catalog_index import Index, rows_of
 from ..retrieval.example_queries import ExampleQueries
-from ..retrieval.held_out import DEPTH
-from ..retrieval.index import Index, rows_of
-from ..retrieval.learned import Learned
-from ..retrieval.searcher import Searcher
-from ..retrieval.store import Saved, current, folder_of, read, save
-from ..retrieval.twins import Twins
-from ..retrieval.vectors import Vectors
-from ..strategies import strategies
+from ..retrieval.learning import DEPTH
+from ..retrieval.search.searcher import Searcher
+from ..retrieval.search.twins import Twins
+from ..retrieval.store.vectors import Vectors
+from ..retrieval.store.versions import Saved, current, folder_of, read, save
+from ..retrieval.usage import Learned
 from .build import Build, Progress
+from .configured_tiers import strategies
 from .stage_models import StageModels
 from .stages import Stages
 

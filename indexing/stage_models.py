@@ -10,8 +10,8 @@ from ..config import Config
 from ..errors import MissingExtraError, ModelError
 from ..models import DEFAULT_ENCODER, Encoder, Reranker, load_encoder, load_reranker
 from ..models.loading import check_model
-from ..retrieval.guard import Guard
-from ..strategies import chosen_reranker
+from ..retrieval.search.stage_guard import Guard
+from .configured_tiers import chosen_reranker
 
 
 class StageModels:

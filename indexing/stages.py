@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from .. import registry
 from ..catalog import Tool
-from ..catalog.document import embedding_text
+from ..catalog.tool_document import embedding_text
 from ..config import Config
 from ..models.loading import static_encoder
 from ..retrieval import LexicalIndex
+from ..retrieval.backends.tantivy_settings import DEFAULT_BOOSTS
+from ..retrieval.catalog_index import Dense, Documents
 from ..retrieval.example_queries import ExampleQueries, moved_to_queries
-from ..retrieval.index import Dense, Documents
-from ..retrieval.learned import Learned
-from ..retrieval.rerank import ModelRerank
-from ..retrieval.settings import DEFAULT_BOOSTS
-from ..retrieval.static import StaticRetriever
-from ..retrieval.vectors import Vectors, text_key
+from ..retrieval.search.rerank import ModelRerank
+from ..retrieval.search.static_retriever import StaticRetriever
+from ..retrieval.store.vectors import Vectors, text_key
+from ..retrieval.usage import Learned
 from .stage_models import StageModels
 
 Queries = Mapping[str, ExampleQueries]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import MissingExtraError
 from ..gating import State
-from .conversations import Conversations, HostedSession, HostMessage
+from .hosted_sessions import Conversations, HostedSession, HostMessage
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest

@@ -15,14 +15,14 @@ from ..codemode import Flow, Grant, Limits, ToolCallError, run_code
 from ..codemode.description import description
 from ..codemode.extract import ExtractModel
 from ..codemode.grants import Approve
-from ..codemode.names import ToolNames
 from ..codemode.sandbox import NotPlainError, as_json
+from ..codemode.script_names import ToolNames
 from ..codemode.stubs import Stubs
 from ..engine import Engine
 from ..errors import MissingExtraError
 from ..gating import State
 from ..session import Session
-from .conversations import Conversations
+from .hosted_sessions import Conversations
 
 try:
     import pydantic_monty  # noqa: F401

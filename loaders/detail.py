@@ -8,9 +8,8 @@ from enum import IntEnum
 from typing import Any
 
 from ..catalog import Tool
-from ..catalog.fingerprint import canonical_json
 from ..catalog.parameter import properties_of
-from ..catalog.reference import References
+from ..catalog.schema import References, canonical_json
 
 _SHORT = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
 _ARGUMENTS = 32

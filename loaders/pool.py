@@ -12,8 +12,8 @@ from ..catalog import Catalog, Tool
 from ..errors import RequestError
 from .counting import bundled_counter
 from .detail import call_form
-from .digest import topics
 from .summaries import Summaries, adds_nothing
+from .topics import topics
 
 POOL_BUDGET = 2_000
 """Default maximum of tokens of a pool: 1 % of a context of 200,000."""

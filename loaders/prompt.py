@@ -13,12 +13,12 @@ from ..errors import RequestError, UnknownToolError
 from .counting import bundled_count, costs_at_most
 from .detail import Detail
 from .history import ToolHistory
-from .layout import Layout
-from .names import provider_name
 from .placement import ABOVE, Placer, Wanted, by_need
 from .pool import Lines, Pool, PoolLevel, PoolWriter
+from .prompt_layout import Layout
 from .render import Rendered, Renderer, renderer_for
 from .render.call_tool import CALL_TOOL
+from .render.provider_tools import provider_name
 from .render.renderer import write_entry
 from .schemas import Loaded, Missing, SchemaLoader
 from .working_set import (

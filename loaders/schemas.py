@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ..catalog import Tool, read_tools
-from ..catalog.listing import ListsTools, list_definitions
+from ..catalog.mcp_listing import ListsTools, list_definitions
 from ..catalog.text_file import read_text_file, replace_text_file
 from ..errors import SchemaError, ToolError
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalog import Tool
-from ..catalog.text import Notes, clean_line
+from ..catalog.text_cleaning import Notes, clean_line
 from ..catalog.text_file import read_text_file
 from ..errors import SummaryError
 from ..text import spaced

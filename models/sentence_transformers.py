@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MissingExtraError, ModelError
-from .encoder import Advance
-from .surrogates import without_surrogates
+from .model_protocols import Advance
+from .token_counter import without_surrogates
 
 _BATCH = 32
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import from_json
 
-from .vectors import text_key
+from .store.vectors import text_key
 
 #: What the mean of a tool's example queries weighs beside its definition, and the length of the
 #: vector of a tool that has some. They lie nearer to queries than definitions do: at full length

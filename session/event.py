@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ..catalog.text import Notes, clean_line
+from ..catalog.text_cleaning import Notes, clean_line
 from ..retrieval import Hit
 from ..retrieval.refusal import Refusal
 

@@ -16,12 +16,12 @@ from ..processes import GuardedLock
 from ..sections import AUTO
 from ..view import View
 from .conversation import CONTEXT_CHARS, Conversation, Message, as_text
-from .data import SessionData, checked_allowed
-from .deciding import look, scores
-from .prompting import check_format
 from .recorder import recorder_for
+from .session_data import SessionData, checked_allowed
+from .session_prompt import check_format
 from .toolset import Toolset, found_per_turn
 from .turn import Turn
+from .turn_offer import look, scores
 
 if TYPE_CHECKING:
     from ..codemode import CodeResult

@@ -12,8 +12,8 @@ from ..config import SessionConfig
 from ..gating.verdict import Verdict
 from ..loaders.history import Seen, ToolHistory
 from ..view import View
-from .data import SessionData
-from .prompting import SessionPrompt
+from .session_data import SessionData
+from .session_prompt import SessionPrompt
 
 if TYPE_CHECKING:
     from ..loaders.schemas import SchemaLoader

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import ndiff
 from typing import Any, Literal
 
-from .plain import sentences
+from .plain_form import sentences
 
 _PARTS_SHOWN = 3
 """Maximum number of parts named in the summary of a change."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object, name_of, shown
+from .reader import Document, Entry, fields_of, first_object, name_of, shown
 
 
 class AnthropicReader:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError
 from ..tool import Tool
-from .protocol import Document, Entry, fields_of, first_object, refuse_other_schema
+from .reader import Document, Entry, fields_of, first_object, refuse_other_schema
 
 
 class RowReader:

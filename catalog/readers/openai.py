@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import CatalogError, ToolError
 from ..tool import Tool
-from .protocol import (
+from .reader import (
     Document,
     Entry,
     fields_of,

@@ -10,10 +10,10 @@ import typer
 from ...errors import ConfigError
 from ..console import note, plain_table, show, write_json
 from ..options import JsonOption
-from .configured import read_configured
+from .configured_servers import read_configured
 
 if TYPE_CHECKING:
-    from ...gateway.server_spec import ServerSpec
+    from ...gateway.connections.server_spec import ServerSpec
 
 _NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the server.")]
 _FileOption = Annotated[
@@ -33,7 +33,7 @@ def login(name: _NameArgument, config: _FileOption) -> None:
     import anyio
 
     spec = _server(name, config)
-    from ...gateway.login import log_in
+    from ...gateway.connections.login import log_in
 
     async def shown(page: str) -> None:
         note(f"log in at this address, if no browser opens: {page}")
@@ -50,7 +50,7 @@ def login(name: _NameArgument, config: _FileOption) -> None:
 def logout(name: _NameArgument, config: _FileOption) -> None:
     """Delete the login to a server from the system keyring."""
     spec = _server(name, config)
-    from ...gateway.oauth import KeyringLogins
+    from ...gateway.connections.oauth import KeyringLogins
 
     KeyringLogins(spec).forget()
     note(f"{name}: logged out")
@@ -60,7 +60,7 @@ def logout(name: _NameArgument, config: _FileOption) -> None:
 def status(config: _FileOption, as_json: JsonOption = False) -> None:
     """Show the logins to servers over HTTP, and when they expire."""
     found, _ = read_configured(config, None)
-    from ...gateway.oauth import KeyringLogins
+    from ...gateway.connections.oauth import KeyringLogins
 
     rows: list[dict[str, Any]] = []
     for spec in found.servers:

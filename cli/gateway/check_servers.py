@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..console import counted, note, plain_table, show
-from .configured import fleet_of, logs_silenced, read_configured
+from .configured_servers import fleet_of, logs_silenced, read_configured
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ...gateway.client_config import ClientConfig
-    from ...gateway.inspection import ServerReport
-    from ...gateway.log_tail import LogTail
-    from ...gateway.script_grants import ScriptGrants
+    from ...gateway.clients.client_config import ClientConfig
+    from ...gateway.connections.server_log import LogTail
+    from ...gateway.observe.server_inspection import ServerReport
+    from ...gateway.profiles.profile import ScriptGrants
     from ...trust import Flag
 
 Status = Literal["ok", "warn", "fail", "off"]
@@ -124,11 +124,11 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
     found, chosen = read_configured(config, settings)
     import anyio
 
-    from ...enrichment.enrichments import LIBRARY
     from ...enrichment.library import Library
-    from ...gateway.inspection import inspect_servers
-    from ...gateway.log_tail import LogTail
-    from ...gateway.script_grants import script_grants
+    from ...enrichment.tool_examples import LIBRARY
+    from ...gateway.connections.server_log import LogTail
+    from ...gateway.observe.server_inspection import inspect_servers
+    from ...gateway.profiles.profile import script_grants
 
     # Nothing is searched here: no vectors are needed.
     settings_of_engine = chosen.engine_config()

@@ -18,8 +18,8 @@ from ..console import note
 if TYPE_CHECKING:
     from anyio import CancelScope
 
-    from ...gateway.client_config import ClientConfig
-    from ...gateway.fleet import Fleet
+    from ...gateway.clients.client_config import ClientConfig
+    from ...gateway.upstream.fleet import Fleet
 
 
 def serve(
@@ -54,17 +54,17 @@ def serve(
         import anyio
 
         from ...gateway.config_watch import reload_on_change
-        from ...gateway.first_use import FirstUse, default_pins
-        from ...gateway.fleet import Fleet
-        from ...gateway.metrics import Metrics
-        from ...gateway.observer import Observer
+        from ...gateway.observe.gateway_metrics import Metrics
+        from ...gateway.observe.gateway_spans import GatewaySpans
+        from ...gateway.observe.observer import Observer
         from ...gateway.server import Gateway
-        from ...gateway.telemetry import GatewaySpans
+        from ...gateway.upstream.first_use import FirstUse, default_pins
+        from ...gateway.upstream.fleet import Fleet
     except ImportError as missing:
         raise MissingExtraError("the gateway", "gateway") from missing
-    from ...gateway.client_config import read_client_config
-    from ...gateway.client_profiles import ClientProfiles
-    from ...gateway.gateway_settings import read_gateway_settings
+    from ...gateway.clients.client_config import read_client_config
+    from ...gateway.profiles.gateway_settings import read_gateway_settings
+    from ...gateway.profiles.profile import ClientProfiles
     from ...session import EventSink, JsonLines
 
     found = read_client_config(config)
@@ -105,7 +105,7 @@ def serve(
     if http is None:
         serving: Callable[[], Awaitable[None]] = gateway.serve_stdio
     else:
-        from ...gateway.http import LOOPBACK, serve_http
+        from ...gateway.http_server import LOOPBACK, serve_http
 
         host, _, port = http.rpartition(":")
         if not port.isdecimal():

@@ -10,7 +10,7 @@ import typer
 from ..calibrate import encoder_of, report_table
 from ..console import show, steps, write_json
 from ..options import ConfigOption, IndexOption, JsonOption, TierOption, ToolsOption
-from ..source import open_engine, read_requests, tiers_of
+from ..tool_source import open_engine, read_requests, tiers_of
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +36,7 @@ def check(
     """Measure the bundled decision on labelled queries."""
     from ...decision import Decider
     from ...evals.lab.decision_check import check_decision
-    from ...strategies import rerankers
+    from ...indexing.configured_tiers import rerankers
 
     engine = open_engine(index, tools, config, None)
     names = tiers_of(engine, tier)

@@ -16,15 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import ranking_metrics
 from ...catalog import Catalog, Tool, read_tools
 from ...config import Config, IndexConfig, TrustConfig
 from ...engine import Engine
 from ...enrichment import Enrichment, Enrichments, read_enrichments
 from ...indexing.builder import Builder
-from ..dataset import file_lines, parse_object
-from ..table import Table
-from ..tool_files import read_tool_files
+from ...retrieval import ranking_metrics
+from ..dataset import file_lines, parse_object, read_tool_files
+from ..report import Table
 from .library import LEAST_REQUESTS, single_requests
 from .record import Record, provenance, write_record
 

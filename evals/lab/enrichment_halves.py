@@ -22,7 +22,7 @@ from ...config import Config, IndexConfig, TrustConfig
 from ...engine import Engine
 from ...enrichment import Enrichment, Enrichments, read_enrichments
 from ...indexing.builder import Builder
-from ..table import Table
+from ..report import Table
 from .enrichment_gain import Asked, measured, read_asked, read_catalog
 from .record import Record, provenance, write_record
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ...catalog import Tool, read_tools
 from ...enrichment import Enrichment, read_enrichments
+from ...enrichment.example_file import is_hostile
 from ...enrichment.library import (
     FOLDER,
     LEAST_COMMON,
@@ -31,10 +32,8 @@ from ...enrichment.library import (
     likeness,
     parameter_names,
 )
-from ...enrichment.row import is_hostile
 from ...models import Encoder, load_encoder
-from ..dataset import read_queries
-from ..tool_files import read_tool_files
+from ..dataset import read_queries, read_tool_files
 from ..xlam_rows import XlamRow, stream_rows
 from .record import RESULTS
 

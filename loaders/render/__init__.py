@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from ...errors import RequestError
-from .anthropic import AnthropicTools, AnthropicToolSearch
+from .anthropic_tools import AnthropicTools, AnthropicToolSearch
 from .call_tool import CALL_TOOL, MessageRenderer
-from .openai import OpenAITools
+from .openai_tools import OpenAITools
 from .renderer import Rendered, Renderer
 
 __all__ = ["FORMATS", "Rendered", "Renderer", "renderer_for"]

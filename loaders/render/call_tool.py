@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Final
 
 from ...catalog import Tool
 from ..detail import Detail, describe
-from ..layout import Layout, RenderedTool
-from .provider import ProviderTools
+from ..prompt_layout import Layout, RenderedTool
+from .provider_tools import ProviderTools
 from .renderer import Rendered, batch_texts, dump, in_use, lines
 
 CALL_TOOL: Final = Tool(

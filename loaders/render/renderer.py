@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ...catalog import Tool
 from ..counting import bundled_counter
 from ..detail import Detail
-from ..layout import Batch, Layout, PoolEntry, RenderedTool
+from ..prompt_layout import Batch, Layout, PoolEntry, RenderedTool
 
 _KEPT = 32_768
 """Maximum number of cached entries: four levels of 4,096 tools in two formats."""

@@ -166,7 +166,7 @@ def test_what_reads_like_orders_is_named_with_its_reasons(run, run_json, poor):
 
 def test_usage_learning_in_force_is_told(tmp_path):
     from shortlist.cli.check_catalog import check_learned
-    from shortlist.retrieval.learned import Learned
+    from shortlist.retrieval.usage import Learned
 
     assert check_learned(None, tmp_path).status == "ok"
     check = check_learned(Learned(np.zeros((2, 2), np.float32), "model", 40), tmp_path)

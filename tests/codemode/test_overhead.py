@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from shortlist.codemode.broker import Broker
-from shortlist.codemode.names import ToolNames
+from shortlist.codemode.script_names import ToolNames
 
 from .overhead import SCRIPTS, WAIT, of_gateway, of_scripts
 from .servers import ENGINE, Servers, new_session

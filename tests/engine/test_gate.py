@@ -17,7 +17,7 @@ from shortlist import Engine, Tool
 from shortlist.errors import RequestError, UnknownToolError
 from shortlist.gating import Gate, Refusal, Rule, State, Votes, after, requires_scope
 from shortlist.indexing.builder import ranked
-from shortlist.retrieval.held_out import DEPTH
+from shortlist.retrieval.learning import DEPTH
 
 from .conftest import TIERS, cheap_engine
 from .fakes import make_tools

@@ -17,7 +17,7 @@ from shortlist.errors import PinsError, StoreError
 from shortlist.gating import Refusal
 from shortlist.loaders import Prompt
 from shortlist.trust import Pins, revision
-from shortlist.trust import trust as trust_module
+from shortlist.trust import policy as trust_module
 
 from .conftest import TIERS, Models
 from .fakes import make_tools

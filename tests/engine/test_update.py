@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shortlist import Engine, Tool
 from shortlist.errors import CatalogError, ModelError
-from shortlist.retrieval.learned import Learned
+from shortlist.retrieval.usage import Learned
 
 from .conftest import TIERS, Models
 from .fakes import make_tools

@@ -19,9 +19,8 @@ from shortlist import Engine, Tool
 from shortlist.catalog import Catalog
 from shortlist.config import Config, IndexConfig, TrustConfig
 from shortlist.enrichment import Enrichment, Enrichments
-from shortlist.enrichment.round_trip import round_trip
-from shortlist.enrichment.row import MOST_REQUESTS
-from shortlist.enrichment.writing import BATCH, write_enrichments
+from shortlist.enrichment.example_file import MOST_REQUESTS
+from shortlist.enrichment.writing import BATCH, round_trip, write_enrichments
 from shortlist.evals.lab.enrichment_gain import read_asked, read_catalog
 from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder

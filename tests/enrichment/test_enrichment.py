@@ -13,18 +13,18 @@ from pydantic import ValidationError
 
 from shortlist import Catalog, Config, Engine, Tool
 from shortlist.enrichment import Enrichment, Enrichments, read_enrichments
+from shortlist.enrichment.example_file import MOST_CHARS, MOST_REQUESTS
 from shortlist.enrichment.library import Known, Library
-from shortlist.enrichment.row import MOST_CHARS, MOST_REQUESTS
 from shortlist.errors import ConfigError
 from shortlist.indexing import stage_models
 from shortlist.indexing.builder import Builder
+from shortlist.retrieval.catalog_index import Documents, Index
 from shortlist.retrieval.example_queries import (
     LENGTH,
     ExampleQueries,
     QueryMean,
     moved_to_queries,
 )
-from shortlist.retrieval.index import Documents, Index
 
 _CITY = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOLS = [

@@ -6,7 +6,7 @@ import pytest
 
 from shortlist.config import Config
 from shortlist.demo import load_catalog, load_requests
-from shortlist.enrichment.round_trip import round_trip
+from shortlist.enrichment.writing import round_trip
 from shortlist.models import load_encoder
 
 from .hostile import FILES, engine_of, hostile_rows, places

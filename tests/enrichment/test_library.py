@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shortlist import Config, Engine, Tool
 from shortlist.catalog import Catalog
 from shortlist.enrichment import Enrichment, Enrichments
-from shortlist.enrichment import enrichments as module
+from shortlist.enrichment import tool_examples as module
 from shortlist.enrichment.library import (
     FOLDER,
     LEAST,
@@ -28,8 +28,8 @@ from shortlist.enrichment.library import (
     likeness,
     parameter_names,
 )
+from shortlist.evals.dataset import read_tool_files
 from shortlist.evals.lab.library import HeldOut, Written, build, chosen, read_products
-from shortlist.evals.tool_files import read_tool_files
 from shortlist.indexing import stage_models
 from shortlist.indexing.builder import Builder
 from shortlist.models import load_encoder

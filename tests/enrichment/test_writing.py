@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 from shortlist import Engine, Tool
 from shortlist.demo import load_catalog
 from shortlist.enrichment import Enrichment, Enrichments
-from shortlist.enrichment.round_trip import round_trip
-from shortlist.enrichment.writing import BATCH, prompt_for, rows_of_answer, write_enrichments
+from shortlist.enrichment.writing import (
+    BATCH,
+    prompt_for,
+    round_trip,
+    rows_of_answer,
+    write_enrichments,
+)
 from shortlist.errors import SummaryError
 from shortlist.models.loading import load_encoder
 

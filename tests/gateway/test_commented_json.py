@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shortlist.gateway.commented_json import json_comments, members, parse_json, plain_json
+from shortlist.gateway.clients.config_document import json_comments, members, parse_json, plain_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

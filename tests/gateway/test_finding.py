@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from shortlist import Engine, Tool, demo
-from shortlist.gateway import finding
-from shortlist.gateway.answers import described
-from shortlist.gateway.finding import find
+from shortlist.gateway.meta_tools import client_search as finding
+from shortlist.gateway.meta_tools.client_search import find
+from shortlist.gateway.meta_tools.meta_tool_answers import described
 from shortlist.loaders.summaries import shared_summaries
-from shortlist.models.onnx_encoder import OnnxEncoder
+from shortlist.models.onnx_models import OnnxEncoder
 
 ASKED = "open an issue about the login bug"
 

@@ -8,7 +8,7 @@ import mcp.types as types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shortlist.gateway.results import Results, ResultStore
+from shortlist.gateway.profiles.long_results import Results, ResultStore
 
 
 @settings(deadline=None)

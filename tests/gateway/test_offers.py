@@ -11,8 +11,8 @@ from mcp import Client, MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged
 
-from shortlist.gateway import offers as offers_module
-from shortlist.gateway.offers import Offers, read_offers
+from shortlist.gateway.upstream import server_lists as offers_module
+from shortlist.gateway.upstream.server_lists import Offers, read_offers
 
 from .fake_servers import FakeServer, fleet_of, tool
 

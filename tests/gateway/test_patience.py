@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from shortlist.gateway.patience import Patience
+from shortlist.gateway.upstream.caller import Patience
 
 pytestmark = pytest.mark.anyio
 

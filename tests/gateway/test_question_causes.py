@@ -11,9 +11,9 @@ import anyio
 import mcp.types as types
 import pytest
 
-from shortlist.gateway.profile import Profile
-from shortlist.gateway.question_causes import QuestionCauses, calling
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gateway.server import Gateway
+from shortlist.gateway.upstream.server_questions import QuestionCauses, calling
 
 from .fake_servers import FakeServer, found_by, gateway_of, tool
 from .talking import (

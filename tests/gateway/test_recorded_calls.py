@@ -5,7 +5,7 @@ from __future__ import annotations
 import mcp.types as types
 import pytest
 
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.gating import Gate, Rule, after
 from shortlist.session import Session
 

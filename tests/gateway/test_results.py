@@ -6,8 +6,8 @@ import mcp.types as types
 import pytest
 
 from shortlist.errors import RequestError
-from shortlist.gateway.profile import Profile
-from shortlist.gateway.results import KEPT_SECONDS, Results, ResultStore
+from shortlist.gateway.profiles.long_results import KEPT_SECONDS, Results, ResultStore
+from shortlist.gateway.profiles.profile import Profile
 
 from .fake_servers import FakeServer, gateway_of, text_of, tool
 

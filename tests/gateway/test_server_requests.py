@@ -15,9 +15,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from shortlist.gateway.observer import Observer
-from shortlist.gateway.profile import Profile
-from shortlist.gateway.results import Results, ResultStore
+from shortlist.gateway.observe.observer import Observer
+from shortlist.gateway.profiles.long_results import Results, ResultStore
+from shortlist.gateway.profiles.profile import Profile
 from shortlist.session import JsonLines, read_events
 
 from .fake_servers import FakeServer, found_by, gateway_of, tool

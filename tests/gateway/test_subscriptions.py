@@ -8,8 +8,8 @@ import pytest
 from mcp import Client, MCPError
 from mcp.server.subscriptions import ResourceUpdated
 
-from shortlist.gateway import subscriptions
-from shortlist.gateway.profile import Profile
+from shortlist.gateway.profiles.profile import Profile
+from shortlist.gateway.relay import subscriptions
 
 from .fake_servers import FakeServer, fleet_of, tool
 from .talking import (

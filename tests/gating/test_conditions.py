@@ -28,9 +28,9 @@ from shortlist.gating import (
     predicate,
     requires_scope,
 )
-from shortlist.gating.compiled import CompiledGate
+from shortlist.gating.compiled_gate import CompiledGate
 from shortlist.gating.condition import DEPTH, parse_condition
-from shortlist.gating.conditions import (
+from shortlist.gating.condition_kinds import (
     After,
     AllOf,
     Annotation,
@@ -41,8 +41,8 @@ from shortlist.gating.conditions import (
     Predicate,
     Scope,
 )
-from shortlist.retrieval.index import rows_of
-from shortlist.retrieval.names import Names
+from shortlist.retrieval.catalog_index import rows_of
+from shortlist.retrieval.id_lookup import Names
 
 from .conftest import small_catalog
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Catalog, Engine, Tool
+from shortlist.catalog.pattern import Pattern, fold
 from shortlist.gating import (
     Admission,
     Gate,
@@ -20,12 +21,11 @@ from shortlist.gating import (
     not_,
     requires_scope,
 )
-from shortlist.gating.compiled import CompiledGate
+from shortlist.gating.compiled_gate import CompiledGate
 from shortlist.gating.gatekeeper import Gatekeeper
 from shortlist.gating.quarantine import Quarantine
-from shortlist.pattern import Pattern, fold
-from shortlist.retrieval.index import Index, rows_of
-from shortlist.retrieval.names import Names
+from shortlist.retrieval.catalog_index import Index, rows_of
+from shortlist.retrieval.id_lookup import Names
 
 SCOPE = requires_scope("s")
 WIDE = "ｄｅｌｅｔｅ_ｂｒａｎｃｈ"

@@ -28,9 +28,8 @@ from shortlist.gating import (
     requires_scope,
 )
 from shortlist.gating.declaration import read_gate
-from shortlist.gating.hints import DEFAULTS, hints
-from shortlist.gating.matcher import Matcher
-from shortlist.retrieval.index import rows_of
+from shortlist.gating.matcher import DEFAULTS, Matcher, hints
+from shortlist.retrieval.catalog_index import rows_of
 
 from .conftest import make_engine, small_catalog
 

@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 from shortlist.catalog import Tool
 from shortlist.errors import RequestError
 from shortlist.loaders.detail import Detail, definition_text
-from shortlist.loaders.layout import Layout
-from shortlist.loaders.names import provider_name
+from shortlist.loaders.prompt_layout import Layout
 from shortlist.loaders.render import FORMATS, Rendered, renderer_for
 from shortlist.loaders.render.call_tool import CALL_TOOL
+from shortlist.loaders.render.provider_tools import provider_name
 from shortlist.loaders.render.renderer import write_entry
 
 MARK = {"type": "ephemeral"}

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from shortlist import Engine, Tool
 from shortlist.errors import RequestError, StoreError
 from shortlist.indexing import stage_models
-from shortlist.ranking_metrics import Judgement
-from shortlist.retrieval.held_out import LEAST, Comparison, refusal, scores
-from shortlist.retrieval.learned import Learned
-from shortlist.retrieval.usage import UsageEvent
+from shortlist.retrieval.learning import LEAST, Comparison, refusal, scores
+from shortlist.retrieval.ranking_metrics import Judgement
+from shortlist.retrieval.usage import Learned, UsageEvent
 
 DIM = 48
 TOOLS = 120

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shortlist import Hit, Selection, Tool
-from shortlist.session.finding import ScoreBoard
+from shortlist.session.conversation_search import ScoreBoard
 
 
 def answer(**scores: float) -> Selection:

@@ -21,7 +21,7 @@ from ....indexing.builder import Builder
 from ....indexing.stage_models import StageModels
 from ....models import Encoder, load_encoder
 from ....retrieval import Selection, Strategy
-from ....retrieval.searcher import Searcher
+from ....retrieval.search.searcher import Searcher
 from ....view import View
 
 

@@ -1,0 +1,111 @@
+"""Which enrichment belongs to which tool."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from ..catalog import Tool
+from ..catalog.schema import canonical_json, digest
+from ..retrieval.example_queries import ExampleQueries
+from .example_file import MOST_REQUESTS, Enrichment, read_enrichments
+from .library import Library
+
+#: Names the package's own rows in a configuration.
+LIBRARY = "library"
+
+
+class Enrichments:
+    """The example queries of many tools: those of rows, and those of known servers.
+
+    A row with a fingerprint belongs to the tool with that definition, on any server. When the
+    definition of its id changes, the row stays, marked as stale, while the names of the parameters
+    stay. A row without a fingerprint belongs to the tool of its id. Only a row that is not stale
+    gives the tool its summary, and no row of the library does.
+
+    Args:
+        rows: rows in order of weight. The first 16 requests of a tool are used.
+        library: rows of the package for known servers. Such a row is not used for a changed
+            definition if `rows` has a fresh one.
+
+    Example:
+        >>> from shortlist import Tool
+        >>> from shortlist.enrichment import Enrichment, Enrichments
+        >>> rows = [Enrichment(tool="billing/list_invoices", requests=("who owes us money?",))]
+        >>> Enrichments(rows).of(Tool("list_invoices", "billing")).queries
+        ('who owes us money?',)
+    """
+
+    def __init__(self, rows: Iterable[Enrichment] = (), library: Library | None = None) -> None:
+        self._library = library
+        self._by_id: dict[str, list[Enrichment]] = defaultdict(list)
+        self._by_fingerprint: dict[str, list[Enrichment]] = defaultdict(list)
+        for row in rows:
+            self._by_id[row.tool].append(row)
+            if row.fingerprint is not None:
+                self._by_fingerprint[row.fingerprint].append(row)
+
+    @classmethod
+    def read(cls, names: Collection[str | Path]) -> Self:
+        """The enrichments that a configuration names.
+
+        Args:
+            names: files, and `library` for the rows of the package.
+
+        Raises:
+            ConfigError: see `read_enrichments`.
+        """
+        files = [name for name in names if name != LIBRARY]
+        return cls(read_enrichments(files), Library() if LIBRARY in names else None)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_id) or self._library is not None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of all rows and of the library."""
+        parts = [canonical_json(row.to_dict()) for rows in self._by_id.values() for row in rows]
+        if self._library is not None:
+            parts.append(self._library.fingerprint)
+        return digest(part.encode("utf-8", "replace") for part in parts)
+
+    def of(self, tool: Tool) -> ExampleQueries | None:
+        """The enrichment of a tool; None if it has none."""
+        if not self:
+            return None
+        fresh = [*self._by_fingerprint.get(tool.fingerprint, ())]
+        old: list[Enrichment] = []
+        for row in self._by_id.get(tool.id, ()):
+            if row.fingerprint is None:
+                fresh.append(row)
+            elif row.fingerprint != tool.fingerprint and _same_parameters(row, tool):
+                old.append(row)
+        summary = next((row.summary for row in fresh if row.summary), "")
+        known = None if self._library is None else self._library.find(tool)
+        if known is not None:
+            (fresh if known.exact else old).append(known.row)
+        rows = fresh or old
+        if not rows:
+            return None
+        requests = tuple(dict.fromkeys(one for row in rows for one in row.requests))
+        when = tuple(dict.fromkeys(row.when for row in rows if row.when))
+        sources = tuple(dict.fromkeys(row.source for row in rows))
+        mean = known.mean if known is not None and rows == [known.row] else None
+        return ExampleQueries(
+            requests[:MOST_REQUESTS], when, sources, not fresh, mean, summary=summary
+        )
+
+    def matched(self, tools: Iterable[Tool]) -> dict[str, ExampleQueries]:
+        """Tool id to enrichment, for each tool of the catalog that has one."""
+        if not self:
+            return {}
+        return {tool.id: found for tool in tools if (found := self.of(tool)) is not None}
+
+
+def _same_parameters(row: Enrichment, tool: Tool) -> bool:
+    return row.parameters is not None and set(row.parameters) == {
+        parameter.name for parameter in tool.parameters
+    }

@@ -1,0 +1,238 @@
+"""Adds the gateway to a client's configuration, with a preview and an undo."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from ...errors import ConfigError
+from ..connections.masking import masked_entry
+from ..connections.server_spec import ServerSpec
+from .client_config import config_of, find_servers
+from .client_import import entry_of, free_names, is_gateway, is_same_server, renamed
+from .config_document import ConfigDocument, parse_document
+from .config_edit import (
+    FileChange,
+    apply_change,
+    edit_servers,
+    empty_document,
+    last_backup,
+    lost_comments,
+    read_or_none,
+)
+from .known_clients import GATEWAY, Client
+
+_OWN_KEYS = ("mcpServers",)
+_EMPTY = '{\n  "mcpServers": {}\n}\n'
+
+
+@dataclass(frozen=True)
+class InstallPlan:
+    """The changes of an installation, or of its undo.
+
+    Args:
+        changes: files and their new content, in the order of writing.
+        preview: the change of each table of servers as a unified diff, secrets masked.
+        notes: what the user should know before agreeing.
+        moved: names, in the gateway's file, of the servers that move there from the client's file.
+        spent: backup to delete after the plan was applied.
+    """
+
+    changes: tuple[FileChange, ...]
+    preview: str
+    notes: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    spent: Path | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether any file changes."""
+        return any(change.is_needed for change in self.changes)
+
+
+def plan_install(
+    client: Client, file: Path, config: Path, home: Path, *, beside: bool = False
+) -> InstallPlan:
+    """The changes that put the gateway into a client's file.
+
+    The client's other servers move into the gateway's file. A server with an unreadable entry
+    stays.
+
+    Args:
+        client: the client.
+        file: its configuration file; it need not exist.
+        config: the gateway's configuration file.
+        home: home directory of the user.
+        beside: whether the client's other servers stay in its file.
+
+    Raises:
+        ConfigError: a file cannot be read, or cannot be edited without loss.
+    """
+    file, config = file.absolute(), config.absolute()
+    if file.resolve() == config.resolve():
+        raise ConfigError(
+            f"{config}: this is the file of {client.title} itself; give another file with --config"
+        )
+    before, bytes_before = _document(file)
+    target, target_bytes = _document(config)
+    if beside and target_bytes is None:
+        raise ConfigError(
+            f"{config}: no such file; write one, or run: shortlist import --out {config}"
+        )
+    found = config_of(before, home, None)
+    movable = () if beside else tuple(one for one in found.servers if not is_gateway(one))
+    added, names = _into(target, movable, client.name, home)
+    entry = client.gateway_entry(config)
+    after = edit_servers(before, client.keys, [one.name for one in movable], {GATEWAY: entry})
+    target_after = edit_servers(target, _OWN_KEYS, (), added) if movable else target.text
+    notes = [f"{file}: {problem}" for problem in found.problems if found.kind != "empty"]
+    if found.skipped and not beside:
+        notes.append(f"{file}: not moved, because they cannot be read: {', '.join(found.skipped)}")
+    if lost_comments(before, after):
+        notes.append(f"{file}: comments beside the servers are lost; the backup keeps them")
+    elif before.has_comments:
+        notes.append(f"{file}: has comments; they stay")
+    if not movable and target_bytes is None:
+        target_after = _EMPTY
+    changes = (
+        _change(config, target_bytes, target, target_after),
+        _change(file, bytes_before, before, after),
+    )
+    preview = _preview(changes, {config: target, file: before})
+    return InstallPlan(changes, preview, tuple(notes), names)
+
+
+def plan_undo(client: Client, file: Path) -> InstallPlan:
+    """The changes that undo the last installation in a client's file.
+
+    If only servers changed since then, the file is restored byte for byte. Otherwise the gateway's
+    entry is removed and the missing servers are added again. The gateway's file does not change.
+
+    Raises:
+        ConfigError: there is no backup, or a file cannot be read or edited.
+    """
+    file = file.absolute()
+    backup = last_backup(file)
+    if backup is None:
+        raise ConfigError(
+            f"{file}: there is no backup of an installation, so nothing can be undone"
+        )
+    current, bytes_now = _document(file)
+    data = read_or_none(backup)
+    old = parse_document(file, data) if data else empty_document(file)
+    notes: tuple[str, ...] = ()
+    restored: bytes | None = data or None
+    if _without_servers(current, client) != _without_servers(old, client):
+        now, then = _servers(current, client), _servers(old, client)
+        missing = {name: entry for name, entry in then.items() if name not in now}
+        if GATEWAY in then:
+            missing[GATEWAY] = then[GATEWAY]
+        restored = edit_servers(current, client.keys, [GATEWAY], missing).encode()
+        notes = (f"{file}: other settings changed since; only servers are put back",)
+    changes = (FileChange(file, bytes_now, restored),)
+    return InstallPlan(changes, _preview(changes, {file: current}), notes, spent=backup)
+
+
+def apply_plan(plan: InstallPlan) -> tuple[Path, ...]:
+    """Write a plan's files, each after a backup.
+
+    Returns:
+        The backups.
+
+    Raises:
+        ConfigError: a file changed since the plan was made, or cannot be written.
+    """
+    backups = []
+    for change in plan.changes:
+        if change.is_needed:
+            # The client's file is last. Its backup is empty if there was none: undo deletes it.
+            keep = change.before is not None or change is plan.changes[-1]
+            backups.append(apply_change(change, backup=keep and plan.spent is None))
+    if plan.spent is not None:
+        plan.spent.unlink(missing_ok=True)
+    return tuple(one for one in backups if one is not None)
+
+
+def _document(path: Path) -> tuple[ConfigDocument, bytes | None]:
+    data = read_or_none(path)
+    return (parse_document(path, data) if data and data.strip() else empty_document(path)), data
+
+
+def _change(path: Path, before: bytes | None, document: ConfigDocument, after: str) -> FileChange:
+    # An unchanged text keeps its bytes, which may start with a byte order mark.
+    is_same = before is not None and after == document.text
+    return FileChange(path, before, before if is_same else after.encode())
+
+
+def _into(
+    target: ConfigDocument, specs: Iterable[ServerSpec], client: str, home: Path
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Entries to add to the gateway's file, and the new name of each server."""
+    specs = tuple(specs)
+    found = config_of(target, home, None)
+    if specs and (target.is_toml or found.kind not in ("mcpServers", "empty")):
+        raise ConfigError(
+            f"{target.path}: servers can only move into a JSON file with the key mcpServers; "
+            "give such a file with --config, or use --beside"
+        )
+    there = {spec.name: spec for spec in found.servers}
+    taken = {*there, *found.skipped}
+    added: dict[str, Any] = {}
+    names: list[str] = []
+    for spec in specs:
+        for name in free_names(spec.name, client):
+            if name in there and is_same_server(there[name], spec):
+                break
+            if name not in taken:
+                added[name] = entry_of(spec)
+                taken.add(name)
+                there[name] = renamed(spec, name)
+                break
+        names.append(name)
+    return added, tuple(names)
+
+
+def _servers(document: ConfigDocument, client: Client) -> Mapping[str, Any]:
+    table: Any = document.values
+    for key in client.keys:
+        table = table.get(key) if isinstance(table, Mapping) else None
+    return table if isinstance(table, Mapping) else {}
+
+
+def _without_servers(document: ConfigDocument, client: Client) -> dict[str, Any]:
+    values = dict(document.values)
+    values.pop(client.keys[0], None)
+    return values
+
+
+def _preview(changes: Iterable[FileChange], before: Mapping[Path, ConfigDocument]) -> str:
+    parts = []
+    for change in changes:
+        if not change.is_needed:
+            continue
+        after = parse_document(change.path, change.after) if change.after else None
+        parts.append(
+            unified_diff(
+                _masked(before[change.path]),
+                [] if after is None else _masked(after),
+                str(change.path),
+                str(change.path) if change.after is not None else "(deleted)",
+                lineterm="",
+            )
+        )
+    return "\n".join(chain.from_iterable(parts))
+
+
+def _masked(document: ConfigDocument) -> list[str]:
+    """The servers of a file as lines of JSON with masked secrets."""
+    found = find_servers(document.values)
+    if found is None:
+        return []
+    _, keys, table = found
+    entries = {name: masked_entry(entry) for name, entry in table.items()}
+    return json.dumps({".".join(keys): entries}, indent=2, default=str).splitlines()

@@ -1,0 +1,342 @@
+"""A server process.
+
+Messages over stdin and stdout, stderr in a log, and the end of processes that a killed gateway left
+running.
+
+The SDK's transport reads a long line again with each chunk. If a server ends by itself, its
+children stay. And it needs a file for stderr, which grows without bound.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from subprocess import PIPE
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import mcp.types as types
+from anyio.abc import Process
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.shared.message import SessionMessage
+
+from .server_log import ServerLog
+from .server_spec import ServerSpec
+from .user_folders import state_folder
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+
+#: Most bytes of one message of a server.
+MOST_BYTES = 32 * 1024 * 1024
+#: Seconds that a server has to end: after its stdin was closed, and after it got a signal.
+_GRACE = 2.0
+_KEPT = 4_096
+#: The id of an answer is first or last, depending on the server's SDK.
+_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
+_LAST = re.compile(rb',\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+
+_CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
+
+
+@asynccontextmanager
+async def stdio_transport(
+    spec: ServerSpec,
+    log: ServerLog,
+    noise: Callable[[str], None],
+    processes: RunningProcesses,
+) -> AsyncIterator[TransportStreams]:
+    """A connection to a new process. The process and its children end with the connection.
+
+    Args:
+        spec: server with command, arguments, environment and folder.
+        log: receives the stderr of the process.
+        noise: called with stdout text that is not a message.
+        processes: record of the running processes.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
+    process = await anyio.open_process(
+        [spec.command or "", *spec.args],
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
+        cwd=spec.cwd,
+        env=get_default_environment() | processes.mark | spec.plain_env(),
+        start_new_session=True,
+    )
+    # No await before `try`: a cancellation there would leave the process running.
+    to_session, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        processes.started(process.pid)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_read, process, to_session, noise)
+            group.start_soon(_write, process, from_session, to_session)
+            group.start_soon(_log, process, log)
+            try:
+                yield read, write
+            finally:
+                read.close()
+                write.close()
+                with anyio.CancelScope(shield=True):
+                    await _stop(process)
+                group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _stop(process)
+        processes.stopped(process.pid)
+        for stream in (read, write, to_session, from_session):
+            stream.close()
+
+
+async def _read(
+    process: Process, out: MemoryObjectSendStream[SessionMessage | Exception], noise: _Noise
+) -> None:
+    assert process.stdout is not None
+    lines = LineReader()
+    async with out:
+        with suppress(*_CLOSED, anyio.EndOfStream):
+            while True:
+                for line in lines.feed(await process.stdout.receive()):
+                    message = _message(line, noise)
+                    if message is not None:
+                        await out.send(SessionMessage(message))
+    # A server that still writes while it ends must not block on a full pipe.
+    with suppress(*_CLOSED, anyio.EndOfStream):
+        while True:
+            await process.stdout.receive()
+
+
+async def _write(
+    process: Process,
+    messages: MemoryObjectReceiveStream[SessionMessage],
+    out: MemoryObjectSendStream[SessionMessage | Exception],
+) -> None:
+    assert process.stdin is not None
+    try:
+        async for one in messages:
+            text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await process.stdin.send(text.encode() + b"\n")
+    except _CLOSED:
+        # The MCP session must see the end of the connection and not wait for an answer.
+        await out.aclose()
+
+
+async def _log(process: Process, log: ServerLog) -> None:
+    assert process.stderr is not None
+    with suppress(*_CLOSED, anyio.EndOfStream):
+        while True:
+            data = await process.stderr.receive()
+            # A full disk must not stop the server: it blocks if nobody reads its stderr.
+            with suppress(OSError):
+                log.write(data)
+
+
+def _message(line: bytes | TooLong, noise: _Noise) -> types.JSONRPCMessage | None:
+    if isinstance(line, TooLong):
+        said = f"a message of {line.size:,} bytes, more than the limit of {MOST_BYTES:,}"
+        noise(said)
+        found = _FIRST.match(line.head) or _LAST.search(line.tail)
+        if found is None:
+            return None
+        error = types.ErrorData(code=types.INTERNAL_ERROR, message=f"the server sent {said}")
+        return types.JSONRPCError(jsonrpc="2.0", id=int(found.group(1)), error=error)
+    if not line.strip():
+        return None
+    try:
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        noise(line[:200].decode(errors="replace").strip())
+        return None
+
+
+class TooLong:
+    """A line that was too long: its beginning, its end and its size in bytes."""
+
+    def __init__(self, head: bytes, tail: bytes, size: int) -> None:
+        self.head = head
+        self.tail = tail
+        self.size = size
+
+
+class LineReader:
+    """Splits chunks of bytes into lines. Lines longer than `most` need no memory.
+
+    Args:
+        most: most bytes of a line.
+    """
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._line = bytearray()
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | TooLong]:
+        """The lines that end in this chunk."""
+        *ended, rest = chunk.split(b"\n")
+        for part in ended:
+            self._add(part)
+            yield self._taken()
+        self._add(rest)
+
+    def _add(self, part: bytes) -> None:
+        self._line += part
+        self._size += len(part)
+        if self._size > self._most and len(self._line) > 4 * _KEPT:
+            self._line[_KEPT:-_KEPT] = b""
+
+    def _taken(self) -> bytes | TooLong:
+        whole, size = bytes(self._line), self._size
+        self._line, self._size = bytearray(), 0
+        if size <= self._most:
+            return whole
+        return TooLong(whole[:_KEPT], whole[-_KEPT:], size)
+
+
+async def _stop(process: Process) -> None:
+    """Close stdin, wait, then end the process and the rest of its process group."""
+    if process.stdin is not None:
+        with suppress(*_CLOSED):
+            await process.stdin.aclose()
+    with anyio.move_on_after(_GRACE):
+        # Not `process.wait`, which also waits for children that inherited the pipes.
+        while process.returncode is None:
+            await anyio.sleep(0.01)
+    if os.name == "posix":
+        await terminate_posix_process_tree(process, _GRACE)
+    elif process.returncode is None:
+        process.kill()
+    with anyio.move_on_after(_GRACE):
+        while process.returncode is None:
+            await anyio.sleep(0.01)
+    # anyio has no other way to close this side of the pipes.
+    transport = getattr(getattr(process, "_process", None), "_transport", None)
+    if transport is not None:
+        with suppress(PermissionError):
+            transport.close()
+
+
+_Noise = Callable[[str], None]
+
+
+_LOG = logging.getLogger("shortlist.gateway")
+#: Tolerance in seconds between two readings of a process's start time.
+_CLOCK = 2.0
+_MARK = "SHORTLIST_GATEWAY"
+
+
+class RunningProcesses:
+    """A record on disk of this gateway's processes, so that the next gateway can end them.
+
+    A process is identified by its id and its start time, because operating systems reuse ids.
+
+    Args:
+        folder: folder with one file for each process, created with the first one.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @classmethod
+    def default(cls) -> RunningProcesses:
+        """The record in the user's state folder."""
+        return cls(state_folder() / "running")
+
+    @property
+    def mark(self) -> dict[str, str]:
+        """Environment variables that identify the processes of this gateway and their children."""
+        return {_MARK: _mark(os.getpid(), _start_time(os.getpid()))}
+
+    def started(self, pid: int) -> None:
+        """Record a process that is the leader of its process group.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        noted = {
+            "pid": pid,
+            "started": _start_time(pid),
+            "owner": os.getpid(),
+            "owner_started": _start_time(os.getpid()),
+        }
+        self._path(pid).write_text(json.dumps(noted), encoding="utf-8")
+
+    def stopped(self, pid: int) -> None:
+        """Remove a process from the record."""
+        self._path(pid).unlink(missing_ok=True)
+
+    def sweep(self) -> list[int]:
+        """End the processes of gateways that no longer run.
+
+        Returns:
+            Ids of the processes that were ended.
+        """
+        ended: list[int] = []
+        for path in sorted(self._folder.glob("*.json")):
+            try:
+                noted = json.loads(path.read_text(encoding="utf-8"))
+                if _is_alive(noted["owner"], noted["owner_started"]):
+                    continue
+                ended += _end(noted)
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                _LOG.warning("%s is not a record of a process and is deleted: %s", path, error)
+            path.unlink(missing_ok=True)
+        return ended
+
+    def _path(self, pid: int) -> Path:
+        return self._folder / f"{pid}.json"
+
+
+def _end(noted: Mapping[str, Any]) -> list[int]:
+    """Kill a process, and the members of its group that have its gateway's variables."""
+    import psutil
+
+    mark = _mark(noted["owner"], noted["owner_started"])
+    ended = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid == noted["pid"]:
+                ours = _is_alive(process.pid, noted["started"])
+            else:
+                ours = _group(process.pid) == noted["pid"]
+                ours = ours and process.environ().get(_MARK) == mark
+            if ours:
+                os.kill(process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+                ended.append(process.pid)
+        except (OSError, psutil.Error):
+            continue  # gone by now, or of another user and so not ours
+    return ended
+
+
+def _group(pid: int) -> int | None:
+    return os.getpgid(pid) if hasattr(os, "getpgid") else None
+
+
+def _start_time(pid: int) -> float:
+    """Start time in seconds since 1970; 0 if the process is gone."""
+    import psutil
+
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return 0.0
+
+
+def _is_alive(pid: int, started: float) -> bool:
+    return abs(_start_time(pid) - started) < _CLOCK
+
+
+def _mark(owner: int, started: float) -> str:
+    return f"{owner}-{started:.0f}"

@@ -1,0 +1,182 @@
+"""Prompts of all servers, under names that contain the name of the server.
+
+And completions of arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+import mcp.types as types
+from mcp import Client
+from mcp.server.lowlevel import Server
+from pydantic import TypeAdapter
+
+from ...errors import RequestError
+from ...loaders.render.provider_tools import provider_name
+from ..profiles.client_sessions import ClientSession, permitted_servers
+from ..upstream.caller import Caller, Context, Patience, forwarded_meta
+from ..upstream.fleet import Fleet
+from .forwarding import answered, relay
+from .resources import Resources, with_public_links
+
+#: Most characters of a prompt's name. Clients add a prefix.
+_NAME = 60
+_GOT: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
+    types.GetPromptResult | types.InputRequiredResult
+)
+
+
+def public_name(server: str, prompt: str) -> str:
+    """The stable and unique name of a server's prompt for clients.
+
+    Args:
+        server: name of the server.
+        prompt: the server's name of the prompt.
+
+    Example:
+        >>> public_name("github", "review")
+        'github__review'
+    """
+    return provider_name(f"{quote(server, safe='', errors='surrogatepass')}/{prompt}", _NAME)
+
+
+class Prompts:
+    """Answers the clients' requests for prompts.
+
+    Args:
+        fleet: the servers.
+        client_of: returns the session of a request.
+        server: the gateway's MCP server; the handlers are added to it.
+    """
+
+    def __init__(
+        self, fleet: Fleet, client_of: Callable[[Context], ClientSession], server: Server[Any]
+    ) -> None:
+        self._fleet = fleet
+        self._client_of = client_of
+        server.add_request_handler(
+            "prompts/list", types.PaginatedRequestParams, answered(self._list)
+        )
+        server.add_request_handler("prompts/get", types.GetPromptRequestParams, answered(self._get))
+
+    async def _list(
+        self,
+        context: Context,
+        params: types.PaginatedRequestParams,  # noqa: ARG002
+    ) -> types.ListPromptsResult:
+        named = {
+            name: prompt.model_copy(update={"name": name})
+            for name, _, prompt in self._prompts(self._client_of(context))
+        }
+        return types.ListPromptsResult(prompts=list(named.values()))
+
+    async def _get(
+        self, context: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        client = self._client_of(context)
+        server, name = self.place(client, params.name)
+        caller = Caller(context, client)
+        meta = forwarded_meta(params.meta, caller)
+
+        async def send(
+            answers: types.InputResponses | None, state: str | None
+        ) -> types.GetPromptResult | types.InputRequiredResult:
+            asked = types.GetPromptRequestParams(
+                name=name,
+                arguments=params.arguments,
+                input_responses=answers,
+                request_state=state,
+                _meta=meta,
+            )
+            upstream = self._fleet.upstreams[server]
+            request = types.GetPromptRequest(params=asked)
+            return await upstream.forward(request, _GOT, caller)
+
+        subject = f"prompt {name} {sorted((params.arguments or {}).items())}"
+        result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)
+        if isinstance(result, types.InputRequiredResult):
+            return result
+        messages = [
+            one.model_copy(update={"content": with_public_links(server, [one.content])[0]})
+            for one in result.messages
+        ]
+        return result.model_copy(update={"messages": messages})
+
+    def place(self, client: ClientSession, name: str) -> tuple[str, str]:
+        """The server of a prompt, and the server's name of it.
+
+        Args:
+            client: session with the permissions.
+            name: name from the list of prompts.
+
+        Raises:
+            RequestError: no permitted server has such a prompt.
+        """
+        for known, server, prompt in self._prompts(client):
+            if known == name:
+                return server, prompt.name
+        raise RequestError(f"name: no prompt {name!r:.200}; prompts/list lists all prompts")
+
+    def _prompts(self, client: ClientSession) -> Iterator[tuple[str, str, types.Prompt]]:
+        for server in permitted_servers(self._fleet, client):
+            offers = self._fleet.listed.offers.get(server)
+            for prompt in offers.prompts if offers else ():
+                yield public_name(server, prompt.name), server, prompt
+
+
+_COMPLETED = TypeAdapter(types.CompleteResult)
+
+
+class Completions:
+    """Answers the clients' requests for completions of an argument.
+
+    Args:
+        fleet: the servers.
+        client_of: returns the session of a request.
+        resources: finds the server of a template.
+        prompts: finds the server of a prompt.
+        server: the gateway's MCP server; the handler is added to it.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        client_of: Callable[[Context], ClientSession],
+        resources: Resources,
+        prompts: Prompts,
+        server: Server[Any],
+    ) -> None:
+        self._fleet = fleet
+        self._client_of = client_of
+        self._resources = resources
+        self._prompts = prompts
+        server.add_request_handler(
+            "completion/complete", types.CompleteRequestParams, answered(self._complete)
+        )
+
+    async def _complete(
+        self, context: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
+        client = self._client_of(context)
+        reference: types.PromptReference | types.ResourceTemplateReference
+        if isinstance(params.ref, types.PromptReference):
+            server, name = self._prompts.place(client, params.ref.name)
+            reference = types.PromptReference(name=name)
+        else:
+            server, uri = self._resources.place(client, params.ref.uri)
+            reference = types.ResourceTemplateReference(uri=uri)
+        caller = Caller(context, client)
+        meta = forwarded_meta(params.meta, caller)
+        asked = params.model_copy(update={"ref": reference, "meta": meta})
+        request = types.CompleteRequest(params=asked)
+        upstream = self._fleet.upstreams[server]
+
+        async def send_if_able(client: Client, patience: Patience) -> types.CompleteResult:
+            if client.server_capabilities.completions is None:
+                return types.CompleteResult(completion=types.Completion(values=[]))
+            return await upstream.requests.send(client, patience, request, _COMPLETED, caller)
+
+        return await upstream.request(send_if_able, caller=caller)

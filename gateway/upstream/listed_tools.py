@@ -1,0 +1,151 @@
+"""The tools that the servers list, with data besides the catalog.
+
+User interfaces, and how long results may be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import mcp.types as types
+
+from ...catalog import Tool
+from ...errors import ShortlistError
+from ...gating.votes import VOTING_TOOL
+from ..connections.server_spec import ServerSpec
+from .server_lists import Listing, Offers
+
+#: Most characters of a result, even if the tool's `_meta` allows more.
+_MOST_CHARS = 500_000
+
+
+def shows_ui(meta: Mapping[str, Any]) -> bool:
+    """Whether the tool has a user interface: a `ui://` resource in its `_meta`."""
+    named = [meta.get("ui/resourceUri"), meta.get("openai/outputTemplate")]
+    if isinstance(ui := meta.get("ui"), Mapping):
+        named.append(ui.get("resourceUri"))
+    return any(isinstance(one, str) and one.startswith("ui://") for one in named)
+
+
+def is_app_only(meta: Mapping[str, Any]) -> bool:
+    """Whether the tool is for the user interface alone, and no model may see it."""
+    ui = meta.get("ui")
+    visibility = ui.get("visibility") if isinstance(ui, Mapping) else None
+    return isinstance(visibility, list) and bool(visibility) and "model" not in visibility
+
+
+def result_chars(meta: Mapping[str, Any]) -> int | None:
+    """Most characters of an unchanged result, from the tool's `_meta`; None if it sets no limit."""
+    said = meta.get("anthropic/maxResultSizeChars")
+    if not isinstance(said, int) or isinstance(said, bool) or said <= 0:
+        return None
+    return min(said, _MOST_CHARS)
+
+
+#: Most characters of a tool's `_meta`; a longer one is dropped.
+_META_CHARS = 20_000
+
+
+class ListedTools:
+    """The tools that servers list, with information that is not in the catalog.
+
+    Attributes:
+        instructions: server to its instructions.
+        offers: server to its capabilities besides tools.
+        problems: server to the problems of single tools.
+        app_only: ids of the tools that are for user interfaces alone.
+        voters: names of the servers with the tool `_tool_gating`.
+    """
+
+    def __init__(self) -> None:
+        self.instructions: dict[str, str] = {}
+        self.offers: dict[str, Offers] = {}
+        self.problems: dict[str, list[str]] = {}
+        self.app_only: frozenset[str] = frozenset()
+        self.voters: frozenset[str] = frozenset()
+        #: Server and tool to the server's name of the tool.
+        self._names: dict[tuple[str, str], str] = {}
+        #: Server to tool id to the tool's `_meta`; and tool id to `_meta`, for all servers
+        #: together.
+        self._metas: dict[str, dict[str, dict[str, Any]]] = {}
+        self._meta: dict[str, dict[str, Any]] = {}
+
+    def read(self, spec: ServerSpec, listing: Listing) -> list[Tool]:
+        """The tools of a listing. Unreadable tools are left out and become problems.
+
+        Args:
+            spec: the server.
+            listing: the present list, which replaces the earlier one.
+        """
+        server = spec.name
+        self.instructions[server] = listing.instructions
+        self.offers[server] = listing.offers
+        problems = list(listing.problems)
+        made: dict[str, Tool] = {}
+        metas: dict[str, dict[str, Any]] = {}
+        for tool in listing.tools:
+            if not spec.tools.permits(tool.name):
+                continue
+            try:
+                one = _tool(server, tool)
+            except ShortlistError as error:
+                problems.append(f"tool {tool.name!r:.80} is left out: {error}")
+                continue
+            if one.name in made:
+                problems.append(f"tool {tool.name!r:.80} is listed twice; the first one counts")
+                continue
+            made[one.name] = one
+            self._names[server, one.name] = tool.name
+            if tool.meta and _fits(tool.meta):
+                metas[one.id] = dict(tool.meta)
+        self.problems[server] = problems
+        votes = any(tool.name == VOTING_TOOL for tool in listing.tools)
+        self.voters = self.voters | {server} if votes else self.voters - {server}
+        self._take_metas({**self._metas, server: metas})
+        return list(made.values())
+
+    def forget(self, server: str) -> None:
+        """Remove the list of a server."""
+        self.instructions.pop(server, None)
+        self.offers.pop(server, None)
+        self.problems.pop(server, None)
+        self.voters -= {server}
+        self._names = {key: raw for key, raw in self._names.items() if key[0] != server}
+        self._take_metas({name: metas for name, metas in self._metas.items() if name != server})
+
+    def name_of(self, tool: Tool) -> str | None:
+        """The server's name of a tool; None if the server does not list it."""
+        return self._names.get((tool.server or "", tool.name))
+
+    def meta(self, tool_id: str) -> Mapping[str, Any]:
+        """The `_meta` of a tool; empty if there is none."""
+        return self._meta.get(tool_id, {})
+
+    def _take_metas(self, metas: dict[str, dict[str, dict[str, Any]]]) -> None:
+        self._metas = metas
+        self._meta = {tool_id: meta for own in metas.values() for tool_id, meta in own.items()}
+        self.app_only = frozenset(one for one, meta in self._meta.items() if is_app_only(meta))
+
+
+def _tool(server: str, listed: types.Tool) -> Tool:
+    """A tool of the catalog from a server's list.
+
+    Raises:
+        ShortlistError: the definition is not valid.
+    """
+    hints = listed.annotations
+    return Tool(
+        listed.name,
+        server,
+        listed.description or "",
+        listed.input_schema,
+        title=listed.title,
+        output_schema=listed.output_schema,
+        annotations=hints.model_dump(by_alias=True, exclude_none=True) if hints else None,
+    )
+
+
+def _fits(meta: Mapping[str, Any]) -> bool:
+    return len(json.dumps(meta, default=str)) <= _META_CHARS
