@@ -199,13 +199,13 @@ class Engine:
             >>> Engine.open(folder, tiers=["lexical"]).search("list invoices").ids
             ('billing/list_invoices',)
         """
-        given = Config.of(config, settings)
-        kept = saved_settings(folder_of(folder)).get("config", {})
-        whole, replaced = given.over(kept)
+        changes = Config.of(config, settings)
+        saved_config = saved_settings(folder_of(folder)).get("config", {})
+        merged, replaced = changes.over(saved_config)
         if replaced:
             _LOG.info("%s: given in place of saved settings: %s", folder, ", ".join(replaced))
-        same_files = whole.remembered().get("index") == kept.get("index")
-        builder = Builder(whole, files_may_be_gone=same_files)
+        same_files = merged.remembered().get("index") == saved_config.get("index")
+        builder = Builder(merged, files_may_be_gone=same_files)
         build, saved = builder.open(folder, None if tools is None else _catalog(tools))
         quarantined = saved.quarantined
         return cls(builder, build, quarantined, saved.folder, progress=progress, wait=wait)
@@ -235,7 +235,7 @@ class Engine:
                 self._finish()
                 with self._offering:
                     index, quarantine = self._index, self._quarantine
-            version = self._builder.save(index, folder, quarantine.given)
+            version = self._builder.save(index, folder, quarantine.operator_reasons)
             self._folder = None if self._wait else version
 
     @property
@@ -266,8 +266,8 @@ class Engine:
         with self._offering:
             total = len(self._catalog)
             # An empty catalog has nothing to wait for.
-            left = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
-        return Ready(total, max(0, total - left), self._background.error)
+            remaining = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
+        return Ready(total, max(0, total - remaining), self._background.error)
 
     def wait(self, timeout_s: float | None = None) -> Ready:
         """Wait until the newest catalog is built, or the build fails; see `ready`.
@@ -291,7 +291,7 @@ class Engine:
         Example:
             >>> from shortlist import Engine, Tool
             >>> with Engine.from_tools([Tool("list_invoices", "billing")], wait=False) as engine:
-            ...     found = engine.search("list the invoices")  # closed at the end of the block
+            ...     selection = engine.search("list the invoices")  # closed at the end of the block
         """
         self._background.close()
 
@@ -346,7 +346,7 @@ class Engine:
             >>> [tool.id for tool in engine.catalog]
             ['billing/pay_invoice']
         """
-        given = None if quarantined is None else Quarantine(quarantined).reasons
+        reasons = None if quarantined is None else Quarantine(quarantined).reasons
         wait = (self._wait if wait is None else wait) or not self._builder.waits_for_model
         with self._updating:
             newest = self._catalog
@@ -355,16 +355,16 @@ class Engine:
             originals = self._builder.originals(catalog)
             flags = self._builder.flags(catalog, self._quarantine.flags)
             index = self._index.showing(catalog)
-            whole = index.is_whole(catalog)
-            if not whole and not wait and (index.provisional or not index.built):
+            is_whole = index.is_whole(catalog)
+            if not is_whole and not wait and (index.provisional or not index.built):
                 # No tier finds more yet than a first version does.
-                build = self._builder.begin(catalog, index, self._known())
+                build = self._builder.begin(catalog, index, self._partial_vectors())
                 index = self._builder.provisional(build)
             else:
                 index = replace(index, encoded=0)
             self._originals = originals
-            self._offer(index, given, flags, catalog=catalog)
-        if whole:
+            self._offer(index, reasons, flags, catalog=catalog)
+        if is_whole:
             return
         if wait:
             self._finish(progress)
@@ -407,11 +407,11 @@ class Engine:
         self._finish()
         with self._building:
             index = self._index
-            again = partial(ranked, self._builder, self._searcher, index)
+            rank = partial(ranked, self._builder, self._searcher, index)
             tier, _ = self._tiers.asked(None)
-            report, learned = learn(index, usage, tier=tier, ranked=again)
+            report, learned = learn(index, usage, tier=tier, ranked=rank)
             if learned is not None:
-                self._teach(learned)
+                self._use_learned(learned)
         return report
 
     def forget(self) -> None:
@@ -426,7 +426,7 @@ class Engine:
         """
         with self._building:
             if self._index.learned is not None:
-                self._teach(None)
+                self._use_learned(None)
 
     def view(
         self,
@@ -565,8 +565,10 @@ class Engine:
             >>> engine.search("overdue invoices", k=5).ids
             ('billing/list_invoices',)
         """
-        start, seen = perf_counter(), self.view().admission
-        return self._searcher.search(seen, query, tier=tier, k=k, budget_ms=budget_ms, start=start)
+        start, admission = perf_counter(), self.view().admission
+        return self._searcher.search(
+            admission, query, tier=tier, k=k, budget_ms=budget_ms, start=start
+        )
 
     def quarantine(self, reasons: Mapping[str, str]) -> None:
         """Deny these tools until an operator approves them.
@@ -639,30 +641,30 @@ class Engine:
                 return False
             build = self._build
             if build is None or build.catalog is not catalog:
-                build = self._build = self._builder.begin(catalog, index, self._known())
+                build = self._build = self._builder.begin(catalog, index, self._partial_vectors())
             encoded = build.encode_some(progress)
             self._remaining = build.remaining
             if encoded is not None:
-                self._keep(encoded)
+                self._save_vectors(encoded)
                 return True
-            whole, self._build = self._builder.finished(build), None
+            finished, self._build = self._builder.finished(build), None
             with self._updating:
                 # An update may have come since: what it removed stays removed.
-                self._offer(whole.showing(self._catalog))
+                self._offer(finished.showing(self._catalog))
                 return not self._index.is_whole(self._catalog)
 
-    def _known(self) -> Vectors | None:
+    def _partial_vectors(self) -> Vectors | None:
         """Vectors of the build that is not done, if there is one."""
         return None if self._build is None else self._build.known()
 
-    def _teach(self, learned: Learned | None) -> None:
+    def _use_learned(self, learned: Learned | None) -> None:
         """Use the present version with other learned adjustments. The caller has `_building`."""
         if self._build is not None:
             self._build.learned = learned
         with self._updating:
             self._offer(self._builder.taught(self._index, learned))
 
-    def _judging(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
+    def _scoring_parts(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
         """The encoder, with the searcher and the decider for its scores; made once for each."""
         if self._encoder == encoder:
             return encoder, self._searcher, self._decider
@@ -670,7 +672,7 @@ class Engine:
         decider = decider_for(config.decision, encoder, rerankers(config))
         return encoder, Searcher(self._tiers, config.k, thresholds(config, decider)), decider
 
-    def _keep(self, encoded: Vectors) -> None:
+    def _save_vectors(self, encoded: Vectors) -> None:
         """Save what was encoded beside the saved index, so that a killed process keeps it."""
         with self._saving:
             if self._folder is not None:
@@ -683,7 +685,7 @@ class Engine:
     def _offer(
         self,
         index: Index,
-        given: Mapping[str, str] | None = None,
+        reasons: Mapping[str, str] | None = None,
         flags: Mapping[str, Flag] | None = None,
         *,
         catalog: Catalog | None = None,
@@ -692,17 +694,17 @@ class Engine:
 
         Args:
             index: the version.
-            given: quarantined by the operator; absent reasons stay as they are.
+            reasons: quarantined by the operator; absent reasons stay as they are.
             flags: decided by trust; absent ones stay as they are.
             catalog: the newest catalog.
         """
         index = self._builder.ranked_behind(index, self._originals)
         self._gatekeeper.over(index)
-        judged = self._judging(self._builder.encoder_of(index))
+        scoring = self._scoring_parts(self._builder.encoder_of(index))
         with self._offering:
             self._index = index
-            self._encoder, self._searcher, self._decider = judged
-            self._quarantine = self._quarantine.replaced(given, flags)
+            self._encoder, self._searcher, self._decider = scoring
+            self._quarantine = self._quarantine.replaced(reasons, flags)
             if catalog is not None:
                 self._catalog = catalog
                 self._remaining = index.pending

@@ -41,7 +41,8 @@ class CompiledGate:
         providers: (kind, name) of what calls provide, to the rows that provide it.
         members: for each set of the state the names that conditions look up, and their places.
         fixed: truths that no state changes, with their places.
-        others: the other conditions, parts first, with their places and the places of their parts.
+        evaluated: the other conditions, parts first, with their places and the places of their
+            parts.
     """
 
     def __init__(self, gate: Gate, tools: Sequence[Tool], names: Names) -> None:
@@ -56,7 +57,7 @@ class CompiledGate:
         self.providers: dict[tuple[str, str], Mask] = {}
         self.members: dict[str, list[tuple[str, int]]] = {}
         self.fixed: list[tuple[int, Truth]] = []
-        self.others: list[tuple[Condition, int, tuple[int, ...]]] = []
+        self.evaluated: list[tuple[Condition, int, tuple[int, ...]]] = []
         self._spared: dict[int, Mask] = {}
         self._leading: dict[Condition, Rows | None] = {}
         self._matcher = Matcher(tools)
@@ -66,7 +67,7 @@ class CompiledGate:
             self._sort(condition, place)
         self._matcher.release()
 
-    def holding(self, state: State) -> GateEvaluation:
+    def evaluate(self, state: State) -> GateEvaluation:
         """The gate's conditions in a state."""
         return GateEvaluation(self, state)
 
@@ -81,9 +82,9 @@ class CompiledGate:
             admitted = passing if admitted is None else admitted & passing
         return admitted
 
-    def meant(self, pattern: Pattern, *, folded: bool = False) -> Mask:
-        """Rows a pattern matches, shape (n,); see `Matcher.meant`."""
-        return self._matcher.meant(pattern, folded=folded)
+    def rows_matching(self, pattern: Pattern, *, folded: bool = False) -> Mask:
+        """Rows a pattern matches, shape (n,); see `Matcher.rows_matching`."""
+        return self._matcher.rows_matching(pattern, folded=folded)
 
     def annotated(self, name: str, value: Scalar) -> Mask:
         """Rows whose annotation has this value, shape (n,)."""
@@ -120,8 +121,8 @@ class CompiledGate:
             if mask.any():
                 place = self._place(rule.condition)
                 self.demands.append((rule, place, mask))
-                known = self._spared.get(place)
-                self._spared[place] = ~mask if known is None else known & ~mask
+                spared = self._spared.get(place)
+                self._spared[place] = ~mask if spared is None else spared & ~mask
             else:
                 self.idle.append((rule, "condition"))
         if rule.provides is not None:
@@ -130,8 +131,10 @@ class CompiledGate:
                 self.idle.append((rule, "provides"))
             for kind in KINDS_PROVIDED:
                 for name in getattr(rule.provides, kind):
-                    known = self.providers.get((kind, name))
-                    self.providers[kind, name] = mask if known is None else known | mask
+                    provider_rows = self.providers.get((kind, name))
+                    self.providers[kind, name] = (
+                        mask if provider_rows is None else provider_rows | mask
+                    )
 
     def _place(self, condition: Condition) -> int:
         if condition not in self.places:
@@ -143,15 +146,15 @@ class CompiledGate:
     def _sort(self, condition: Condition, place: int) -> None:
         """Record how a condition is evaluated: looked up, fixed for the catalog, or evaluated."""
         if (member := condition.member()) is not None:
-            held_in, name = member
-            self.members.setdefault(held_in, []).append((name, place))
+            state_field, name = member
+            self.members.setdefault(state_field, []).append((name, place))
         elif (truth := condition.fixed(self)) is not None:
             self.fixed.append((place, truth))
         else:
-            self.others.append((condition, place, self.nodes[place][1]))
+            self.evaluated.append((condition, place, self.nodes[place][1]))
         for pattern in condition.patterns():
             # Now, while the matcher has its tables.
-            self.meant(pattern, folded=True)
+            self.rows_matching(pattern, folded=True)
 
 
 class GateEvaluation:
@@ -172,40 +175,47 @@ class GateEvaluation:
         self.errors: dict[Condition, str] = {}
         self.truths: list[Truth] = [NO] * len(catalog.nodes)
         truths = self.truths
-        for held_in, names in catalog.members.items():
-            held = getattr(state, held_in)
+        for state_field, names in catalog.members.items():
+            names_in_state = getattr(state, state_field)
             for name, place in names:
-                if name in held:
+                if name in names_in_state:
                     truths[place] = YES
         for place, truth in catalog.fixed:
             truths[place] = truth
-        for condition, place, parts in catalog.others:
+        for condition, place, parts in catalog.evaluated:
             if parts:
                 truths[place] = condition.combine([truths[part] for part in parts])
             else:
-                truths[place] = self._asked(condition)
+                truths[place] = self._evaluate_condition(condition)
 
     def called(self, pattern: Pattern) -> Truth:
         """Whether a call matches. Holds if one does exactly; fails if none does even folded."""
         if not self.state.called:
             return NO
-        rows, gone = self._called
-        exact, folded = self.catalog.meant(pattern), self.catalog.meant(pattern, folded=True)
-        if bool(exact[rows].any()) or any(map(pattern.matches_id, gone)):
+        rows, removed_ids = self._called_tools
+        exact, folded = (
+            self.catalog.rows_matching(pattern),
+            self.catalog.rows_matching(pattern, folded=True),
+        )
+        if bool(exact[rows].any()) or any(map(pattern.matches_id, removed_ids)):
             return YES
         if folded is not exact and bool(folded[rows].any()):
             return UNKNOWN
-        return UNKNOWN if any(pattern.matches_id(one, folded=True) for one in gone) else NO
+        return (
+            UNKNOWN
+            if any(pattern.matches_id(tool_id, folded=True) for tool_id in removed_ids)
+            else NO
+        )
 
     @cached_property
-    def _called(self) -> tuple[Rows, tuple[str, ...]]:
+    def _called_tools(self) -> tuple[Rows, tuple[str, ...]]:
         """Rows of the called tools in the catalog, and ids of those no longer in it."""
         rows = self.catalog.rows
-        known = [rows[tool_id] for tool_id in self.state.called if tool_id in rows]
-        gone = tuple(tool_id for tool_id in self.state.called if tool_id not in rows)
-        return np.array(known, np.intp), gone
+        called_rows = [rows[tool_id] for tool_id in self.state.called if tool_id in rows]
+        removed_ids = tuple(tool_id for tool_id in self.state.called if tool_id not in rows)
+        return np.array(called_rows, np.intp), removed_ids
 
-    def _asked(self, condition: Condition) -> Truth:
+    def _evaluate_condition(self, condition: Condition) -> Truth:
         try:
             return condition.evaluate(self)
         except Unanswered as error:

@@ -23,9 +23,9 @@ from .condition import (
     CatalogView,
     Condition,
     ConditionInput,
+    ConditionReader,
     Mask,
     Predicates,
-    Read,
     Truth,
     Unanswered,
     register,
@@ -38,13 +38,13 @@ class _Member(Condition):
     """The agent's state has a name in one of its sets."""
 
     name: str
-    held_in: ClassVar[str]
+    state_field: ClassVar[str]
 
     def __post_init__(self) -> None:
         _check_name(self.key, self.name)
 
     @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
         return cls(value)
 
     def to_dict(self) -> dict[str, Any]:
@@ -54,10 +54,10 @@ class _Member(Condition):
         return f"the {self.key} {self.name!r}"
 
     def member(self) -> tuple[str, str]:
-        return self.held_in, self.name
+        return self.state_field, self.name
 
     def evaluate(self, request: ConditionInput) -> Truth:
-        return YES if self.name in getattr(request.state, self.held_in) else NO
+        return YES if self.name in getattr(request.state, self.state_field) else NO
 
 
 @register
@@ -67,10 +67,10 @@ class Scope(_Member):
 
     key = "scope"
     refusal = "scope"
-    held_in = "scopes"
+    state_field = "scopes"
 
     @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
         names = value if isinstance(value, list | tuple) else [value]
         return joined(AllOf, tuple(Scope(name) for name in names))
 
@@ -88,7 +88,7 @@ class After(Condition):
     pattern: Pattern
 
     @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
         return After(Pattern(value))
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class After(Condition):
         return request.called(self.pattern)
 
     def unlocked_by(self, catalog: CatalogView) -> Mask | None:
-        return catalog.meant(self.pattern)
+        return catalog.rows_matching(self.pattern)
 
     def patterns(self) -> tuple[Pattern, ...]:
         return (self.pattern,)
@@ -113,7 +113,7 @@ class Milestone(_Member):
     """The agent reached a milestone. JSON: a name."""
 
     key = "milestone"
-    held_in = "milestones"
+    state_field = "milestones"
 
 
 @register
@@ -138,11 +138,11 @@ class Fact(Condition):
         object.__setattr__(self, "compared", compared)
 
     @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
-        given = _fields("fact", value, ("name", "equals"))
-        if "equals" in given and given["equals"] is None:
+    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
+        fields = _fields("fact", value, ("name", "equals"))
+        if "equals" in fields and fields["equals"] is None:
             raise ConfigError("fact: equals: a text, a number or a truth value, not null")
-        return cls(**given)
+        return cls(**fields)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -150,7 +150,7 @@ class Fact(Condition):
         }
 
     def describe(self) -> str:
-        value = "" if self.equals is None else f" to be {_said(self.equals)}"
+        value = "" if self.equals is None else f" to be {_json_literal(self.equals)}"
         return f"the fact {self.name!r}{value}"
 
     def evaluate(self, request: ConditionInput) -> Truth:
@@ -185,14 +185,14 @@ class Annotation(Condition):
         object.__setattr__(self, "compared", json_key(self.value))
 
     @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
         return cls(**_fields("annotation", value, ("name", "value")))
 
     def to_dict(self) -> dict[str, Any]:
         return {"annotation": {"name": self.name, "value": self.value}}
 
     def describe(self) -> str:
-        return f"the annotation {self.name!r} to be {_said(self.value)}"
+        return f"the annotation {self.name!r} to be {_json_literal(self.value)}"
 
     def evaluate(self, request: ConditionInput) -> Truth:
         return self.fixed(request.catalog)
@@ -220,11 +220,11 @@ class Predicate(Condition):
             raise ConfigError(f"predicate {self.name!r}: {self.function!r:.80} is no function")
 
     @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
         if not isinstance(value, str) or not value:
             raise ConfigError(f"predicate: a name, not {value!r:.80}")
-        known = value in predicates
-        return cls(value, predicates[value] if known else registry.load("predicate", value))
+        function = predicates[value] if value in predicates else registry.load("predicate", value)
+        return cls(value, function)
 
     def to_dict(self) -> dict[str, Any]:
         return {"predicate": self.name}
@@ -250,7 +250,7 @@ class Several(Condition):
         _check_parts(self.key, self.parts)
 
     @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
         if not isinstance(value, list | tuple) or not value:
             raise ConfigError(f"{cls.key}: a list of conditions, not {value!r:.80}")
         return joined(cls, tuple(map(read, value)))
@@ -277,7 +277,7 @@ class AllOf(Several):
     joint = " and "
 
     def combine(self, parts: Sequence[Truth]) -> Truth:
-        return _both(parts)
+        return _truth_of_all(parts)
 
 
 @register
@@ -289,7 +289,7 @@ class AnyOf(Several):
     joint = " or "
 
     def combine(self, parts: Sequence[Truth]) -> Truth:
-        fails, holds = _both([(fails, holds) for holds, fails in parts])
+        fails, holds = _truth_of_all([(fails, holds) for holds, fails in parts])
         return holds, fails
 
 
@@ -305,7 +305,7 @@ class Not(Condition):
         _check_parts("not_", (self.part,))
 
     @classmethod
-    def parse(cls, value: Any, read: Read, predicates: Predicates) -> Condition:
+    def parse(cls, value: Any, read: ConditionReader, predicates: Predicates) -> Condition:
         return cls(read(value))
 
     def to_dict(self) -> dict[str, Any]:
@@ -328,39 +328,41 @@ def joined(kind: type[Several], parts: tuple[Condition, ...]) -> Condition:
     return parts[0] if len(parts) == 1 else condition
 
 
-def _both(parts: Sequence[Truth]) -> Truth:
+def _truth_of_all(parts: Sequence[Truth]) -> Truth:
     holds, fails = parts[0]
     for also_holds, also_fails in parts[1:]:
         holds, fails = holds & also_holds, fails | also_fails
     return holds, fails
 
 
-def _said(value: Scalar) -> str:
+def _json_literal(value: Scalar) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def _fields(key: str, value: Any, known: tuple[str, ...]) -> dict[str, Any]:
-    given = {"name": value} if isinstance(value, str) else value
-    if not isinstance(given, Mapping) or "name" not in given or set(given) - set(known):
-        raise ConfigError(f"{key}: a name, or a table of {' and '.join(known)}, not {value!r:.80}")
-    return dict(given)
+def _fields(key: str, value: Any, permitted: tuple[str, ...]) -> dict[str, Any]:
+    fields = {"name": value} if isinstance(value, str) else value
+    if not isinstance(fields, Mapping) or "name" not in fields or set(fields) - set(permitted):
+        raise ConfigError(
+            f"{key}: a name, or a table of {' and '.join(permitted)}, not {value!r:.80}"
+        )
+    return dict(fields)
 
 
-def _check_name(what: str, name: object) -> None:
+def _check_name(label: str, name: object) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise ConfigError(f"{what}: {name!r:.80} is no name")
+        raise ConfigError(f"{label}: {name!r:.80} is no name")
 
 
-def _check_value(what: str, value: object) -> None:
+def _check_value(label: str, value: object) -> None:
     if not is_scalar(value):
-        raise ConfigError(f"{what}: {value!r:.80}; a text, a finite number or a truth value")
+        raise ConfigError(f"{label}: {value!r:.80}; a text, a finite number or a truth value")
 
 
-def _check_parts(what: str, parts: tuple[Condition, ...]) -> None:
+def _check_parts(label: str, parts: tuple[Condition, ...]) -> None:
     if not parts:
-        raise ConfigError(f"{what}: holds no condition")
+        raise ConfigError(f"{label}: holds no condition")
     if bad := [part for part in parts if not isinstance(part, Condition)]:
-        raise ConfigError(f"{what}: {bad[0]!r:.80} is no condition")
+        raise ConfigError(f"{label}: {bad[0]!r:.80} is no condition")
 
 
 def requires_scope(*scopes: str) -> Condition:

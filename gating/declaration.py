@@ -75,23 +75,27 @@ def read_gate(declared: Mapping[str, Any], predicates: Predicates | None = None)
     Raises:
         ConfigError: names the rule, what is wrong with it and what would be right.
     """
-    given = _checked(_Gate, declared, "gate")
-    rules = [_rule(row, f"gate.rules.{place}", predicates) for place, row in enumerate(given.rules)]
-    return Gate(rules, scopes=given.scopes)
+    gate_table = _checked(_Gate, declared, "gate")
+    rules = [
+        _rule(row, f"gate.rules.{place}", predicates) for place, row in enumerate(gate_table.rules)
+    ]
+    return Gate(rules, scopes=gate_table.scopes)
 
 
 def _rule(row: Mapping[str, Any], place: str, predicates: Predicates | None) -> Rule:
     name = row.get("name")
     where = f"{place} ({name!r:.80})" if isinstance(name, str) else place
-    given = _checked(_Rule, row, where)
+    rule_table = _checked(_Rule, row, where)
     try:
         return Rule(
-            None if given.needs is None else parse_condition(given.needs, predicates),
-            tools=given.tools,
-            server=given.server,
-            annotations=given.annotations,
-            provides=None if given.provides is None else Provides(**given.provides.model_dump()),
-            name=given.name,
+            None if rule_table.needs is None else parse_condition(rule_table.needs, predicates),
+            tools=rule_table.tools,
+            server=rule_table.server,
+            annotations=rule_table.annotations,
+            provides=None
+            if rule_table.provides is None
+            else Provides(**rule_table.provides.model_dump()),
+            name=rule_table.name,
         )
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
@@ -147,28 +151,28 @@ class Problem:
 
 def rule_problems(gate: Gate) -> tuple[Problem, ...]:
     """Problems of the rules in any catalog."""
-    return tuple(problem for rule in gate.rules for problem in _of_rule(rule, gate))
+    return tuple(problem for rule in gate.rules for problem in _unknown_scopes(rule, gate))
 
 
 def catalog_problems(compiled: CompiledGate) -> tuple[Problem, ...]:
     """Problems of the rules with one catalog version."""
-    return (*_idle(compiled), *_calls_of_nothing(compiled))
+    return (*_ineffective_rules(compiled), *_missing_call_problems(compiled))
 
 
-def _of_rule(rule: Rule, gate: Gate) -> Iterator[Problem]:
+def _unknown_scopes(rule: Rule, gate: Gate) -> Iterator[Problem]:
     needed = [] if rule.condition is None else list(simple_conditions(rule.condition))
-    provided = [one for condition in needed if (one := condition.provided_by()) is not None]
+    provided = filter(None, (condition.provided_by() for condition in needed))
     scopes = [name for kind, name in provided if kind == "scopes"]
     scopes += rule.provides.scopes if rule.provides else ()
     for scope in dict.fromkeys(scopes):
         if gate.scopes is not None and scope not in gate.scopes:
-            known = ", ".join(sorted(gate.scopes)) or "none"
+            permitted = ", ".join(sorted(gate.scopes)) or "none"
             yield Problem(
-                "unknown_scope", rule.described(), f"no scope {scope!r}; use one of: {known}"
+                "unknown_scope", rule.described(), f"no scope {scope!r}; use one of: {permitted}"
             )
 
 
-def _idle(compiled: CompiledGate) -> Iterator[Problem]:
+def _ineffective_rules(compiled: CompiledGate) -> Iterator[Problem]:
     reasons = {
         "condition": "it concerns no tool of the catalog",
         "provides": "what it provides, no tool of the catalog provides (letter case counts here)",
@@ -179,7 +183,7 @@ def _idle(compiled: CompiledGate) -> Iterator[Problem]:
             yield Problem("concerns_nothing", rule.described(), reasons[part], "warning")
 
 
-def _calls_of_nothing(compiled: CompiledGate) -> Iterator[Problem]:
+def _missing_call_problems(compiled: CompiledGate) -> Iterator[Problem]:
     """Conditions that cannot hold, because the catalog lacks the tool whose call they need."""
     reported: set[Pattern] = set()
     for rule, place, _ in compiled.demands:
@@ -197,7 +201,7 @@ def _calls_of_nothing(compiled: CompiledGate) -> Iterator[Problem]:
 def _missing_calls(compiled: CompiledGate, condition: Condition) -> tuple[Pattern, ...]:
     """Patterns of needed calls that no tool matches; empty if the condition can do without."""
     if isinstance(condition, After):
-        return () if compiled.meant(condition.pattern).any() else (condition.pattern,)
+        return () if compiled.rows_matching(condition.pattern).any() else (condition.pattern,)
     parts = [_missing_calls(compiled, part) for part in condition.composed_of()]
     if isinstance(condition, AllOf) or (isinstance(condition, AnyOf) and all(parts)):
         return tuple(pattern for patterns in parts for pattern in patterns)

@@ -146,11 +146,11 @@ class Rule:
         """
         if self.annotations:
             return False
-        if self.server is not None and not any(one.denies(server) for one in self.server):
+        if self.server is not None and not any(glob.denies(server) for glob in self.server):
             return False
         return self.tools is None or any(
-            one.by_name or Pattern(one.text.rpartition("/")[0] or "*").denies(server)
-            for one in self.tools
+            pattern.by_name or Pattern(pattern.text.rpartition("/")[0] or "*").denies(server)
+            for pattern in self.tools
         )
 
     def __eq__(self, other: object) -> bool:
@@ -166,24 +166,24 @@ class Rule:
         return tuple(getattr(self, slot) for slot in Rule.__slots__)
 
 
-def _patterns(what: str, globs: str | Iterable[str] | None) -> tuple[Pattern, ...] | None:
+def _patterns(field: str, globs: str | Iterable[str] | None) -> tuple[Pattern, ...] | None:
     if globs is None:
         return None
     if not isinstance(globs, Iterable):
-        raise ConfigError(f"{what}: a pattern or a list of them, not {globs!r:.80}")
+        raise ConfigError(f"{field}: a pattern or a list of them, not {globs!r:.80}")
     texts = [globs] if isinstance(globs, str) else list(globs)
     if not texts:
-        raise ConfigError(f"{what}: an empty list concerns no tool; leave it out for every tool")
+        raise ConfigError(f"{field}: an empty list concerns no tool; leave it out for every tool")
     try:
         return tuple(Pattern(text) for text in texts)
     except ConfigError as error:
-        raise ConfigError(f"{what}: {error}") from None
+        raise ConfigError(f"{field}: {error}") from None
 
 
-def _names(what: str, values: Iterable[str]) -> tuple[str, ...]:
+def _names(field: str, values: Iterable[str]) -> tuple[str, ...]:
     names = None if isinstance(values, str) or not isinstance(values, Iterable) else tuple(values)
     if names is None or not all(isinstance(name, str) and name.strip() for name in names):
-        raise ConfigError(f"{what}: a list of names, not {values!r:.80}")
+        raise ConfigError(f"{field}: a list of names, not {values!r:.80}")
     return names
 
 
