@@ -200,8 +200,8 @@ class Catalog:
         try:
             return self._ordinals[tool_id]
         except (KeyError, TypeError):
-            asked = tool_id[:ID_LIMIT] if isinstance(tool_id, str) else repr(tool_id)[:ID_LIMIT]
-            raise UnknownToolError(asked, nearest_ids(asked, self._tools)) from None
+            name = tool_id[:ID_LIMIT] if isinstance(tool_id, str) else repr(tool_id)[:ID_LIMIT]
+            raise UnknownToolError(name, nearest_ids(name, self._tools)) from None
 
     def ordinals(self, ids: Iterable[str]) -> NDArray[np.intp]:
         """The positions of the tools with these ids, shape (number of ids,), in the order given.
@@ -263,8 +263,8 @@ class Catalog:
             >>> [tool.id for tool in catalog.remove(["mail/send_mail"])]
             ['billing/list_invoices']
         """
-        gone = frozenset(self.ordinals(ids).tolist())
-        return Catalog(tool for i, tool in enumerate(self._tools) if i not in gone)
+        removed = frozenset(self.ordinals(ids).tolist())
+        return Catalog(tool for i, tool in enumerate(self._tools) if i not in removed)
 
     def replace_server(self, server: str, tools: Tools) -> Catalog:
         """A new catalog in which the tools of one server are replaced.
@@ -293,8 +293,8 @@ class Catalog:
                 )
         places = (i for i, tool in enumerate(self._tools) if tool.server == server)
         place = next(places, len(self._tools))
-        rest = (tool for tool in self._tools[place:] if tool.server != server)
-        return Catalog(chain(self._tools[:place], fresh, rest))
+        later_tools = (tool for tool in self._tools[place:] if tool.server != server)
+        return Catalog(chain(self._tools[:place], fresh, later_tools))
 
     def diff(self, new: Catalog) -> CatalogDiff:
         """The ids that a newer catalog adds, removes and changes.
@@ -336,21 +336,25 @@ COMPARED = 2_000
 _WORD = re.compile(r"[^\W_]+")
 
 
-def nearest_ids(asked: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+def nearest_ids(name: str, tools: Sequence[Tool]) -> tuple[str, ...]:
     """Ids of the tools with the requested name, otherwise those with the most similar spelling.
 
     Args:
-        asked: the requested id or name, of limited length.
+        name: the requested id or name, of limited length.
         tools: the tools that may be suggested, preferred ones first.
     """
-    name = asked.rpartition("/")[2]
-    if named := [tool.id for tool in tools if tool.name == name]:
-        return tuple(named[:NEAREST])
+    bare_name = name.rpartition("/")[2]
+    if same_name_ids := [tool.id for tool in tools if tool.name == bare_name]:
+        return tuple(same_name_ids[:NEAREST])
     ids: Iterable[str] = (tool.id for tool in tools)
     if len(tools) > COMPARED:
-        words = [word for word in _WORD.findall(asked) if len(word) > 2][:8]
+        words = [word for word in _WORD.findall(name) if len(word) > 2][:8]
         ids = islice((id_ for id_ in ids if any(word in id_ for word in words)), COMPARED)
-    spelt = {id_: id_ for id_ in ids}
-    if "/" not in asked:
-        spelt = {id_.rpartition("/")[2]: id_ for id_ in spelt} | spelt
-    return tuple(dict.fromkeys(spelt[text] for text in get_close_matches(asked, spelt, n=NEAREST)))
+    ids_by_spelling = {id_: id_ for id_ in ids}
+    if "/" not in name:
+        ids_by_spelling = {id_.rpartition("/")[2]: id_ for id_ in ids_by_spelling} | ids_by_spelling
+    return tuple(
+        dict.fromkeys(
+            ids_by_spelling[text] for text in get_close_matches(name, ids_by_spelling, n=NEAREST)
+        )
+    )

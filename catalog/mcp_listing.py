@@ -55,15 +55,15 @@ async def list_definitions(client: ListsTools) -> list[Any]:
         client: an open client. Await this in the event loop in which it was opened.
     """
     rows: list[Any] = []
-    seen: set[str] = set()
+    cursors: set[str] = set()
     cursor: str | None = None
     for _ in range(_PAGES):
         page = await client.list_tools(cursor=cursor)
         rows += [plain(row) for row in _field(page, "tools") or ()]
         cursor = _field(page, "nextCursor") or _field(page, "next_cursor")
-        if not cursor or cursor in seen:
+        if not cursor or cursor in cursors:
             break
-        seen.add(cursor)
+        cursors.add(cursor)
     return rows
 
 

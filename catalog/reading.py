@@ -93,7 +93,7 @@ def read_tools(
     for document in load(source):
         document.server, document.keep_ids = server, keep_ids
         try:
-            reader = _reader(format, document)
+            reader = _choose_reader(format, document)
             formats[reader.name] = None
             for outcome in _outcomes(reader, document):
                 if isinstance(outcome, Tool):
@@ -112,14 +112,14 @@ def read_tools(
     return ReadResult(tuple(tools), tuple(rejected), "+".join(formats), tuple(notes))
 
 
-def _reader(name: str, document: Document) -> Reader:
+def _choose_reader(name: str, document: Document) -> Reader:
     if document.problem is not None:
         raise document.problem
-    known = {reader.name: reader for reader in READERS}
-    if isinstance(name, str) and name in known:
-        return known[name]
+    readers = {reader.name: reader for reader in READERS}
+    if isinstance(name, str) and name in readers:
+        return readers[name]
     if name != "auto":
-        raise CatalogError(f"unknown format {name!r:.80}: use auto, {', '.join(known)}")
+        raise CatalogError(f"unknown format {name!r:.80}: use auto, {', '.join(readers)}")
     for reader in READERS:
         if reader.recognises(document.value):
             return reader
@@ -130,7 +130,9 @@ def _reader(name: str, document: Document) -> Reader:
             "list their tools: read_configured_tools(path) of "
             "shortlist.gateway.observe.server_inspection"
         )
-    raise CatalogError(f"{place}not a known form of tools: give format= one of {', '.join(known)}")
+    raise CatalogError(
+        f"{place}not a known form of tools: give format= one of {', '.join(readers)}"
+    )
 
 
 def _outcomes(reader: Reader, document: Document) -> Iterator[Tool | ToolError]:
@@ -202,13 +204,13 @@ def load(source: Source) -> Iterator[Document]:
 
 
 def _load_all(paths: list[Path]) -> Iterator[Document]:
-    taken = frozenset(folded(path.stem) for path in paths)
+    file_names = frozenset(folded(path.stem) for path in paths)
     for path in paths:
         try:
             document = _load_file(path)
         except CatalogError as error:
             document = Document([], str(path), problem=error)
-        document.fallback, document.taken, document.one_of_many = path.stem, taken, True
+        document.fallback, document.file_names, document.one_of_many = path.stem, file_names, True
         yield document
 
 

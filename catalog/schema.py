@@ -187,15 +187,15 @@ class References:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
-        self._found: dict[str, object | None] = {}
+        self._targets: dict[str, object | None] = {}
 
     @cached_property
     def _registry(self) -> Registry[Any]:
         from referencing import Registry, Resource
 
         registry: Registry[Any] = Registry()
-        made: Registry[Any] = registry.with_resource("", Resource.opaque(self._document))
-        return made
+        with_document: Registry[Any] = registry.with_resource("", Resource.opaque(self._document))
+        return with_document
 
     def find(self, reference: str) -> object | None:
         """The value that a reference points to; None if it is outside the document or missing.
@@ -205,9 +205,9 @@ class References:
         Args:
             reference: the value of a `$ref`.
         """
-        if reference not in self._found:
-            self._found[reference] = self._look_up(reference)
-        return self._found[reference]
+        if reference not in self._targets:
+            self._targets[reference] = self._look_up(reference)
+        return self._targets[reference]
 
     def _look_up(self, reference: str) -> object | None:
         from referencing.exceptions import Unresolvable
@@ -215,7 +215,7 @@ class References:
         if not reference.startswith("#"):
             return None
         try:
-            found: object = self._registry.resolver().lookup(reference).contents
+            target: object = self._registry.resolver().lookup(reference).contents
         except (Unresolvable, LookupError, TypeError, ValueError):
             return None  # TypeError and ValueError: a pointer that steps into a number or a string
-        return found
+        return target

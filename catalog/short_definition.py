@@ -51,8 +51,8 @@ def short_definition(tool: Tool, limit: int, count: Callable[[str], int]) -> Sho
     """
     schema = tool.input_schema
 
-    def fits(description: str, shown: Mapping[str, Any]) -> bool:
-        text = json.dumps([description, shown], ensure_ascii=False)
+    def fits(description: str, schema_shown: Mapping[str, Any]) -> bool:
+        text = json.dumps([description, schema_shown], ensure_ascii=False)
         if len(text.encode("utf-8", "replace")) <= limit:
             return True
         return len(text) <= limit * _CHARS_A_TOKEN and count(text) <= limit
@@ -62,13 +62,13 @@ def short_definition(tool: Tool, limit: int, count: Callable[[str], int]) -> Sho
     bare = without_prose(schema)
     for chars in _DESCRIPTIONS:
         description = _cut_text(tool.description, chars)
-        for shown in (schema, bare):
-            if fits(description, shown):
-                return ShortDefinition(description, shown, True)
+        for schema_shown in (schema, bare):
+            if fits(description, schema_shown):
+                return ShortDefinition(description, schema_shown, True)
     for depth, width in _CUTS:
-        shown = _Cut(depth, width).whole(bare)
-        if fits(description, shown):
-            return ShortDefinition(description, shown, True)
+        schema_shown = _SchemaCutter(depth, width).cut_schema(bare)
+        if fits(description, schema_shown):
+            return ShortDefinition(description, schema_shown, True)
     return ShortDefinition(description[:100], {"type": "object"}, True)
 
 
@@ -97,7 +97,7 @@ def _bare(key: str, value: Any) -> Any:
     return value
 
 
-class _Cut:
+class _SchemaCutter:
     """Leaves out the parts of a schema beyond a depth or a number of entries.
 
     Args:
@@ -109,7 +109,7 @@ class _Cut:
         self._depth, self._width = depth, width
         self._targets: frozenset[str] = frozenset()
 
-    def whole(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+    def cut_schema(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """The schema of all arguments."""
         shared = [] if self._depth == 0 else ["$defs", "definitions"]
         self._targets = frozenset(
@@ -119,44 +119,50 @@ class _Cut:
             for name in list(entries)[: self._width]
             if _is_short(name)
         )
-        return {"type": "object", **self._cut(schema, self._depth)}
+        return {"type": "object", **self._cut_part(schema, self._depth)}
 
-    def _cut(self, schema: Any, depth: int) -> Any:
+    def _cut_part(self, schema: Any, depth: int) -> Any:
         if not isinstance(schema, Mapping):
             return schema if isinstance(schema, bool) else {}
-        shown: dict[str, Any] = {}
+        cut_part: dict[str, Any] = {}
         for key, value in schema.items():
             if key in _KEPT or key == "enum":
                 if self._is_kept(key, value):
-                    shown[key] = value
+                    cut_part[key] = value
             elif key == "required" and isinstance(value, list):
-                shown[key] = [name for name in value[: self._width] if _is_short(name)]
+                cut_part[key] = [name for name in value[: self._width] if _is_short(name)]
             elif depth > 0 and key in _NAMED and isinstance(value, dict):
-                shown[key] = self._named(value, schema.get("required"), depth)
+                cut_part[key] = self._cut_properties(value, schema.get("required"), depth)
             elif depth > 0 and key == "items":
-                shown[key] = self._cut(value, depth - 1)
+                cut_part[key] = self._cut_part(value, depth - 1)
             elif depth > 0 and key in _ALTERNATIVES and 0 < _length(value) <= self._width:
                 # Branches that are cut may overlap, so exactly one can no longer be asked for.
                 name = "anyOf" if key == "oneOf" else key
-                shown.setdefault(name, [self._cut(one, depth - 1) for one in value])
-        whole = all(len(shown.get(key, ())) == _size(schema.get(key)) for key in _PROPERTIES)
-        if shown.get("additionalProperties") is False and not whole:
-            del shown["additionalProperties"]
-        return shown
+                cut_part.setdefault(name, [self._cut_part(branch, depth - 1) for branch in value])
+        is_complete = all(
+            len(cut_part.get(key, ())) == _size(schema.get(key)) for key in _PROPERTIES
+        )
+        if cut_part.get("additionalProperties") is False and not is_complete:
+            del cut_part["additionalProperties"]
+        return cut_part
 
-    def _named(self, entries: dict[str, Any], required: object, depth: int) -> dict[str, Any]:
+    def _cut_properties(
+        self, entries: dict[str, Any], required: object, depth: int
+    ) -> dict[str, Any]:
         """The properties, required ones first."""
         needed = required if isinstance(required, list) else []
         order = dict.fromkeys(name for name in needed if isinstance(name, str) and name in entries)
         names = list(order | dict.fromkeys(entries))[: self._width]
-        return {name: self._cut(entries[name], depth - 1) for name in names if _is_short(name)}
+        return {name: self._cut_part(entries[name], depth - 1) for name in names if _is_short(name)}
 
     def _is_kept(self, key: str, value: Any) -> bool:
         if key == "enum":
             return (
                 isinstance(value, list)
                 and len(value) <= self._width
-                and not any(isinstance(one, dict | list) or len(str(one)) > _CHARS for one in value)
+                and not any(
+                    isinstance(choice, dict | list) or len(str(choice)) > _CHARS for choice in value
+                )
             )
         if key == "$ref":
             return value in self._targets if isinstance(value, str) else False

@@ -85,13 +85,13 @@ class Notes:
         self._lines: list[str] = []
         self._more = 0
 
-    def add(self, field: str, what: str) -> None:
+    def add(self, field: str, removed: str) -> None:
         """Record that `what` was removed from `field`.
 
         Beyond the maximum, only the number is kept.
         """
         if len(self._lines) < NOTES_LIMIT:
-            self._lines.append(f"{field}: {what}")
+            self._lines.append(f"{field}: {removed}")
         else:
             self._more += 1
 
@@ -109,14 +109,14 @@ def clean(text: str, field: str, notes: Notes, limit: int | None = None) -> str:
         notes: gets one line for each kind of removed characters.
         limit: maximum number of characters; None for no limit.
     """
-    given = len(text)
-    if limit is not None and given > 4 * limit:
+    length = len(text)
+    if limit is not None and length > 4 * limit:
         text = text[: 4 * limit]
     if _PLAIN.fullmatch(text) is None:
         text = _strip(text, field, notes)
-    if limit is not None and (given > 4 * limit or len(text) > limit):
+    if limit is not None and (length > 4 * limit or len(text) > limit):
         text = text[:limit].rstrip("\u200c\u200d\ufe0f")
-        notes.add(field, f"cut from {given:,} to {len(text):,} characters")
+        notes.add(field, f"cut from {length:,} to {len(text):,} characters")
     return text
 
 

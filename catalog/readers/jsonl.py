@@ -35,8 +35,8 @@ class RowReader:
             if isinstance(row, dict):
                 declared = row.get("server")
                 if document.server is None and declared is not None:
-                    named = isinstance(declared, str) and declared
-                    server = document.named(declared) if named else declared
+                    is_name = isinstance(declared, str) and declared
+                    server = document.named(declared) if is_name else declared
                 row = row if keep_ids else {key: row[key] for key in row if key != "id"}
             yield Entry(document.place(index), row, server)
 

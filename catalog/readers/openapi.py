@@ -39,17 +39,17 @@ class Expansion:
     def __init__(self, document: dict[str, Any]) -> None:
         self.references = References(document)
         self.operations = 0
-        self._most = DOCUMENT_BUDGET + _values(document)
-        self._left = self._most
+        self._budget = DOCUMENT_BUDGET + _values(document)
+        self._remaining = self._budget
         self._sizes: dict[str, int] = {}
         self.shortened = 0
 
     def share(self) -> int:
         """Maximum values of the next operation."""
         waiting, self.operations = max(self.operations, 1), self.operations - 1
-        if self._left > self._most // 2:
+        if self._remaining > self._budget // 2:
             return VALUE_BUDGET
-        return max(min(VALUE_BUDGET, self._left // waiting), 0)
+        return max(min(VALUE_BUDGET, self._remaining // waiting), 0)
 
     def size(self, reference: str, target: object) -> int:
         """Number of values in the target of a reference, without following its references.
@@ -66,20 +66,22 @@ class Expansion:
         Raises:
             ToolError: there are far too many values, even without references.
         """
-        self._left -= values
-        if self._left < -self._most:
-            reason = f"the document's operations take more than {2 * self._most:,} values together"
+        self._remaining -= values
+        if self._remaining < -self._budget:
+            reason = (
+                f"the document's operations take more than {2 * self._budget:,} values together"
+            )
             raise ToolError(field=f"{field:.200}", reason=reason)
 
 
 def _values(document: Any) -> int:
     """Number of values in a document. Aliases count once."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     count, waiting = 0, [document]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, dict | list) and id(value) not in seen:
-            seen.add(id(value))
+        if isinstance(value, dict | list) and id(value) not in visited:
+            visited.add(id(value))
             count += len(value)
             waiting.extend(value.values() if isinstance(value, dict) else value)
     return count
@@ -109,10 +111,10 @@ class Inlining:
         """
         self._expansion.take(1, field)
         for _ in range(REFERENCE_DEPTH):
-            found = object_at(value, field)
-            if "$ref" not in found:
-                return found
-            value = self._look_up(found["$ref"], field)
+            resolved = object_at(value, field)
+            if "$ref" not in resolved:
+                return resolved
+            value = self._look_up(resolved["$ref"], field)
         raise ToolError(field=field, reason=f"passes through {REFERENCE_DEPTH} references or more")
 
     def schema(self, value: Any, field: str) -> dict[str, Any]:
@@ -160,25 +162,25 @@ class Inlining:
             inlined = self._copy(inner, field, (*followed, reference), depth + 1)
             return inlined | copy if isinstance(inlined, dict) else copy
         return {
-            key: self._copy(child, f"{field}.{_step(key, field):.80}", followed, depth + 1)
+            key: self._copy(child, f"{field}.{_checked_key(key, field):.80}", followed, depth + 1)
             for key, child in value.items()
         }
 
     def _look_up(self, reference: Any, field: str) -> Any:
-        found = self._expansion.references.find(reference) if isinstance(reference, str) else None
-        if found is None:
+        target = self._expansion.references.find(reference) if isinstance(reference, str) else None
+        if target is None:
             reason = f"refers to {shown(reference)}, which is not in this document"
             raise ToolError(field=f"{field:.200}.$ref", reason=reason)
-        return found
+        return target
 
 
 def _type_of(schema: object) -> dict[str, Any]:
     """The type of a schema that is not copied. It accepts everything that the schema accepts."""
-    found = schema.get("type") if isinstance(schema, dict) else None
-    return {"type": found} if isinstance(found, str) else {}
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    return {"type": kind} if isinstance(kind, str) else {}
 
 
-def _step(key: object, field: str) -> str:
+def _checked_key(key: object, field: str) -> str:
     if not isinstance(key, str):
         raise ToolError(field=f"{field:.200}", reason=f"has a key of type {type(key).__name__}")
     return key
@@ -229,14 +231,14 @@ class OpenApiReader:
         info = value.get("info")
         server = document.named(info.get("title") if isinstance(info, dict) else None)
         expansion = Expansion(value)
-        found: list[Entry] = []
+        entries: list[Entry] = []
         for path, item in paths.items():
             if not isinstance(path, str):
                 raise CatalogError(f"paths: keys must be text, got {shown(path)}")
             if not path.startswith("x-"):
-                found += _operations(path, item, expansion, server)
-        expansion.operations = len(found)
-        yield from found
+                entries += _operations(path, item, expansion, server)
+        expansion.operations = len(entries)
+        yield from entries
         if expansion.shortened:
             document.notes.append(
                 f"{expansion.shortened:,} references are too deep or too large to be spelled out: "
@@ -249,15 +251,15 @@ class OpenApiReader:
         if not isinstance(call, _Operation):
             raise ToolError(field="definition", reason="must be an object with operations")
         operation = object_at(call.definition, call.method)
-        named = operation.get("operationId")
-        name = named if named is not None else _derived_name(call.method, call.path)
+        operation_id = operation.get("operationId")
+        name = operation_id if operation_id is not None else _derived_name(call.method, call.path)
         texts = (_prose(operation.get(key)) for key in ("summary", "description"))
         prose = [text for text in dict.fromkeys(texts) if text]
         try:
             schema = _arguments(operation, call.shared, Inlining(call.expansion))
         except ToolError as error:
-            known = name if isinstance(name, str) else None
-            raise ToolError(field=error.field, reason=error.reason, tool=known) from None
+            valid_name = name if isinstance(name, str) else None
+            raise ToolError(field=error.field, reason=error.reason, tool=valid_name) from None
         return Tool.from_dict(
             {
                 "name": name,
@@ -305,7 +307,7 @@ def _arguments(operation: dict[str, Any], shared: Any, inlining: Inlining) -> di
             name = resolved.get("name")
             if not isinstance(name, str):
                 raise ToolError(field=f"{place}.name", reason="must be text")
-            properties[name] = _of_parameter(resolved, inlining, place)
+            properties[name] = _parameter_schema(resolved, inlining, place)
             required.pop(name, None)
             if resolved.get("required") is True:
                 required[name] = None
@@ -315,7 +317,7 @@ def _arguments(operation: dict[str, Any], shared: Any, inlining: Inlining) -> di
     return schema | ({"required": list(required)} if required else {})
 
 
-def _of_parameter(parameter: dict[str, Any], inlining: Inlining, place: str) -> dict[str, Any]:
+def _parameter_schema(parameter: dict[str, Any], inlining: Inlining, place: str) -> dict[str, Any]:
     declared = parameter.get("schema")
     if declared is None:
         declared = _media_schema(parameter.get("content"))
@@ -325,9 +327,9 @@ def _of_parameter(parameter: dict[str, Any], inlining: Inlining, place: str) -> 
 
 
 def _add_body(
-    given: Any, properties: dict[str, Any], required: dict[str, None], inlining: Inlining
+    request_body: Any, properties: dict[str, Any], required: dict[str, None], inlining: Inlining
 ) -> None:
-    body = inlining.target(given, "requestBody")
+    body = inlining.target(request_body, "requestBody")
     declared = _media_schema(body.get("content"))
     schema = inlining.schema(declared if declared is not None else {}, "requestBody.schema")
     inner = schema.get("properties")

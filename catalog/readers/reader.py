@@ -26,8 +26,8 @@ class Document:
         fallback: the server if neither the caller nor the document names one.
         lines: for a file of lines, the line number of each value.
         keep_ids: whether rows keep their ids; see `read_tools`.
-        taken: `folded` names of all files that are read together. A server with the name of a file
-            belongs to that file only.
+        file_names: `folded` names of all files that are read together. A server with the name of a
+            file belongs to that file only.
         bad_lines: line number and reason for each line of a file of lines that is not JSON.
         one_of_many: whether the source has other files, which are read even if this one is bad.
         problem: why the file could not be read; None if it was read.
@@ -41,7 +41,7 @@ class Document:
     fallback: str | None = None
     lines: tuple[int, ...] = ()
     keep_ids: bool = False
-    taken: frozenset[str] = frozenset()
+    file_names: frozenset[str] = frozenset()
     bad_lines: tuple[tuple[int, str], ...] = ()
     one_of_many: bool = False
     problem: CatalogError | None = None
@@ -78,10 +78,10 @@ class Document:
         return self.fallback
 
     def _claims_another(self, declared: str) -> bool:
-        if not self.taken:
+        if not self.file_names:
             return False
         name = folded(declared)
-        return name in self.taken and name != folded(self.fallback or "")
+        return name in self.file_names and name != folded(self.fallback or "")
 
 
 @dataclass(frozen=True, slots=True)

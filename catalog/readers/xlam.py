@@ -32,7 +32,7 @@ class XlamReader:
         rows = [document.value] if isinstance(document.value, dict) else document.value
         if not isinstance(rows, list):
             raise CatalogError("holds no xlam rows: expected lines of a file or a list")
-        seen: set[bytes] = set()
+        contents: set[bytes] = set()
         for index, row in enumerate(rows):
             place = document.place(index)
             functions = _functions(row)
@@ -45,8 +45,8 @@ class XlamReader:
                     content = freeze(function, "function", Notes())
                 except ToolError:  # reading it as a tool will say what is wrong
                     content = where.encode()
-                if content not in seen:
-                    seen.add(content)
+                if content not in contents:
+                    contents.add(content)
                     yield Entry(where, function, document.named(None))
 
     def tool(self, entry: Entry) -> Tool:
@@ -78,12 +78,14 @@ def _functions(row: Any) -> list[Any] | ToolError:
 
 
 def _schema(parameters: Any) -> dict[str, Any]:
-    given = object_at({} if parameters is None else parameters, "parameters")
-    if given.get("type") == "object" and isinstance(given.get("properties"), dict):
-        return given
+    declared_parameters = object_at({} if parameters is None else parameters, "parameters")
+    if declared_parameters.get("type") == "object" and isinstance(
+        declared_parameters.get("properties"), dict
+    ):
+        return declared_parameters
     properties: dict[str, Any] = {}
     required: list[str] = []
-    for name, parameter in given.items():
+    for name, parameter in declared_parameters.items():
         if not isinstance(name, str):
             raise ToolError(field="parameters", reason=f"has a key of type {type(name).__name__}")
         declared = object_at(parameter, f"parameters.{name:.80}").get("type")
@@ -167,15 +169,15 @@ class _Parser:
 
     def _arguments(self, depth: int) -> list[dict[str, Any]]:
         """Types up to the closing bracket. Beyond the maximum depth they are skipped."""
-        found: list[dict[str, Any]] = []
+        arguments: list[dict[str, Any]] = []
         if depth > _DEPTH:
             self._at = len(self._tokens)
         while self._at < len(self._tokens) and not self._accept("]"):
             if self._accept("["):
                 self._arguments(depth + 1)
             elif not self._accept(","):
-                found.append(self.union(depth))
-        return found
+                arguments.append(self.union(depth))
+        return arguments
 
     def _accept(self, token: str) -> bool:
         if self._at < len(self._tokens) and self._tokens[self._at] == token:

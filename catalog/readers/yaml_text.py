@@ -73,7 +73,7 @@ class _Builder:
             if self.documents > 1:
                 raise ValueError(f"{_line(event)}: holds a second document")
         elif kind == "ScalarEvent":
-            self._put(event, self._scalar(event), event.anchor)
+            self._add(event, self._scalar(event), event.anchor)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._start(event, {} if kind == "MappingStartEvent" else [])
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
@@ -83,19 +83,19 @@ class _Builder:
         elif kind == "AliasEvent":
             if event.anchor in self._unfinished or event.anchor not in self._anchors:
                 raise ValueError(f"{_line(event)}: alias *{event.anchor} has no finished anchor")
-            self._put(event, self._anchors[event.anchor], None)
+            self._add(event, self._anchors[event.anchor], None)
 
     def _start(self, event: Any, container: Any) -> None:
         if event.tag and not event.implicit:
             raise ValueError(f"{_line(event)}: tag {event.tag} has no meaning in JSON")
         if len(self._open) == YAML_DEPTH:
             raise ValueError(f"{_line(event)}: is nested deeper than {YAML_DEPTH} levels")
-        self._put(event, container, event.anchor)
+        self._add(event, container, event.anchor)
         self._open.append(container)
         self._keys.append(None)
         self._unfinished.append(event.anchor)
 
-    def _put(self, event: Any, value: Any, anchor: str | None) -> None:
+    def _add(self, event: Any, value: Any, anchor: str | None) -> None:
         if anchor is not None:
             self._anchors[anchor] = value
         if not self._open:
