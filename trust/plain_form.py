@@ -95,4 +95,4 @@ def _words(data: bytes) -> Iterator[str]:
 
 def sentences(text: str) -> list[str]:
     """The sentences and lines of a text."""
-    return [one for one in map(str.strip, _END.split(text)) if one]
+    return [sentence for sentence in map(str.strip, _END.split(text)) if sentence]

@@ -14,7 +14,7 @@ from .flag import CHANGED, HIDDEN_INSTRUCTION, UNUSUAL, Finding, Flag, quarantin
 from .pins import Pins
 from .scan import scan
 
-_Found = dict[str, tuple[Finding, ...]]
+_Findings = dict[str, tuple[Finding, ...]]
 
 
 class Trust:
@@ -41,9 +41,9 @@ class Trust:
         self._scans = scans
         self._pins = pins
         self._approved = frozenset(approved)
-        self._known: _Found = {}
+        self._cached_findings: _Findings = {}
         # What `originals` read, for the `flags` of the same version: one decision, one reading.
-        self._read: tuple[Catalog, Pins] | None = None
+        self._last_pins: tuple[Catalog, Pins] | None = None
 
     def flags(self, catalog: Catalog) -> dict[str, Flag]:
         """Tool id to its flag, in the order of the catalog. Most tools have none.
@@ -56,17 +56,20 @@ class Trust:
         Raises:
             PinsError: the file of pins is missing or cannot be read.
         """
-        read, self._read = self._read, None
-        pins = read[1] if read is not None and read[0] is catalog else self._accepted()
-        found = self._found(catalog) if self._scans else {}
+        last_pins, self._last_pins = self._last_pins, None
+        if last_pins is not None and last_pins[0] is catalog:
+            pins = last_pins[1]
+        else:
+            pins = self._current_pins()
+        findings_by_key = self._findings(catalog) if self._scans else {}
         flags: dict[str, Flag] = {}
         for tool in catalog:
             change = pins.change(tool)
-            findings = found.get(_key(tool), ()) if found else ()
+            findings = findings_by_key.get(_findings_key(tool), ()) if findings_by_key else ()
             if findings and self._approves(tool, pins):
                 findings = ()
             if findings or change is not None:
-                flags[tool.id] = _flag(findings, "" if change is None else change.summary)
+                flags[tool.id] = _build_flag(findings, "" if change is None else change.summary)
         return flags
 
     def quarantined(self, catalog: Catalog) -> dict[str, str]:
@@ -82,8 +85,8 @@ class Trust:
         Raises:
             PinsError: the file of pins is missing or cannot be read.
         """
-        pins = self._accepted()
-        self._read = (catalog, pins)
+        pins = self._current_pins()
+        self._last_pins = (catalog, pins)
         return frozenset(
             tool.id
             for tool in catalog
@@ -94,8 +97,12 @@ class Trust:
         """JSON form of the scan's findings; None without scanning."""
         if not self._scans:
             return None
-        found = self._found(catalog)
-        flagged = {tool.id: found[key] for tool in catalog if (key := _key(tool)) in found}
+        findings_by_key = self._findings(catalog)
+        flagged = {
+            tool.id: findings_by_key[key]
+            for tool in catalog
+            if (key := _findings_key(tool)) in findings_by_key
+        }
         return {
             "scanner": revision(),
             "flagged": {
@@ -115,26 +122,28 @@ class Trust:
         try:
             if saved["scanner"] != revision():
                 return
-            found = {
+            findings_by_id = {
                 tool_id: tuple(Finding(**finding) for finding in findings)
                 for tool_id, findings in saved["flagged"].items()
             }
         except (KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"screening of a saved index: damaged: {error!r}") from error
-        self._known = {_key(tool): found.get(tool.id, ()) for tool in catalog}
+        self._cached_findings = {
+            _findings_key(tool): findings_by_id.get(tool.id, ()) for tool in catalog
+        }
 
-    def _found(self, catalog: Catalog) -> _Found:
+    def _findings(self, catalog: Catalog) -> _Findings:
         """Findings by key, of the tools with findings. Scans tools that are not cached."""
-        known = self._known
-        fresh: _Found = {}
+        cached = self._cached_findings
+        fresh: _Findings = {}
         for tool in catalog:
-            key = _key(tool)
-            findings = known.get(key)
+            key = _findings_key(tool)
+            findings = cached.get(key)
             fresh[key] = scan(tool) if findings is None else findings
-        self._known = fresh
+        self._cached_findings = fresh
         return {key: findings for key, findings in fresh.items() if findings}
 
-    def _accepted(self) -> Pins:
+    def _current_pins(self) -> Pins:
         return _read_pins(self._pins) if isinstance(self._pins, Path) else self._pins or Pins()
 
     def _approves(self, tool: Tool, pins: Pins) -> bool:
@@ -145,16 +154,16 @@ class Trust:
         )
 
 
-def _flag(findings: tuple[Finding, ...], change: str) -> Flag:
+def _build_flag(findings: tuple[Finding, ...], change: str) -> Flag:
     """The flag of a tool with findings, a change, or both."""
-    if any(one.level == "quarantine" for one in findings):
+    if any(finding.level == "quarantine" for finding in findings):
         return Flag("quarantine", HIDDEN_INSTRUCTION, findings, change)
     if change:
         return Flag("quarantine", CHANGED, findings, change)
     return Flag("warn", UNUSUAL, findings)
 
 
-def _key(tool: Tool) -> str:
+def _findings_key(tool: Tool) -> str:
     """The key of findings: the id, which models read too, and the definition."""
     return "\n".join((tool.id, tool.fingerprint, *tool.cleaned))
 
