@@ -212,13 +212,13 @@ def load_model(kind: str, spec: str, threads: int | None, values: Mapping[str, A
     """
     name, _ = resolve(kind, spec)
     try:
-        given = arguments(kind, spec, values)
+        settings = arguments(kind, spec, values)
     except ValidationError as error:
         raise ConfigError(f"{kind} {spec!r}: {joined(error)}") from error
-    if "threads" in given and given["threads"] is None:
-        given["threads"] = threads
+    if "threads" in settings and settings["threads"] is None:
+        settings["threads"] = threads
     try:
-        return load(kind, name)(**given)
+        return load(kind, name)(**settings)
     except TypeError as error:
         raise ConfigError(f"{kind} {spec!r}: cannot be made of its settings: {error}") from error
 
