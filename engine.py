@@ -619,7 +619,7 @@ class Engine:
             raise RequestError(f"state: a State, not {type(state).__name__}")
         if not isinstance(tool_id, str):
             raise RequestError(f"tool_id: an id, not {type(tool_id).__name__}")
-        return self._gatekeeper.joined(rules).over(self._index).after_call(state, tool_id)
+        return self._gatekeeper.joined(rules).compiled_gate(self._index).after_call(state, tool_id)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -699,7 +699,7 @@ class Engine:
             catalog: the newest catalog.
         """
         index = self._builder.ranked_behind(index, self._originals)
-        self._gatekeeper.over(index)
+        self._gatekeeper.compiled_gate(index)
         scoring = self._scoring_parts(self._builder.encoder_of(index))
         with self._offering:
             self._index = index

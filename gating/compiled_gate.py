@@ -59,7 +59,7 @@ class CompiledGate:
         self.fixed: list[tuple[int, Truth]] = []
         self.evaluated: list[tuple[Condition, int, tuple[int, ...]]] = []
         self._spared: dict[int, Mask] = {}
-        self._leading: dict[Condition, Rows | None] = {}
+        self._unlocking_by_condition: dict[Condition, Rows | None] = {}
         self._matcher = Matcher(tools)
         for rule in gate.rules:
             self._add(rule)
@@ -94,12 +94,14 @@ class CompiledGate:
         """Rows that a glob of a request matches exactly; none if it is no pattern."""
         return self._matcher.granted(glob)
 
-    def leading_to(self, condition: Condition) -> Rows | None:
+    def rows_unlocking(self, condition: Condition) -> Rows | None:
         """Rows whose call makes a simple condition hold, by id; None if no call does."""
-        if condition not in self._leading:
-            leading = condition.unlocked_by(self)
-            self._leading[condition] = None if leading is None else self.by_id(leading)
-        return self._leading[condition]
+        if condition not in self._unlocking_by_condition:
+            unlocking = condition.unlocked_by(self)
+            self._unlocking_by_condition[condition] = (
+                None if unlocking is None else self.by_id(unlocking)
+            )
+        return self._unlocking_by_condition[condition]
 
     def by_id(self, mask: Mask) -> Rows:
         """Rows of a mask, in order of tool id: rows themselves may be in any order."""
@@ -117,7 +119,7 @@ class CompiledGate:
 
     def _add(self, rule: Rule) -> None:
         if rule.condition is not None:
-            mask = self._matcher.concerned(rule, folded=True)
+            mask = self._matcher.rows_of_rule(rule, folded=True)
             if mask.any():
                 place = self._place(rule.condition)
                 self.demands.append((rule, place, mask))
@@ -126,7 +128,7 @@ class CompiledGate:
             else:
                 self.idle.append((rule, "condition"))
         if rule.provides is not None:
-            mask = self._matcher.concerned(rule)
+            mask = self._matcher.rows_of_rule(rule)
             if not mask.any():
                 self.idle.append((rule, "provides"))
             for kind in KINDS_PROVIDED:

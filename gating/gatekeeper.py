@@ -50,7 +50,7 @@ class Gatekeeper:
         """
         return self if rules is None or not rules.rules else self._joined_with(rules)
 
-    def over(self, index: Index) -> CompiledGate:
+    def compiled_gate(self, index: Index) -> CompiledGate:
         """The gate compiled for a catalog version, once. Problems of the rules are logged."""
         return self._compiled_for(index)[0]
 
@@ -104,7 +104,7 @@ class Gatekeeper:
             raise RequestError(f"state: a State, not {type(state).__name__}; see State.from_dict")
         if votes is not None and not isinstance(votes, Votes):
             raise RequestError(f"votes: Votes as collected, not {type(votes).__name__}")
-        catalog = self.over(index)
+        catalog = self.compiled_gate(index)
         evaluation = catalog.evaluate(State() if state is None else state)
         return Admission(index, evaluation, Allowed.of(allowed, catalog), quarantine, votes)
 

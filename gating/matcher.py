@@ -78,7 +78,7 @@ class Matcher:
         key = name, json_key(value)
         return self._cached_mask(key, lambda: self._rows_with_annotation(name, value))
 
-    def concerned(self, rule: Rule, *, folded: bool = False) -> Mask:
+    def rows_of_rule(self, rule: Rule, *, folded: bool = False) -> Mask:
         """Rows that all selectors of a rule match, shape (n,); with `folded`, exactly or folded."""
         mask = np.ones(len(self._tools), np.bool_)
         if rule.server is not None:

@@ -125,7 +125,7 @@ class Reasons:
         """Whether it needs a call of tools of the catalog that are all denied."""
         if not isinstance(condition, After) or self._unlocking_rows(condition) is not None:
             return False
-        rows = self._evaluation.catalog.leading_to(condition)
+        rows = self._evaluation.catalog.rows_unlocking(condition)
         return rows is not None and len(rows) > 0
 
     def _ids(self, rows: Rows | None) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class Reasons:
         None if there are none.
         """
         if condition not in self._unlocking_by_condition:
-            rows = self._evaluation.catalog.leading_to(condition)
+            rows = self._evaluation.catalog.rows_unlocking(condition)
             rows = None if rows is None else rows[self._admitted[rows]]
             self._unlocking_by_condition[condition] = (
                 None if rows is None or not len(rows) else rows

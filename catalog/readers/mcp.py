@@ -41,11 +41,11 @@ class McpReader:
                 if isinstance(item, dict) and _holds_tools(item):
                     yield from _result_entries(item, document, f"{document.place(index)}.")
                 else:
-                    yield Entry(document.place(index), item, document.named(None))
+                    yield Entry(document.place(index), item, document.server_of(None))
         elif isinstance(value, dict) and _holds_tools(value):
             yield from _result_entries(value, document, "")
         elif isinstance(value, dict) and "name" in value:
-            yield Entry("the tool", value, document.named(None))
+            yield Entry("the tool", value, document.server_of(None))
         elif isinstance(value, dict) and _is_map(value):
             for server, result in value.items():
                 if isinstance(result, dict):
@@ -54,7 +54,7 @@ class McpReader:
                         result | {"server": server}, document, f"{server:.80}."
                     )
                 else:
-                    yield from _list_entries(result, document.named(server), f"{server:.80}")
+                    yield from _list_entries(result, document.server_of(server), f"{server:.80}")
         else:
             raise CatalogError('holds no MCP tools: expected {"tools": [...]} or a list of tools')
 
@@ -97,7 +97,7 @@ def _result_entries(value: dict[str, Any], document: Document, prefix: str) -> I
     # Beside the envelope wrote who dumped it, inside it the server.
     declared = value.get("server") or inner.get("server")
     declared = declared or (info.get("name") if isinstance(info, dict) else None)
-    yield from _list_entries(inner["tools"], document.named(declared), f"{prefix}tools")
+    yield from _list_entries(inner["tools"], document.server_of(declared), f"{prefix}tools")
 
 
 def _list_entries(tools: list[Any], server: str | None, place: str) -> Iterator[Entry]:

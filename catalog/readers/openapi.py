@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...errors import CatalogError, ToolError
 from ..schema import References
 from ..tool import Tool
-from .reader import Document, Entry, object_at, shown
+from .reader import Document, Entry, object_at, short_value
 
 REFERENCE_DEPTH = 5
 """Maximum depth of nested references. Beyond it, only the type is kept."""
@@ -169,7 +169,7 @@ class Inlining:
     def _look_up(self, reference: Any, field: str) -> Any:
         target = self._expansion.references.find(reference) if isinstance(reference, str) else None
         if target is None:
-            reason = f"refers to {shown(reference)}, which is not in this document"
+            reason = f"refers to {short_value(reference)}, which is not in this document"
             raise ToolError(field=f"{field:.200}.$ref", reason=reason)
         return target
 
@@ -224,17 +224,19 @@ class OpenApiReader:
         version = value.get("openapi", value.get("swagger"))
         is_three = version.startswith("3.") if isinstance(version, str) else version == 3.0
         if not is_three:
-            raise CatalogError(f"openapi: must be 3.x, got {shown(version)}; convert the document")
+            raise CatalogError(
+                f"openapi: must be 3.x, got {short_value(version)}; convert the document"
+            )
         paths = value.get("paths", {})
         if not isinstance(paths, dict):
             raise CatalogError(f"paths: must be an object, got {type(paths).__name__}")
         info = value.get("info")
-        server = document.named(info.get("title") if isinstance(info, dict) else None)
+        server = document.server_of(info.get("title") if isinstance(info, dict) else None)
         expansion = Expansion(value)
         entries: list[Entry] = []
         for path, item in paths.items():
             if not isinstance(path, str):
-                raise CatalogError(f"paths: keys must be text, got {shown(path)}")
+                raise CatalogError(f"paths: keys must be text, got {short_value(path)}")
             if not path.startswith("x-"):
                 entries += _operations(path, item, expansion, server)
         expansion.operations = len(entries)

@@ -61,7 +61,7 @@ class Document:
         for index, value in enumerate(values):
             yield Entry(f"{prefix}{self.place(index)}", value, server)
 
-    def named(self, declared: object) -> str | None:
+    def server_of(self, declared: object) -> str | None:
         """The server of a definition, from the caller, the document or the file name."""
         if self.server is not None:
             return self.server
@@ -70,8 +70,8 @@ class Document:
         if self.keep_ids or not self._claims_another(declared):
             return declared
         note = (
-            f"claims the server {shown(declared)}, which another file is named after: its tools "
-            f"belong to {shown(self.fallback)}"
+            f"claims the server {short_value(declared)}, which another file is named after: "
+            f"its tools belong to {short_value(self.fallback)}"
         )
         if note not in self.notes:
             self.notes.append(note)
@@ -181,7 +181,7 @@ def folded(server: str) -> str:
     return unicodedata.normalize("NFKC", line).casefold()
 
 
-def shown(value: object) -> str:
+def short_value(value: object) -> str:
     """A value for an error message: a short text itself, any other value by its type."""
     return f"{value!r:.80}" if isinstance(value, str) else type(value).__name__
 

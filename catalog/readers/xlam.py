@@ -37,7 +37,7 @@ class XlamReader:
             place = document.place(index)
             functions = _functions(row)
             if isinstance(functions, ToolError):
-                yield Entry(f"{place}.tools", functions, document.named(None))
+                yield Entry(f"{place}.tools", functions, document.server_of(None))
                 continue
             for position, function in enumerate(functions):
                 where = f"{place}.tools[{position}]"
@@ -47,7 +47,7 @@ class XlamReader:
                     content = where.encode()
                 if content not in contents:
                     contents.add(content)
-                    yield Entry(where, function, document.named(None))
+                    yield Entry(where, function, document.server_of(None))
 
     def tool(self, entry: Entry) -> Tool:
         """The tool of a function.

@@ -230,7 +230,9 @@ def test_versions_change_nothing_but_stages(other: HeldEncoder) -> None:
     engine.wait(60)
     assert engine._index is not first
     assert engine.catalog is first.catalog
-    assert engine._gatekeeper.over(engine._index) is engine._gatekeeper.over(first)
+    assert engine._gatekeeper.compiled_gate(engine._index) is engine._gatekeeper.compiled_gate(
+        first
+    )
     assert first.dense is None
     assert view.search("create an issue").pending == 200
 
