@@ -206,7 +206,7 @@ def test_what_was_learned_applies_to_all_tools_after_an_update(make_engine: Make
         model=index.vectors.model,
         events=2,
     )
-    engine._teach(learned)
+    engine._use_learned(learned)
     gone = index.tools[0].id
     engine.update([tool for tool in make_tools(62) if tool.id != gone])
     assert engine.learned == {"events": 2}
