@@ -228,15 +228,16 @@ class Engine:
             >>> len(Engine.open(folder, tiers=["lexical"]).catalog)
             1
         """
-        with self._saving:
-            with self._offering:
-                index, quarantine = self._index, self._quarantine
-            if not index.provisional and not index.is_whole(self._catalog):
-                self._finish()
+        while True:
+            with self._saving:
                 with self._offering:
                     index, quarantine = self._index, self._quarantine
-            version = self._builder.save(index, folder, quarantine.operator_reasons)
-            self._folder = None if self._wait else version
+                if index.is_as_built:
+                    version = self._builder.save(index, folder, quarantine.operator_reasons)
+                    self._folder = None if self._wait else version
+                    return
+            # Not under the lock: what a build encodes is saved under it.
+            self._finish()
 
     @property
     def config(self) -> Config:

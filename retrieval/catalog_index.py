@@ -143,6 +143,11 @@ class Index:
         """Rows whose id or name is exactly `text`; failing that, but for letter case."""
         return self.names.named(text)
 
+    @property
+    def is_as_built(self) -> bool:
+        """Whether it shows just the tools that its stages were built over."""
+        return self.names.present is None and self.tools == self.built
+
     def is_whole(self, catalog: Catalog) -> bool:
         """Whether all stages were built, over just these tools in any order."""
         whole = not self.provisional and len(catalog) == len(self.built)
