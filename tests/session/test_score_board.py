@@ -66,7 +66,7 @@ def test_every_intent_gets_its_tool_near_the_top() -> None:
     board = ScoreBoard([whole, answer(**crowd, audio__play=0.1), second], 50)
     intents = board.intents(board.scores[0], [1, 2])
     assert intents == [1, 2]
-    assert "play" in best(board, board.shared(board.scores[0], intents), 5)
+    assert "play" in best(board, board.credit_for_intents(board.scores[0], intents), 5)
     assert "play" not in best(board, board.scores[0], 12)
 
 
@@ -80,7 +80,7 @@ def test_credit_is_a_distribution_whatever_the_scores(searches: list[dict[str, f
     board = ScoreBoard(
         [answer(**{f"s__{name}": score for name, score in one.items()}) for one in searches], 8
     )
-    credit = board.shared(board.scores[0], range(1, len(searches)))
+    credit = board.credit_for_intents(board.scores[0], range(1, len(searches)))
     assert np.isfinite(credit).all()
     assert credit.sum() == pytest.approx(1)
 
