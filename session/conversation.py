@@ -22,7 +22,7 @@ _SPEAKERS = frozenset({"user", "assistant"})
 # written for the project and on requests put after somebody else's conversation.
 _TERMS, _GAIN, _DENSITY, _INTERCEPT = -3.5, 4.3, 1.4, 5.3
 #: What the search with context weighs at most, beside the request alone.
-_MOST = 0.6
+_MAX_WEIGHT = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def context_weight(request: str, alone: float, in_context: float) -> float:
     gain = 0.0 if in_context <= 0 else (in_context - alone) / in_context
     density = distinct_terms / max(len(words(request)), 1)
     evidence = _TERMS * math.log1p(distinct_terms) + _GAIN * gain + _DENSITY * density + _INTERCEPT
-    return _MOST / (1 + math.exp(-max(min(evidence, 50.0), -50.0)))
+    return _MAX_WEIGHT / (1 + math.exp(-max(min(evidence, 50.0), -50.0)))
 
 
 def _parse_message(index: int, message: Mapping[str, Any] | Message) -> Message:

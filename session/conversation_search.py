@@ -111,7 +111,7 @@ def search_message(
     ranking = (
         board.credit_for_intents(message_scores, intents)
         if intents
-        else board.cohesive(message_scores)
+        else board.with_server_cohesion(message_scores)
     )
     if intents:
         # The request's best tool keeps its place; the parts share those below it.
@@ -152,10 +152,10 @@ def _merge_hits(
     limit: int,
 ) -> tuple[Hit, ...]:
     """The merged hits. Tools named in the message and claimed tools stay first."""
-    listed: dict[str, Hit] = {}
+    hits_by_id: dict[str, Hit] = {}
     for selection in sources:
         for hit in selection.ranked:
-            listed.setdefault(hit.id, hit)
+            hits_by_id.setdefault(hit.id, hit)
     first_ids = [
         hit.id for hit in message_selection.hits if not _FIRST_STAGES.isdisjoint(hit.stages)
     ]
@@ -167,7 +167,7 @@ def _merge_hits(
     ordered = list(dict.fromkeys([*first_ids, *(ids[row] for row in order)]))
     hits = []
     for rank, tool_id in enumerate(ordered[:limit], 1):
-        hit, place = listed[tool_id], board.places[tool_id]
+        hit, place = hits_by_id[tool_id], board.places[tool_id]
         stages = {**hit.stages, STAGE: StageResult(rank, credit[place])}
         hits.append(Hit(hit.tool, rank, scores[place], stages))
     return tuple(hits)
@@ -227,7 +227,7 @@ class ScoreBoard:
             scores + np.array(gets_bonus) * (_SERVER_BONUS * context * scores.max(initial=0))
         )
 
-    def cohesive(self, scores: Scores, *, parts: bool = False) -> Scores:
+    def with_server_cohesion(self, scores: Scores, *, parts: bool = False) -> Scores:
         """Scores plus a share of the best score of the tool's server, (tools,)."""
         if not len(scores):
             return scores
@@ -247,15 +247,15 @@ class ScoreBoard:
             parts: rows of `scores`.
         """
         intent_rows: list[int] = []
-        tops: set[int] = set()
+        best_rows: set[int] = set()
         for part in parts if self.tools else ():
             if self.scores[part].max(initial=0.0) < _LEAST_PART_SCORE * message_scores.max(
                 initial=0.0
             ):
                 continue
-            top = int(np.argmax(self._blend_with_message(part, message_scores)))
-            if top not in tops:
-                tops.add(top)
+            best_row = int(np.argmax(self._blend_with_message(part, message_scores)))
+            if best_row not in best_rows:
+                best_rows.add(best_row)
                 intent_rows.append(part)
         return intent_rows if len(intent_rows) > 1 else []
 
@@ -265,10 +265,14 @@ class ScoreBoard:
         Each intent distributes its weight over its hits: the closer to its best score, the larger
         the share. The ranking of the whole message takes part too.
         """
-        credit = _WHOLE_CREDIT * _distribute_credit(self.cohesive(message_scores, parts=True))
+        credit = _WHOLE_CREDIT * _distribute_credit(
+            self.with_server_cohesion(message_scores, parts=True)
+        )
         for intent in intents:
             scores = self._blend_with_message(intent, message_scores)
-            credit = credit + _distribute_credit(self.cohesive(scores, parts=True)) / len(intents)
+            credit = credit + _distribute_credit(
+                self.with_server_cohesion(scores, parts=True)
+            ) / len(intents)
         return np.asarray(credit / (_WHOLE_CREDIT + 1.0))
 
     def _blend_with_message(self, part: int, message_scores: Scores) -> Scores:
@@ -277,8 +281,8 @@ class ScoreBoard:
 
 
 def _distribute_credit(scores: Scores) -> Scores:
-    top = scores.max(initial=0.0)
-    if top < np.finfo(np.float32).tiny:
+    best_score = scores.max(initial=0.0)
+    if best_score < np.finfo(np.float32).tiny:
         return np.full(len(scores), 1.0 / max(len(scores), 1))
-    grown = np.exp((scores - top) / (_SPREAD * top))
-    return np.asarray(grown / grown.sum())
+    weights = np.exp((scores - best_score) / (_SPREAD * best_score))
+    return np.asarray(weights / weights.sum())

@@ -223,7 +223,7 @@ class TurnEvent:
             dropped=turn.dropped,
             tokens=turn.tokens,
             timings=stages,
-            content=_texts(turn.queries, candidates) | _quotes(refusals) if content else None,
+            content=_query_texts(turn.queries, candidates) | _quotes(refusals) if content else None,
             warnings=turn.warnings,
         )
 
@@ -409,7 +409,7 @@ def plain(value: Any, digits: int) -> Any:
     return short(value, digits) if isinstance(value, float) else value
 
 
-def _event_form(event: TurnEvent | CallEvent | PromptEvent, **changed: Any) -> dict[str, Any]:
+def _event_form(event: TurnEvent | CallEvent | PromptEvent, **replaced: Any) -> dict[str, Any]:
     """JSON form of an event: its fields, numbers rounded, with some of them replaced."""
     form = {"kind": event.kind, **event.place.to_dict()}
     for event_field in fields(event):
@@ -418,10 +418,10 @@ def _event_form(event: TurnEvent | CallEvent | PromptEvent, **changed: Any) -> d
                 getattr(event, event_field.name), _DIGITS.get(event_field.name, 6)
             )
     content = getattr(event, "content", None)
-    return form | changed | ({} if content is None else {"content": dict(content)})
+    return form | replaced | ({} if content is None else {"content": dict(content)})
 
 
-def _texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
+def _query_texts(queries: tuple[str, ...], hits: tuple[Hit, ...]) -> dict[str, Any]:
     return {
         "queries": list(queries),
         "descriptions": {hit.id: hit.tool.description for hit in hits},

@@ -173,7 +173,8 @@ class EventStats:
         if row.get("run_ms") is not None:
             server = self.servers[row["server"]]
             server.run_ms.append(float(row["run_ms"]))
-            server.failed_calls += outcome == "server_error"
+            if outcome == "server_error":
+                server.failed_calls += 1
 
 
 def percentile(values: list[float], percent: int) -> float | None:

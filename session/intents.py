@@ -18,7 +18,7 @@ MAX_CLAUSES = 6
 #: Characters beyond which a request is a document, not a list of wishes, and stays whole.
 _MAX_CHARS = 1_000
 # Distinct terms a part needs: below that it is the end of its neighbour.
-_LEAST_TERMS = 2
+_MIN_TERMS = 2
 _MARKS = " \n,.;:"
 
 _SENTENCE = re.compile(r"(?<=[.?!;…])\s+|(?<=[。？！；])|\n+|;\s*")
@@ -90,7 +90,7 @@ def _join_short(pieces: list[str]) -> list[str]:
 
 
 def _is_short(part: str) -> bool:
-    return len(set(terms(part))) < _LEAST_TERMS
+    return len(set(terms(part))) < _MIN_TERMS
 
 
 # Asks for nothing whatever was said before.
@@ -137,7 +137,7 @@ _OFFER = re.compile(
 )
 _WORD = re.compile(r"\w+")
 #: Words of the longest turn looked at.
-_MOST_WORDS = 14
+_MAX_WORDS = 14
 
 
 def asks_nothing(request: str, before: str) -> bool:
@@ -151,7 +151,7 @@ def asks_nothing(request: str, before: str) -> bool:
         return False
     bare = fold(request.replace("\u2019", "").replace("'", "")).casefold()
     request_words = _WORD.findall(bare)
-    if not request_words or len(request_words) > _MOST_WORDS:
+    if not request_words or len(request_words) > _MAX_WORDS:
         return False
     if _REFUSED.search(" ".join(request_words)):
         return True

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-_DIGEST = 16
+_DIGEST_BYTES = 16
 
 EventSink = Callable[[Event], None]
 """Receives an event, in the thread of the turn and before its answer. A slow sink slows turns."""
@@ -82,7 +82,7 @@ class Recorder:
             'a5fa4eefad272d4f6def0414f3d71127'
         """
         return blake2b(
-            text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST, key=self._key
+            text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES, key=self._key
         ).hexdigest()
 
     def turn(self, session: str, turn: Turn) -> None:

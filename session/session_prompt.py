@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..retrieval.id_lookup import Names
     from ..view import View
 
-_POOL_SHOWS = {
+_LEVEL_NAMES = {
     PoolLevel.NAMES: "name",
     PoolLevel.SUMMARIES: "summary",
     PoolLevel.ARGUMENTS: "arguments",
@@ -133,7 +133,7 @@ class SessionPrompt:
         if tool_id in self._denied_in_prefix:
             return None
         server = prompt.catalog.get(tool_id).server or ""
-        return _POOL_SHOWS.get(pool.levels.get(server, PoolLevel.SEARCH))
+        return _LEVEL_NAMES.get(pool.levels.get(server, PoolLevel.SEARCH))
 
     def tool_id(self, name: str, arguments: object) -> tuple[str, object]:
         """The tool id and the arguments of a call, from the name that the model used."""

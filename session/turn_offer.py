@@ -18,7 +18,7 @@ from .session_prompt import SessionPrompt
 # Logistic regression of "a follow-up, not a turn apart from the conversation" on conversations and
 # on requests that no tool serves put after others' conversations. The threshold is the largest that
 # turns away fewer than 3 % of the development set's follow-ups.
-_TERMS, _LETTERS, _FITS, _INTERCEPT, _FOLLOWS = -2.2, -0.71, 0.6, 8.0, 0.1
+_TERMS, _LETTERS, _FITS, _INTERCEPT, _MIN_FOLLOW_UP = -2.2, -0.71, 0.6, 8.0, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,4 +135,4 @@ def _stands_apart(request: str, fit_probability: float | None) -> bool:
         + _FITS * math.log(probability / (1 - probability))
         + _INTERCEPT
     )
-    return 1 / (1 + math.exp(-evidence)) < _FOLLOWS
+    return 1 / (1 + math.exp(-evidence)) < _MIN_FOLLOW_UP
