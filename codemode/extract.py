@@ -225,9 +225,9 @@ def _parse_answer(answer: str, schema: dict[str, Any]) -> Any:
         if schema != {"type": "string"} or not text:
             raise ValueError("the answer is not JSON") from None
         value = text
-    if wrong := next(iter(Draft202012Validator(schema).iter_errors(value)), None):
-        place = "".join(f"[{key!r}]" for key in wrong.absolute_path)
-        raise ValueError(f"{place} {wrong.message}".strip())
+    if mismatch := next(iter(Draft202012Validator(schema).iter_errors(value)), None):
+        place = "".join(f"[{key!r}]" for key in mismatch.absolute_path)
+        raise ValueError(f"{place} {mismatch.message}".strip())
     return as_json(value, strict=False)
 
 

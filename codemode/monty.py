@@ -142,17 +142,17 @@ class MontySandbox:
         """The value of the script. Raises _TypeCheckError if the check finds errors."""
         from pydantic_monty import MontyTypingError
 
-        for checked in (True, False):
+        for with_type_check in (True, False):
             try:
                 return await session.feed_run(
                     script.code,
                     external_lookup=_script_globals(script, calls),
                     print_callback=printed,
-                    skip_type_check=not checked,
+                    skip_type_check=not with_type_check,
                 )
             except MontyTypingError as error:
-                if wrong := type_error(error.display(), script):
-                    raise _TypeCheckError(wrong) from None
+                if script_error := type_error(error.display(), script):
+                    raise _TypeCheckError(script_error) from None
         return None
 
     async def _open_pool(self) -> AsyncMonty:

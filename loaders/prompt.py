@@ -223,7 +223,7 @@ class Prompt:
         limit = int(context_tokens * pass_through_share)
         self.passes_through = costs_at_most(catalog, limit, withheld=self.withheld)
         self._use_layout(self._prefix_layout())
-        self._phase1_tokens = self._count_prefix()
+        self._phase1_tokens = self._count_prefix_tokens()
 
     @property
     def standing(self) -> frozenset[str]:
@@ -279,7 +279,7 @@ class Prompt:
         )
         self._missing.clear()
         self._layout = replace(self._prefix_layout(), batches=batches)
-        self._phase1_tokens = self._count_prefix()
+        self._phase1_tokens = self._count_prefix_tokens()
 
     def turn(self, active: Sequence[str], scores: Mapping[str, float] | None = None) -> PromptTurn:
         """The prompt of the next turn. Waits at most the schema loader's timeout.
@@ -295,7 +295,7 @@ class Prompt:
             self._working_set, self.history, self._permitted_ids(active), scores or {}
         )
         tools = self._tools_after_prefix(choice.definitions)
-        return self._turn(
+        return self._render_turn(
             tools, self._schemas.load(self._definitions_to_load(tools)), active, choice
         )
 
@@ -383,9 +383,9 @@ class Prompt:
             )
         self._lines_in_use = lines_in_use(self._working_set, self.history.servers, self.pool)
         self._use_layout(replace(layout, in_use=self._lines_in_use.text))
-        self._phase1_tokens = self._count_prefix()
+        self._phase1_tokens = self._count_prefix_tokens()
 
-    def _turn(
+    def _render_turn(
         self,
         tools: Mapping[str, Tool],
         loaded: LoadedDefinitions,
@@ -519,7 +519,7 @@ class Prompt:
         }
         return Layout(self._operator, pool.text, resident)
 
-    def _count_prefix(self) -> int:
+    def _count_prefix_tokens(self) -> int:
         prefix = self._renderer.render(replace(self._layout, batches=())).prefix
         return bundled_count(prefix) - bundled_count(self._operator)
 

@@ -98,13 +98,13 @@ def search_message(
     board = ScoreBoard(selections, depth)
     message_scores, weight = board.scores[0], 0.0
     if first_part > 1:
-        alone, within = board.scores[0], board.scores[1]
+        scores_alone, scores_in_context = board.scores[0], board.scores[1]
         weight = (
-            context_weight(request, alone.max(initial=0), within.max(initial=0))
+            context_weight(request, scores_alone.max(initial=0), scores_in_context.max(initial=0))
             if context is None
             else context
         )
-        message_scores = (1 - weight) * alone + weight * within
+        message_scores = (1 - weight) * scores_alone + weight * scores_in_context
         if called_ids:
             message_scores = board.with_server_bonus(message_scores, called_ids, weight)
     intents = board.intents(message_scores, range(first_part, len(queries)))
