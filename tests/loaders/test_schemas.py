@@ -88,7 +88,7 @@ def test_what_comes_too_late_serves_the_next_turn():
 
 
 def test_a_source_that_hangs_does_not_collect_threads(monkeypatch):
-    monkeypatch.setattr(schemas, "CALLS", 3)
+    monkeypatch.setattr(schemas, "MAX_REQUESTS", 3)
     hanging = Hanging()
     loader = SchemaLoader(hanging, timeout=0.01)
     for _ in range(5):
@@ -147,7 +147,7 @@ def test_what_was_loaded_is_not_asked_for_again_until_it_changes():
 
 
 def test_the_cache_drops_what_was_not_used_for_the_longest_time(monkeypatch):
-    monkeypatch.setattr(schemas, "CACHED", 3)
+    monkeypatch.setattr(schemas, "CACHED_DEFINITIONS", 3)
     source = Counting(*TOOLS)
     loader = SchemaLoader(source)
     loader.load(TOOLS[:3])
