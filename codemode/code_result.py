@@ -12,8 +12,8 @@ from .broker import CallRecord
 from .sandbox import ScriptError
 
 #: Most calls in the list. If there are more, each tool has one line.
-_LISTED = 20
-_EFFECTS = 20
+_MAX_LISTED_CALLS = 20
+_MAX_EFFECTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,56 +52,56 @@ class CodeResult:
             tokens: token budget (cl100k_base) for `result` and `output` together. A longer text is
                 cut, with a note about its length. None for no limit.
         """
-        held: dict[str, Any] = {"result": self.value, "output": self.output}
+        answer: dict[str, Any] = {"result": self.value, "output": self.output}
         if tokens is not None:
-            output, used = _cut(self.output, tokens // 2, "printed")
-            held["output"] = output
+            output, used = _cut_text(self.output, tokens // 2, "printed")
+            answer["output"] = output
             text = json.dumps(self.value, ensure_ascii=False)
-            shown, _ = _cut(text, tokens - used, "of the result")
-            if shown is not text:
-                held["result"] = shown
-        held["calls"] = _summary(self.calls)
-        held["error"] = None if self.error is None else self.error.to_dict()
-        if self.error is not None and (made := self.effects):
-            held["error"]["effects"] = [_line(call) for call in made[:_EFFECTS]]
-            held["error"]["note"] = (
-                f"calls that may have changed something before the script failed: {len(made)}; "
+            shortened, _ = _cut_text(text, tokens - used, "of the result")
+            if shortened is not text:
+                answer["result"] = shortened
+        answer["calls"] = _summarize_calls(self.calls)
+        answer["error"] = None if self.error is None else self.error.to_dict()
+        if self.error is not None and (effects := self.effects):
+            answer["error"]["effects"] = [_describe_call(call) for call in effects[:_MAX_EFFECTS]]
+            answer["error"]["note"] = (
+                f"calls that may have changed something before the script failed: {len(effects)}; "
                 "do not repeat those that succeeded"
             )
-        return held
+        return answer
 
 
-def _cut(text: str, tokens: int, what: str) -> tuple[str, int]:
+def _cut_text(text: str, tokens: int, label: str) -> tuple[str, int]:
     """A text cut to a budget (the same object if it fits), and its tokens."""
     count = bundled_counter().count
     tokens = max(tokens, 0)
     if len(text) <= tokens:
         return text, len(text)
-    begins = text[: tokens * 8]
-    used = count(begins)
-    if used <= tokens and len(begins) == len(text):
+    beginning = text[: tokens * 8]
+    used = count(beginning)
+    if used <= tokens and len(beginning) == len(text):
         return text, used
-    while begins and used > tokens:
-        begins = begins[: min(len(begins) - 1, len(begins) * tokens // used)]
-        used = count(begins)
-    left = len(text) - len(begins)
-    return f"{begins}\n[{left:,} more characters {what} are left out]", used
+    while beginning and used > tokens:
+        beginning = beginning[: min(len(beginning) - 1, len(beginning) * tokens // used)]
+        used = count(beginning)
+    dropped = len(text) - len(beginning)
+    return f"{beginning}\n[{dropped:,} more characters {label} are left out]", used
 
 
-def _summary(calls: tuple[CallRecord, ...]) -> list[dict[str, Any]]:
-    if len(calls) <= _LISTED:
-        return [{"tool": one.tool, "ok": one.ok, "ms": round(one.ms, 1)} for one in calls]
+def _summarize_calls(calls: tuple[CallRecord, ...]) -> list[dict[str, Any]]:
+    if len(calls) <= _MAX_LISTED_CALLS:
+        return [{"tool": call.tool, "ok": call.ok, "ms": round(call.ms, 1)} for call in calls]
     rows: dict[tuple[str, bool], dict[str, Any]] = {}
-    for one in calls:
+    for call in calls:
         row = rows.setdefault(
-            (one.tool, one.ok), {"tool": one.tool, "ok": one.ok, "ms": 0.0, "count": 0}
+            (call.tool, call.ok), {"tool": call.tool, "ok": call.ok, "ms": 0.0, "count": 0}
         )
-        row["ms"] = round(row["ms"] + one.ms, 1)
+        row["ms"] = round(row["ms"] + call.ms, 1)
         row["count"] += 1
     return list(rows.values())
 
 
-def _line(call: CallRecord) -> str:
+def _describe_call(call: CallRecord) -> str:
     arguments = json.dumps(call.arguments, ensure_ascii=False)
-    shown = arguments if len(arguments) <= 120 else f"{arguments[:117]}..."
-    return f"{call.tool} {shown}" + ("" if call.ok else f" ({call.status})")
+    arguments_text = arguments if len(arguments) <= 120 else f"{arguments[:117]}..."
+    return f"{call.tool} {arguments_text}" + ("" if call.ok else f" ({call.status})")

@@ -22,7 +22,7 @@ from .script_names import EXTRACT, ToolNames
 from .stubs import Stubs
 
 #: Most tools in the stubs for the check of one script.
-_TOOLS = 300
+_MAX_TOOLS = 300
 _WORD = re.compile(r"\w+")
 
 
@@ -113,14 +113,14 @@ class CodeRunner:
             grants=tuple(grants),
             flows=tuple(flows),
             approve=approve,
-            most=self._limits.calls,
+            call_limit=self._limits.calls,
         )
-        used, servers = await asyncio.to_thread(_named, view.tools(), names, code)
-        stubs = Stubs(used, names, namespaces=servers).text()
+        script_tools, servers = await asyncio.to_thread(_tools_in_script, view.tools(), names, code)
+        stubs = Stubs(script_tools, names, namespaces=servers).text()
         functions: dict[str, HostFunction] = {}
         if extract is not None:
-            most, permit = self._limits.extracts, broker.permit_extract
-            functions[EXTRACT] = Extractor(extract, most=most, permit=permit).call
+            extract_limit, permit = self._limits.extracts, broker.permit_extract
+            functions[EXTRACT] = Extractor(extract, limit=extract_limit, permit=permit).call
             stubs += EXTRACT_STUB
         script = Script(code, stubs, servers, broker.call, broker.unknown, functions)
         outcome = await self._sandbox.run(script, self._limits)
@@ -176,18 +176,18 @@ async def run_code(
         )
 
 
-def _named(
+def _tools_in_script(
     tools: Iterable[Tool], names: ToolNames, code: str
 ) -> tuple[list[Tool], dict[str, tuple[str, ...]]]:
     """The tools whose server and function are in the script, and their functions by server."""
     words = set(_WORD.findall(code))
-    found: list[Tool] = []
+    script_tools: list[Tool] = []
     functions: dict[str, tuple[str, ...]] = {}
     for tool in tools:
         namespace, function = names.of(tool.id)
         if namespace in words:
-            named = functions.setdefault(namespace, ())
-            if function in words and len(found) < _TOOLS:
-                found.append(tool)
-                functions[namespace] = (*named, function)
-    return found, functions
+            function_names = functions.setdefault(namespace, ())
+            if function in words and len(script_tools) < _MAX_TOOLS:
+                script_tools.append(tool)
+                functions[namespace] = (*function_names, function)
+    return script_tools, functions

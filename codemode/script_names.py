@@ -23,42 +23,42 @@ MODULES = frozenset(
 )
 #: A function of the sandbox that is not a tool.
 EXTRACT = "extract"
-_TAKEN = (
+_RESERVED = (
     frozenset({EXTRACT})
     | MODULES
     | TYPE_NAMES
     | frozenset(dir(builtins))
     | frozenset(keyword.softkwlist)
 )
-_LETTERS = 60
+_MAX_LETTERS = 60
 _SEPARATORS = re.compile(r"\W+|_{3,}")
-_COMPARED = 500
+_MAX_COMPARED = 500
 
 
-def identifier(name: str, *, taken: frozenset[str] = frozenset()) -> str:
+def identifier(name: str, *, reserved: frozenset[str] = frozenset()) -> str:
     """A Python identifier for a name. A name that is an identifier does not change.
 
     Args:
         name: name of a tool, a server or an argument.
-        taken: identifiers that are not free; they get an underscore behind.
+        reserved: identifiers that are not free; they get an underscore behind.
 
     Example:
         >>> identifier("get-sum"), identifier("from"), identifier("2fa")
         ('get_sum', 'from_', 't2fa')
     """
-    made = unicodedata.normalize("NFKC", name)
-    if not (made.isidentifier() and made == name and not made.startswith("_")):
-        made = _SEPARATORS.sub("_", made).strip("_")[:_LETTERS] or "t"
-        if not made.isidentifier():
-            made = f"t{made}"
-        if not made.isidentifier():
-            made = f"t{sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
-    while keyword.iskeyword(made) or made in taken:
-        made += "_"
-    return made
+    candidate = unicodedata.normalize("NFKC", name)
+    if not (candidate.isidentifier() and candidate == name and not candidate.startswith("_")):
+        candidate = _SEPARATORS.sub("_", candidate).strip("_")[:_MAX_LETTERS] or "t"
+        if not candidate.isidentifier():
+            candidate = f"t{candidate}"
+        if not candidate.isidentifier():
+            candidate = f"t{sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    while keyword.iskeyword(candidate) or candidate in reserved:
+        candidate += "_"
+    return candidate
 
 
-def identifiers(names: Iterable[str], *, taken: frozenset[str] = frozenset()) -> dict[str, str]:
+def identifiers(names: Iterable[str], *, reserved: frozenset[str] = frozenset()) -> dict[str, str]:
     """Name to a unique identifier. The order of the names does not matter.
 
     If two names would get the same identifier, a name that is an identifier keeps it. The others
@@ -66,21 +66,21 @@ def identifiers(names: Iterable[str], *, taken: frozenset[str] = frozenset()) ->
 
     Args:
         names: names without duplicates.
-        taken: identifiers that are not free.
+        reserved: identifiers that are not free.
     """
-    made = {name: identifier(name, taken=taken) for name in sorted(set(names))}
-    counted = Counter(made.values())
-    used = set(made.values())
-    for name, given in made.items():
-        if counted[given] < 2 or given == name:
+    identifier_of = {name: identifier(name, reserved=reserved) for name in sorted(set(names))}
+    counts = Counter(identifier_of.values())
+    used = set(identifier_of.values())
+    for name, short_name in identifier_of.items():
+        if counts[short_name] < 2 or short_name == name:
             continue
         digits = sha256(name.encode("utf-8", "replace")).hexdigest()
         length = 4
-        while (longer := f"{given}_{digits[:length]}") in used:
+        while (longer := f"{short_name}_{digits[:length]}") in used:
             length += 1
-        made[name] = longer
+        identifier_of[name] = longer
         used.add(longer)
-    return made
+    return identifier_of
 
 
 class ToolNames:
@@ -97,15 +97,15 @@ class ToolNames:
         by_server: dict[str, list[Tool]] = {}
         for tool in catalog:
             by_server.setdefault(tool.server or NO_SERVER, []).append(tool)
-        self._namespaces = identifiers(by_server, taken=_TAKEN)
+        self._namespaces = identifiers(by_server, reserved=_RESERVED)
         self._tools: dict[str, dict[str, Tool]] = {}
         self._methods: dict[str, tuple[str, str]] = {}
         for server, tools in by_server.items():
             namespace = self._namespaces[server]
             # Two tools of a server may have the same name, but not the same id.
-            named = Counter(tool.name for tool in tools)
-            keys = {t.id: t.name if named[t.name] == 1 else t.id for t in tools}
-            methods = identifiers(keys.values(), taken=TYPE_NAMES)
+            name_counts = Counter(tool.name for tool in tools)
+            keys = {t.id: t.name if name_counts[t.name] == 1 else t.id for t in tools}
+            methods = identifiers(keys.values(), reserved=TYPE_NAMES)
             functions = self._tools.setdefault(namespace, {})
             for tool in tools:
                 method = methods[keys[tool.id]]
@@ -126,13 +126,13 @@ class ToolNames:
         return self._tools.get(namespace, {}).get(function)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, names: Iterable[str]) -> str | None:
     """The known name most similar to a misspelled one; None if none is similar.
 
     Args:
         name: the misspelled name; only its beginning is compared.
-        known: the known names; only some hundreds are compared.
+        names: the known names; only some hundreds are compared.
     """
-    compared = [one for one, _ in zip(known, range(_COMPARED), strict=False)]
-    found = get_close_matches(name[:100], compared, n=1, cutoff=0.6)
-    return found[0] if found else None
+    candidates = [candidate for candidate, _ in zip(names, range(_MAX_COMPARED), strict=False)]
+    matches = get_close_matches(name[:100], candidates, n=1, cutoff=0.6)
+    return matches[0] if matches else None

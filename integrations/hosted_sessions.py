@@ -14,7 +14,7 @@ from ..gating.verdict import Verdict
 from ..session import Session
 from ..session.turn import Turn
 
-KEPT = 1_000
+MAX_SESSIONS = 1_000
 """Default maximum number of conversations."""
 
 
@@ -47,14 +47,14 @@ class HostedSession:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.lock = Lock()
-        self._read: str | None = None
-        self._passed: dict[str, str] = {}
+        self._last_read_id: str | None = None
+        self._passed_calls: dict[str, str] = {}
 
     def check(self, call_id: str, name: str, arguments: object) -> Verdict:
         """`Session.check` for a call that the host knows by an id."""
         verdict = self.session.check(name, arguments)
         if verdict.passed and verdict.tool is not None:
-            self._passed[call_id] = verdict.tool.id
+            self._passed_calls[call_id] = verdict.tool.id
         return verdict
 
     def read(self, messages: Sequence[HostMessage]) -> Turn | None:
@@ -66,20 +66,24 @@ class HostedSession:
         Returns:
             The last turn made from them; None if there was nothing new.
         """
-        last = messages[-1] if messages else None
-        if last is None or (last.id is not None and last.id == self._read):
+        last_message = messages[-1] if messages else None
+        if last_message is None or (
+            last_message.id is not None and last_message.id == self._last_read_id
+        ):
             return None
         turn = None
-        said = _up_to_the_user(messages)
-        begins = last.role == "user" and bool(last.text.strip())
-        if begins or (said and not self.session.conversation.request):
-            turn = self.session.turn([{"role": one.role, "content": one.text} for one in said])
-        answers = list(takewhile(lambda one: one.role == "tool", reversed(messages)))
+        dialogue = _messages_to_last_request(messages)
+        is_new_request = last_message.role == "user" and bool(last_message.text.strip())
+        if is_new_request or (dialogue and not self.session.conversation.request):
+            turn = self.session.turn(
+                [{"role": message.role, "content": message.text} for message in dialogue]
+            )
+        answers = list(takewhile(lambda message: message.role == "tool", reversed(messages)))
         for answer in reversed(answers):
-            tool_id = self._passed.pop(answer.call_id or "", None)
+            tool_id = self._passed_calls.pop(answer.call_id or "", None)
             if tool_id is not None:
                 turn = self.session.result(tool_id, answer.text, ok=answer.ok)
-        self._read = last.id
+        self._last_read_id = last_message.id
         return turn
 
 
@@ -90,16 +94,16 @@ class Conversations:
         kept: maximum number of conversations.
     """
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept = kept
-        self._held: OrderedDict[str, HostedSession] = OrderedDict()
+    def __init__(self, limit: int = MAX_SESSIONS) -> None:
+        self._limit = limit
+        self._sessions: OrderedDict[str, HostedSession] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: str) -> Session | None:
         """The session of a conversation; None if there is none."""
         with self._lock:
-            held = self._held.get(key)
-        return None if held is None else held.session
+            hosted = self._sessions.get(key)
+        return None if hosted is None else hosted.session
 
     @contextmanager
     def open(self, key: str, begin: Callable[[str], Session]) -> Iterator[HostedSession]:
@@ -110,19 +114,23 @@ class Conversations:
             begin: function that makes the session of a new conversation.
         """
         with self._lock:
-            held = self._held.get(key)
-            if held is None:
-                held = self._held[key] = HostedSession(begin(key))
-            self._held.move_to_end(key)
-            if len(self._held) > self._kept:
-                self._held.popitem(last=False)
-        with held.lock:
-            yield held
+            hosted = self._sessions.get(key)
+            if hosted is None:
+                hosted = self._sessions[key] = HostedSession(begin(key))
+            self._sessions.move_to_end(key)
+            if len(self._sessions) > self._limit:
+                self._sessions.popitem(last=False)
+        with hosted.lock:
+            yield hosted
 
 
-def _up_to_the_user(messages: Sequence[HostMessage]) -> list[HostMessage]:
+def _messages_to_last_request(messages: Sequence[HostMessage]) -> list[HostMessage]:
     """The messages up to the last one of the user."""
-    said = [one for one in messages if one.role in ("user", "assistant") and one.text.strip()]
-    while said and said[-1].role != "user":
-        said.pop()
-    return said
+    dialogue = [
+        message
+        for message in messages
+        if message.role in ("user", "assistant") and message.text.strip()
+    ]
+    while dialogue and dialogue[-1].role != "user":
+        dialogue.pop()
+    return dialogue

@@ -11,8 +11,8 @@ from ..text import spaced
 
 TOPICS = 6
 """Maximum number of topics."""
-_LETTERS = 24
-_EMPTY = frozenset(
+_MAX_LETTERS = 24
+_STOP_WORDS = frozenset(
     "add all an and as at batch bulk by create delete for from get id in info into is list many "
     "multiple my name new of on one or per remove set the to tool update with".split()
 )
@@ -58,16 +58,16 @@ def topics(tools: Iterable[Tool]) -> tuple[str, ...]:
     """
     single: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
-    shown: dict[str, Counter[str]] = {}
+    spellings: dict[str, Counter[str]] = {}
     for tool in tools:
         stems = []
         for word in _objects(tool):
             stem = _stem(word)
             stems.append(stem)
-            shown.setdefault(stem, Counter())[word] += 1
+            spellings.setdefault(stem, Counter())[word] += 1
         single.update(set(stems))
         pairs.update(set(pairwise(stems)))
-    return tuple(_spelt(phrase, shown) for phrase in _phrases(single, pairs))
+    return tuple(_most_frequent_spelling(phrase, spellings) for phrase in _phrases(single, pairs))
 
 
 def _phrases(single: Counter[str], pairs: Counter[tuple[str, str]]) -> list[tuple[str, ...]]:
@@ -76,30 +76,30 @@ def _phrases(single: Counter[str], pairs: Counter[tuple[str, str]]) -> list[tupl
         if count > 1 and all(count >= _PHRASE_SHARE * single[word] for word in pair):
             for word in pair:
                 strongest.setdefault(word, pair)
-    found: dict[tuple[str, ...], None] = {}
+    phrases: dict[tuple[str, ...], None] = {}
     used: set[str] = set()
     for word, _ in sorted(single.items(), key=lambda item: (-item[1], item[0])):
         if word in used:
             continue
         phrase = strongest.get(word, (word,))
         if used.isdisjoint(phrase):
-            found[phrase] = None
+            phrases[phrase] = None
             used.update(phrase)
-        if len(found) == TOPICS:
+        if len(phrases) == TOPICS:
             break
-    return list(found)
+    return list(phrases)
 
 
 def _objects(tool: Tool) -> list[str]:
     """The words of a name that are neither verbs nor words of the server's name."""
-    own = {_stem(word) for word in spaced(tool.server or "").lower().split()}
+    server_stems = {_stem(word) for word in spaced(tool.server or "").lower().split()}
     words = spaced(tool.name).lower().split()
-    kept = [
-        word[:_LETTERS]
-        for at, word in enumerate(words)
-        if len(word) > 1 and word not in _EMPTY and not (at == 0 and word in _VERBS)
+    name_words = [
+        word[:_MAX_LETTERS]
+        for position, word in enumerate(words)
+        if len(word) > 1 and word not in _STOP_WORDS and not (position == 0 and word in _VERBS)
     ]
-    return [word for word in kept if _stem(word) not in own]
+    return [word for word in name_words if _stem(word) not in server_stems]
 
 
 def _stem(word: str) -> str:
@@ -108,8 +108,8 @@ def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def _spelt(phrase: tuple[str, ...], shown: dict[str, Counter[str]]) -> str:
+def _most_frequent_spelling(phrase: tuple[str, ...], spellings: dict[str, Counter[str]]) -> str:
     """The most frequent spelling of a phrase."""
     return " ".join(
-        min(shown[stem].items(), key=lambda item: (-item[1], item[0]))[0] for stem in phrase
+        min(spellings[stem].items(), key=lambda item: (-item[1], item[0]))[0] for stem in phrase
     )

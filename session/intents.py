@@ -18,7 +18,7 @@ MAX_CLAUSES = 6
 #: Characters beyond which a request is a document, not a list of wishes, and stays whole.
 _MAX_CHARS = 1_000
 # Distinct terms a part needs: below that it is the end of its neighbour.
-_LEAST_TERMS = 2
+_MIN_TERMS = 2
 _MARKS = " \n,.;:"
 
 _SENTENCE = re.compile(r"(?<=[.?!;…])\s+|(?<=[。？！；])|\n+|;\s*")
@@ -39,7 +39,7 @@ _JOINT = re.compile(
     r"|\s*:\s+)",
     re.IGNORECASE,
 )
-_GOING_ON = re.compile(
+_CONTINUATION = re.compile(
     rf"\s*(?:{_CONJUNCTIONS}|然后|接着|そして|それから|また|그리고)\b", re.IGNORECASE
 )
 _BLANKS = re.compile(r"[^\S\n]+")
@@ -57,29 +57,31 @@ def clauses(text: str) -> tuple[str, ...]:
     bare = _BLANKS.sub(" ", text).strip(_MARKS)
     if len(bare) > _MAX_CHARS:
         return (bare,)
-    found: list[str] = []
+    merged: list[str] = []
     several = False
     for sentence in _SENTENCE.split(bare):
-        parts = _joined(_JOINT.split(sentence))
-        several = several or len(parts) > 1 or _GOING_ON.match(sentence) is not None
+        parts = _join_short(_JOINT.split(sentence))
+        several = several or len(parts) > 1 or _CONTINUATION.match(sentence) is not None
         if len(parts) > 1:
-            parts = [one for part in parts[:-1] for one in _joined(_COMMA.split(part))] + parts[-1:]
+            parts = [
+                piece for part in parts[:-1] for piece in _join_short(_COMMA.split(part))
+            ] + parts[-1:]
         for part in parts:
-            if found and _slight(part):
-                found[-1] += f" {part}"
+            if merged and _is_short(part):
+                merged[-1] += f" {part}"
             else:
-                found.append(part)
+                merged.append(part)
     if not several:
         return (bare,) if bare else ()
-    trimmed = (part.strip(_MARKS) for part in found)
+    trimmed = (part.strip(_MARKS) for part in merged)
     return tuple(part for part in trimmed if part)[:MAX_CLAUSES]
 
 
-def _joined(pieces: list[str]) -> list[str]:
+def _join_short(pieces: list[str]) -> list[str]:
     """Texts between boundaries; `pieces` alternates texts and boundaries, as `re.split` gives."""
     current, parts = pieces[0], []
     for boundary, piece in zip(pieces[1::2], pieces[2::2], strict=True):
-        if _slight(current) or _slight(piece):
+        if _is_short(current) or _is_short(piece):
             current += boundary + piece
         else:
             parts.append(current)
@@ -87,8 +89,8 @@ def _joined(pieces: list[str]) -> list[str]:
     return [*parts, current]
 
 
-def _slight(part: str) -> bool:
-    return len(set(terms(part))) < _LEAST_TERMS
+def _is_short(part: str) -> bool:
+    return len(set(terms(part))) < _MIN_TERMS
 
 
 # Asks for nothing whatever was said before.
@@ -135,7 +137,7 @@ _OFFER = re.compile(
 )
 _WORD = re.compile(r"\w+")
 #: Words of the longest turn looked at.
-_MOST_WORDS = 14
+_MAX_WORDS = 14
 
 
 def asks_nothing(request: str, before: str) -> bool:
@@ -148,18 +150,18 @@ def asks_nothing(request: str, before: str) -> bool:
     if len(request) > 120:
         return False
     bare = fold(request.replace("\u2019", "").replace("'", "")).casefold()
-    said = _WORD.findall(bare)
-    if not said or len(said) > _MOST_WORDS:
+    request_words = _WORD.findall(bare)
+    if not request_words or len(request_words) > _MAX_WORDS:
         return False
-    if _REFUSED.search(" ".join(said)):
+    if _REFUSED.search(" ".join(request_words)):
         return True
-    if not all(word in _ENDING or word in _ASSENT or word in _FILLING for word in said):
+    if not all(word in _ENDING or word in _ASSENT or word in _FILLING for word in request_words):
         return False
-    if any(word in _ENDING for word in said):
+    if any(word in _ENDING for word in request_words):
         # "No thanks", but also "oh, yes" to an offer.
-        return not (_offered(before) and any(word in _ASSENT for word in said))
-    return any(word in _ASSENT for word in said) and not _offered(before)
+        return not (_contains_offer(before) and any(word in _ASSENT for word in request_words))
+    return any(word in _ASSENT for word in request_words) and not _contains_offer(before)
 
 
-def _offered(before: str) -> bool:
+def _contains_offer(before: str) -> bool:
     return _OFFER.search(before[-200:]) is not None

@@ -101,7 +101,7 @@ class SessionData:
             raise RequestError(
                 f"saved session: version {version!r:.20}, not {VERSION}: start a new one"
             )
-        allowed, shown = values["allowed"], values["prompt"]
+        allowed, prompt = values["allowed"], values["prompt"]
         data = cls(
             id=str(values["id"]),
             format=None if values["format"] is None else str(values["format"]),
@@ -110,6 +110,6 @@ class SessionData:
             turn=int(values["turn"]),
             conversation=Conversation.of(values["messages"]),
             history=ToolHistory.from_dict(values["history"]),
-            prompt=None if shown is None else {"layout": shown["layout"], "late": shown["late"]},
+            prompt=None if prompt is None else {"layout": prompt["layout"], "late": prompt["late"]},
         )
         return data, dict(values["settings"])

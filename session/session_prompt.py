@@ -13,7 +13,7 @@ from ..catalog import Tool
 from ..config import SessionConfig
 from ..errors import RequestError, UnknownToolError
 from ..loaders.detail import Detail
-from ..loaders.history import Seen, ToolHistory
+from ..loaders.history import SeenLevel, ToolHistory
 from ..loaders.pool import PoolLevel, PoolWriter
 from ..loaders.prompt import Prompt, PromptTurn
 from ..loaders.render import renderer_for
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from ..retrieval.id_lookup import Names
     from ..view import View
 
-_POOL_SHOWS = {
+_LEVEL_NAMES = {
     PoolLevel.NAMES: "name",
     PoolLevel.SUMMARIES: "summary",
     PoolLevel.ARGUMENTS: "arguments",
 }
-FOUND = 250
+LINE_CANDIDATES = 250
 """Tools found in a turn that may get a line where the pool has no room for all: as many as 3,000
 tokens of lines hold, and some more."""
 
@@ -71,29 +71,29 @@ class SessionPrompt:
         )
         late = frozenset(map(str, (saved or {}).get("late", ())))
         #: Ids denied now, and when the prefix was written.
-        self._denied = _denied(view)
+        self._denied = _denied_ids(view)
         self._denied_in_prefix = self._denied | late
-        self._decision = _Decision.of(view)
+        self._permitted_rows = _PermittedRows.of(view)
         self._prompt = Prompt(
             view.catalog,
             format=format,
             operator=settings.operator,
-            pool=self._pool(view),
+            pool=self._pool_writer(view),
             schemas=schemas,
             schema_budget=settings.schema_tokens,
             turn_budget=settings.turn_tokens,
             context_tokens=settings.context_tokens,
             pass_through_share=settings.pass_through,
-            withheld=_denied(view) | late,
+            withheld=_denied_ids(view) | late,
             working_set=self._working_set,
             history=history,
         )
         self._scores: dict[str, float] = {}
-        self._kept_back: PromptTurn | None = None
+        self._unsent_turn: PromptTurn | None = None
         self.shown: PromptTurn | None = None
         if saved is not None:
             self._prompt.resume_layout(saved["layout"])
-            self._prompt.withheld = _denied(view)
+            self._prompt.withheld = _denied_ids(view)
 
     @property
     def passes_through(self) -> bool:
@@ -103,14 +103,14 @@ class SessionPrompt:
     @property
     def depth(self) -> int:
         """Number of hits of a turn that the prompt can use."""
-        return FOUND if self._prompt.shows_found else 0
+        return LINE_CANDIDATES if self._prompt.shows_found else 0
 
-    def _pool(self, view: View) -> PoolWriter:
+    def _pool_writer(self, view: View) -> PoolWriter:
         """The pool writer, with the summaries of a view's catalog version."""
         lines = shared_summaries(view.admission.index.summaries, self._settings.summaries)
         if self._working_set is not None:
             return pool_beside(self._working_set, lines)
-        return _pool(self._settings.pool, self._settings.pool_tokens, lines)
+        return _shared_pool_writer(self._settings.pool, self._settings.pool_tokens, lines)
 
     def level(self, tool_id: str) -> str | None:
         """The level of detail at which the prompt shows a tool.
@@ -133,33 +133,33 @@ class SessionPrompt:
         if tool_id in self._denied_in_prefix:
             return None
         server = prompt.catalog.get(tool_id).server or ""
-        return _POOL_SHOWS.get(pool.levels.get(server, PoolLevel.SEARCH))
+        return _LEVEL_NAMES.get(pool.levels.get(server, PoolLevel.SEARCH))
 
     def tool_id(self, name: str, arguments: object) -> tuple[str, object]:
         """The tool id and the arguments of a call, from the name that the model used."""
         if name == CALL_TOOL.name and isinstance(arguments, Mapping):
-            meant = arguments.get("tool")
-            if isinstance(meant, str) and CALL_TOOL.id not in self._prompt.catalog:
-                return meant, arguments.get("arguments")
-        return self._known_name(name), arguments
+            inner_name = arguments.get("tool")
+            if isinstance(inner_name, str) and CALL_TOOL.id not in self._prompt.catalog:
+                return inner_name, arguments.get("arguments")
+        return self._find_tool_id(name), arguments
 
-    def _known_name(self, name: str) -> str:
+    def _find_tool_id(self, name: str) -> str:
         """The id of the tool with this provider's name, or the name itself."""
         if name in self._prompt.catalog:
             return name
         try:
             return self._prompt.tool_id(name)
         except UnknownToolError:
-            spelt = name.replace("__", "/", 1)
-            return spelt if spelt in self._prompt.catalog else name
+            tool_id = name.replace("__", "/", 1)
+            return tool_id if tool_id in self._prompt.catalog else name
 
     def follow(self, view: View) -> bool:
         """Follow a view. Returns whether the prefix had to be written again."""
-        if view.catalog is self._prompt.catalog and self._decision.is_of(view):
+        if view.catalog is self._prompt.catalog and self._permitted_rows.matches(view):
             return False
-        self._decision, self._denied = _Decision.of(view), _denied(view)
+        self._permitted_rows, self._denied = _PermittedRows.of(view), _denied_ids(view)
         if view.catalog is not self._prompt.catalog or self._denied - self._denied_in_prefix:
-            self._prompt.update(view.catalog, withheld=self._denied, pool=self._pool(view))
+            self._prompt.update(view.catalog, withheld=self._denied, pool=self._pool_writer(view))
             self._denied_in_prefix = self._denied
             return True
         self._prompt.withheld = self._denied
@@ -173,29 +173,31 @@ class SessionPrompt:
             scores: id to score, for the tools found in this turn.
         """
         self._scores = dict(scores)
-        shown = self._prompt.turn(active, scores)
-        kept, self._kept_back = self._kept_back, None
-        if kept is not None and not shown.rebuilt:
+        prompt_turn = self._prompt.turn(active, scores)
+        unsent_turn, self._unsent_turn = self._unsent_turn, None
+        if unsent_turn is not None and not prompt_turn.rebuilt:
             # Messages of a rendering between the steps, which nobody was handed yet.
-            appended = (*kept.appended, *shown.appended)
-            shown = replace(shown, appended=appended, rebuilt=kept.rebuilt)
-        self.shown = shown
+            appended = (*unsent_turn.appended, *prompt_turn.appended)
+            prompt_turn = replace(prompt_turn, appended=appended, rebuilt=unsent_turn.rebuilt)
+        self.shown = prompt_turn
         catalog, history = self._prompt.catalog, self._prompt.history
-        full = {name for name, detail in shown.details.items() if detail >= Detail.SIGNATURE}
+        full = {name for name, detail in prompt_turn.details.items() if detail >= Detail.SIGNATURE}
         full |= self._prompt.in_prefix if self.passes_through else set()
-        for tool_id in sorted(shown.callable):
-            history.show(catalog.get(tool_id), Seen.FULL if tool_id in full else Seen.LINE)
-        return shown
+        for tool_id in sorted(prompt_turn.callable):
+            history.show(
+                catalog.get(tool_id), SeenLevel.FULL if tool_id in full else SeenLevel.LINE
+            )
+        return prompt_turn
 
     def render(self, active: tuple[str, ...]) -> PromptTurn:
         """Render between two steps. The next step returns the messages."""
-        self._kept_back = self.turn(active, self._scores)
-        return self._kept_back
+        self._unsent_turn = self.turn(active, self._scores)
+        return self._unsent_turn
 
     def promote(self, tool: Tool, active: tuple[str, ...]) -> PromptTurn:
         """Render the turn again with a tool that the model asked for by name."""
-        first = max(self._scores.values(), default=0.0) + 1.0
-        return self.turn(active, {**self._scores, tool.id: first})
+        best_score = max(self._scores.values(), default=0.0) + 1.0
+        return self.turn(active, {**self._scores, tool.id: best_score})
 
     def called(self, tool_id: str) -> None:
         """Mark a tool's server as in use, from the next turn on."""
@@ -206,7 +208,7 @@ class SessionPrompt:
         """JSON form, for `saved`."""
         late: list[str] = []
         if view.catalog is self._prompt.catalog:
-            late = sorted(self._denied_in_prefix - _denied(view))
+            late = sorted(self._denied_in_prefix - _denied_ids(view))
         return {"layout": self._prompt.layout_to_dict(), "late": late}
 
     @property
@@ -226,7 +228,7 @@ def check_format(name: str) -> None:
     renderer_for(name)
 
 
-def _denied(view: View) -> frozenset[str]:
+def _denied_ids(view: View) -> frozenset[str]:
     """Ids of the tools denied."""
     index, mask = view.admission.index, view.admission.mask
     if mask is None:
@@ -234,7 +236,7 @@ def _denied(view: View) -> frozenset[str]:
     return frozenset(index.tools[row].id for row in index.by_id(~mask).tolist())
 
 
-class _Decision(NamedTuple):
+class _PermittedRows(NamedTuple):
     """The rows that a view permits, to see whether another one permits the same.
 
     A view is not kept: it has a whole version of the index.
@@ -247,7 +249,7 @@ class _Decision(NamedTuple):
     def of(cls, view: View) -> Self:
         return cls(view.admission.index.names, view.admission.mask)
 
-    def is_of(self, view: View) -> bool:
+    def matches(self, view: View) -> bool:
         mask = view.admission.mask
         if self.names is not view.admission.index.names:
             return False
@@ -257,7 +259,7 @@ class _Decision(NamedTuple):
 
 
 @lru_cache(16)
-def _pool(lines: str, tokens: int, summaries: Summaries) -> PoolWriter:
+def _shared_pool_writer(lines: str, tokens: int, summaries: Summaries) -> PoolWriter:
     """A pool writer shared by all sessions with these settings."""
     top = PoolLevel.ARGUMENTS if lines == "signatures" else PoolLevel.SUMMARIES
     if lines not in ("signatures", "summaries"):

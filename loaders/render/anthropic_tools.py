@@ -9,7 +9,7 @@ from ...catalog import Tool
 from ..detail import Detail
 from ..prompt_layout import Batch, Layout, PoolEntry
 from .provider_tools import ANTHROPIC_LENGTH, ProviderTools
-from .renderer import Rendered, definitions, dump, in_use, lines, tools_of
+from .renderer import RenderedPrompt, definitions, dump, in_use, lines, tools_of
 
 BREAKPOINT: Mapping[str, Mapping[str, str]] = {"cache_control": {"type": "ephemeral"}}
 """A cache breakpoint: part of the last block before it."""
@@ -66,21 +66,21 @@ class AnthropicToolSearch(AnthropicTools):
         text, tool = self.render_tool(SEARCH_TOOL, Detail.FULL, "")
         self._search_tool = PoolEntry(SEARCH_TOOL.id, Detail.FULL, text, tool, 0)
 
-    def render(self, layout: Layout) -> Rendered:
+    def render(self, layout: Layout) -> RenderedPrompt:
         """Resident tools up to the breakpoint, then the deferred; two messages per batch."""
         searches = any(entry.tool_id == SEARCH_TOOL.id for entry in layout.resident)
         always = layout.resident if searches else (*layout.resident, self._search_tool)
         resident = tools_of(always)
         promoted = tools_of(layout.promoted)
         messages = tuple(
-            self._search(number, batch) for number, batch in enumerate(layout.batches, 1)
+            self._search_exchange(number, batch) for number, batch in enumerate(layout.batches, 1)
         )
-        read = (
+        batch_segments = (
             "\n".join((dump(exchange), *definitions(batch)))
             for exchange, batch in zip(messages, layout.batches, strict=True)
         )
-        standing = [*definitions(always), layout.text]
-        return Rendered(
+        prefix_segments = [*definitions(always), layout.text]
+        return RenderedPrompt(
             self.system(layout.text, layout.in_use),
             [
                 *resident[:-1],
@@ -88,11 +88,11 @@ class AnthropicToolSearch(AnthropicTools):
                 *({**tool, "defer_loading": True} for tool in promoted),
             ],
             messages,
-            "\n".join(standing),
-            (*standing, *in_use(layout), *read),
+            "\n".join(prefix_segments),
+            (*prefix_segments, *in_use(layout), *batch_segments),
         )
 
-    def _search(self, number: int, batch: Batch) -> list[dict[str, Any]]:
+    def _search_exchange(self, number: int, batch: Batch) -> list[dict[str, Any]]:
         """A call of the search tool and its result."""
         identity = f"toolu_shortlist_{number:06}"
         call = {
@@ -101,12 +101,12 @@ class AnthropicToolSearch(AnthropicTools):
             "name": SEARCH_TOOL.name,
             "input": {"query": _QUERY},
         }
-        found: list[dict[str, Any]] = [
+        content: list[dict[str, Any]] = [
             {"type": "tool_reference", "tool_name": tool["name"]} for tool in tools_of(batch)
         ]
         if text := lines(batch):
-            found.append({"type": "text", "text": text})
-        result = {"type": "tool_result", "tool_use_id": identity, "content": found}
+            content.append({"type": "text", "text": text})
+        result = {"type": "tool_result", "tool_use_id": identity, "content": content}
         return [
             {"role": "assistant", "content": [call]},
             {"role": "user", "content": [result]},

@@ -11,7 +11,7 @@ from ...catalog import Tool
 from ...catalog.short_definition import without_prose
 from ..detail import Detail, definition_text, describe
 from ..prompt_layout import Layout, RenderedTool
-from .renderer import Rendered, batch_texts, definitions, in_use, tools_of
+from .renderer import RenderedPrompt, batch_texts, definitions, in_use, tools_of
 
 
 class ProviderTools:
@@ -53,12 +53,12 @@ class ProviderTools:
         """The last tool of the list, with a cache breakpoint if the provider needs one."""
         return tool
 
-    def render(self, layout: Layout) -> Rendered:
+    def render(self, layout: Layout) -> RenderedPrompt:
         """Tools, the system prompt, and a message for each batch with lines of text."""
         tools = [*tools_of(layout.resident), *tools_of(layout.promoted)]
         texts = batch_texts(layout.batches)
         resident, promoted = definitions(layout.resident), definitions(layout.promoted)
-        return Rendered(
+        return RenderedPrompt(
             self.system(layout.text, layout.in_use),
             [*tools[:-1], *map(self.marked, tools[-1:])],
             tuple([self.message(text)] for text in texts),
@@ -94,5 +94,5 @@ def provider_name(tool_id: str, length: int = OPENAI_LENGTH) -> str:
         if "___" not in plain and len(plain) <= length:
             return plain
     digest = sha256(tool_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-    kept = _OTHER.sub("_", tool_id).strip("_")[: length - _DIGITS - 3].rstrip("_")
-    return f"{kept or 'tool'}___{digest}"
+    readable = _OTHER.sub("_", tool_id).strip("_")[: length - _DIGITS - 3].rstrip("_")
+    return f"{readable or 'tool'}___{digest}"

@@ -34,7 +34,7 @@ def test_eight_scripts_that_compute_do_not_block_the_gateway(tmp_path):
 def test_the_broker_counts_what_it_refuses():
     servers = Servers()
     names = ToolNames(ENGINE.catalog)
-    broker = Broker(new_session(), names, servers.call, code="", most=3)
+    broker = Broker(new_session(), names, servers.call, code="", call_limit=3)
 
     async def main():
         for _ in range(3):
