@@ -20,9 +20,9 @@ from .gating.declaration import Problem
 from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
-from .indexing.background import BackgroundBuild, Ready
+from .indexing.background import BackgroundBuild, BuildProgress
 from .indexing.build import Build, Progress
-from .indexing.builder import Builder, ranked
+from .indexing.builder import Builder, search_many_with
 from .indexing.configured_tiers import rerankers, thresholds
 from .processes import GuardedLock
 from .retrieval import Selection, Strategy
@@ -31,7 +31,7 @@ from .retrieval.search.searcher import Searcher
 from .retrieval.search.tiers import Tiers
 from .retrieval.store.vectors import Vectors
 from .retrieval.store.versions import folder_of, saved_settings
-from .retrieval.usage import Learned, UsageEvent, checked_events
+from .retrieval.usage import LearnedChange, UsageEvent, checked_events
 from .view import View
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class Engine:
         return self._index.encoded
 
     @property
-    def ready(self) -> Ready:
+    def ready(self) -> BuildProgress:
         """How far the build of the newest catalog is.
 
         Example:
@@ -267,9 +267,9 @@ class Engine:
             total = len(self._catalog)
             # An empty catalog has nothing to wait for.
             left = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
-        return Ready(total, max(0, total - left), self._background.error)
+        return BuildProgress(total, max(0, total - left), self._background.error)
 
-    def wait(self, timeout_s: float | None = None) -> Ready:
+    def wait(self, timeout_s: float | None = None) -> BuildProgress:
         """Wait until the newest catalog is built, or the build fails; see `ready`.
 
         Args:
@@ -407,9 +407,9 @@ class Engine:
         self._finish()
         with self._building:
             index = self._index
-            again = partial(ranked, self._builder, self._searcher, index)
-            tier, _ = self._tiers.asked(None)
-            report, learned = learn(index, usage, tier=tier, ranked=again)
+            rank = partial(search_many_with, self._builder, self._searcher, index)
+            tier, _ = self._tiers.requested(None)
+            report, learned = learn(index, usage, tier=tier, rank_queries=rank)
             if learned is not None:
                 self._teach(learned)
         return report
@@ -653,9 +653,9 @@ class Engine:
 
     def _known(self) -> Vectors | None:
         """Vectors of the build that is not done, if there is one."""
-        return None if self._build is None else self._build.known()
+        return None if self._build is None else self._build.vectors_so_far()
 
-    def _teach(self, learned: Learned | None) -> None:
+    def _teach(self, learned: LearnedChange | None) -> None:
         """Use the present version with other learned adjustments. The caller has `_building`."""
         if self._build is not None:
             self._build.learned = learned

@@ -49,13 +49,13 @@ def judge(
     """
     found = np.zeros((len(rankings), depth), dtype=np.bool_)
     counts = np.zeros(len(rankings), dtype=np.int64)
-    for row, (ranking, serving) in enumerate(zip(rankings, relevant, strict=True)):
-        wanted = frozenset(serving)
-        if not wanted:
+    for row, (ranking, tool_ids) in enumerate(zip(rankings, relevant, strict=True)):
+        relevant_ids = frozenset(tool_ids)
+        if not relevant_ids:
             raise ValueError(f"query {row} has nothing relevant: judge it by abstention instead")
-        counts[row] = len(wanted)
+        counts[row] = len(relevant_ids)
         for rank, tool_id in enumerate(ranking[:depth]):
-            found[row, rank] = tool_id in wanted
+            found[row, rank] = tool_id in relevant_ids
     return Judgement(found, counts)
 
 
@@ -174,5 +174,7 @@ def abstention(
         unserved queries abstained on (None without an unserved query).
     """
     right = int((abstained & unserved).sum())
-    said, due = int(abstained.sum()), int(unserved.sum())
-    return (right / said if said else None), (right / due if due else None)
+    abstentions, unserved_count = int(abstained.sum()), int(unserved.sum())
+    return (right / abstentions if abstentions else None), (
+        right / unserved_count if unserved_count else None
+    )
