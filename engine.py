@@ -95,9 +95,9 @@ class Engine:
         if wait or not builder.waits_for_model:
             while build.encode_some(progress) is not None:
                 pass
-            index = builder.finished(build)
+            index = builder.finish(build)
         else:
-            index = builder.provisional(build)
+            index = builder.make_provisional(build)
         self._originals = builder.originals(self._catalog)
         self._quarantine = Quarantine(quarantined)
         self._offer(index, flags=builder.flags(self._catalog))
@@ -359,7 +359,7 @@ class Engine:
             if not whole and not wait and (index.provisional or not index.built):
                 # No tier finds more yet than a first version does.
                 build = self._builder.begin(catalog, index, self._known())
-                index = self._builder.provisional(build)
+                index = self._builder.make_provisional(build)
             else:
                 index = replace(index, encoded=0)
             self._originals = originals
@@ -645,7 +645,7 @@ class Engine:
             if encoded is not None:
                 self._keep(encoded)
                 return True
-            whole, self._build = self._builder.finished(build), None
+            whole, self._build = self._builder.finish(build), None
             with self._updating:
                 # An update may have come since: what it removed stays removed.
                 self._offer(whole.showing(self._catalog))
@@ -660,7 +660,7 @@ class Engine:
         if self._build is not None:
             self._build.learned = learned
         with self._updating:
-            self._offer(self._builder.taught(self._index, learned))
+            self._offer(self._builder.with_learned(self._index, learned))
 
     def _judging(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
         """The encoder, with the searcher and the decider for its scores; made once for each."""
@@ -696,7 +696,7 @@ class Engine:
             flags: decided by trust; absent ones stay as they are.
             catalog: the newest catalog.
         """
-        index = self._builder.ranked_behind(index, self._originals)
+        index = self._builder.rank_copies_behind(index, self._originals)
         self._gatekeeper.over(index)
         judged = self._judging(self._builder.encoder_of(index))
         with self._offering:

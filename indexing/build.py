@@ -154,9 +154,9 @@ class Build:
                 folder = self._dense_folder
             if folder is not None and not folder.is_dir():
                 folder = None  # a writer has removed the version meanwhile
-            dense = self._stages.dense(self._tools, self._queries, vectors, learned, folder)
+            dense = self._stages.make_dense(self._tools, self._queries, vectors, learned, folder)
             index = replace(index, dense=dense, vectors=vectors, learned=learned)
-        static = self._stages.static(self._tools, self._queries, index.vectors, index.learned)
+        static = self._stages.make_static(self._tools, self._queries, index.vectors, index.learned)
         return replace(index, static=static, encoded=self.encoded)
 
     @paused_gc()
@@ -167,9 +167,9 @@ class Build:
             return self.index()
         self._lexical, vectors = index.lexical, self.vectors_so_far()
         if self._is_arranged:
-            static = self._stages.static(self._tools, self._queries, vectors, self.learned)
+            static = self._stages.make_static(self._tools, self._queries, vectors, self.learned)
         else:
-            static = self._stages.first_static(self._tools, self._queries, vectors)
+            static = self._stages.make_first_static(self._tools, self._queries, vectors)
         return replace(
             index,
             static=static,
@@ -191,14 +191,16 @@ class Build:
     def _index_without_vectors(self) -> Index:
         lexical = self._lexical
         if lexical is None:
-            lexical = self._stages.lexical(self._tools, self._queries, pauses=self._beside_searches)
+            lexical = self._stages.build_lexical(
+                self._tools, self._queries, pauses=self._beside_searches
+            )
         return Index(
             self.catalog,
             self._tools,
             self._tools,
             self._names,
             lexical,
-            rerankers=self._stages.rerankers(self._tools),
+            rerankers=self._stages.make_rerankers(self._tools),
             example_queries=self._queries,
         )
 

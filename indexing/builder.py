@@ -102,7 +102,7 @@ class Builder:
         catalog = without_voting_tools(catalog)
         tools = rows_of(catalog)
         unchanged = set() if previous is None else set(map(id, previous.built))
-        queries = self._queries_of([tool for tool in tools if id(tool) not in unchanged])
+        queries = self._match_queries([tool for tool in tools if id(tool) not in unchanged])
         if previous is not None:
             earlier = previous.example_queries
             queries |= {
@@ -123,12 +123,12 @@ class Builder:
         )
 
     @paused_gc()
-    def finished(self, build: Build) -> Index:
+    def finish(self, build: Build) -> Index:
         """The index of a build that has nothing left to encode."""
         return replace(build.index(), missing=self._stages.models.missing)
 
     @paused_gc()
-    def provisional(self, build: Build) -> Index:
+    def make_provisional(self, build: Build) -> Index:
         """The index of a build that has not begun to encode."""
         index, missing = build.provisional_index(), self._stages.models.missing
         if index.provisional:
@@ -141,9 +141,9 @@ class Builder:
         build = self.begin(catalog)
         while build.encode_some(progress) is not None:
             pass
-        return self.finished(build)
+        return self.finish(build)
 
-    def taught(self, index: Index, learned: LearnedChange | None) -> Index:
+    def with_learned(self, index: Index, learned: LearnedChange | None) -> Index:
         """An index over the same tools with learned adjustments, or without.
 
         Raises:
@@ -152,8 +152,8 @@ class Builder:
         if index.vectors is None or index.dense is None:
             raise ConfigError("learning changes vectors, but no tier uses vectors")
         queries = index.example_queries
-        dense = self._stages.dense(index.built, queries, index.vectors, learned)
-        static = self._stages.static(index.built, queries, index.vectors, learned)
+        dense = self._stages.make_dense(index.built, queries, index.vectors, learned)
+        static = self._stages.make_static(index.built, queries, index.vectors, learned)
         return replace(index, dense=dense, static=static, learned=learned)
 
     @paused_gc()
@@ -202,13 +202,13 @@ class Builder:
         ):
             queries = saved.example_queries
         else:
-            queries = self._queries_of(tools)
+            queries = self._match_queries(tools)
         lexical = dense_folder = None
         arranged = False
         if is_saved_catalog and queries == saved.example_queries:
             settings = self._stages.settings()
             if saved.settings.get("lexical") == settings.get("lexical"):
-                lexical = self._stages.loaded_lexical(saved.folder / "lexical")
+                lexical = self._stages.load_lexical(saved.folder / "lexical")
             arranged = saved.has_dense
             if arranged and saved.settings.get("dense") == settings.get("dense"):
                 dense_folder = saved.folder / "dense"
@@ -223,7 +223,7 @@ class Builder:
             learned=saved.learned,
         )
 
-    def _queries_of(self, tools: Sequence[Tool]) -> dict[str, ExampleQueries]:
+    def _match_queries(self, tools: Sequence[Tool]) -> dict[str, ExampleQueries]:
         """Tool id to example queries; those that only a saved index has, if their file is gone."""
         matched = self.example_queries.matched(tools)
         saved = {
@@ -256,7 +256,7 @@ class Builder:
             settings,
             None if self.trust is None else self.trust.to_dict(index.catalog),
             quarantined,
-            lexical=partial(self._stages.lexical, index.built, index.example_queries),
+            lexical=partial(self._stages.build_lexical, index.built, index.example_queries),
         )
 
     def encoder_of(self, index: Index) -> str | None:
@@ -297,7 +297,7 @@ class Builder:
             return frozenset()
         return self.trust.originals(catalog)
 
-    def ranked_behind(self, index: Index, originals: frozenset[str]) -> Index:
+    def rank_copies_behind(self, index: Index, originals: frozenset[str]) -> Index:
         """The index in which copies of other servers' tools rank behind these originals.
 
         Args:
@@ -328,7 +328,7 @@ def search_many_with(
     vectors: NDArray[np.float32],
 ) -> list[NDArray[np.int64]]:
     """Rows that each query finds, best first, in an index with other learned adjustments."""
-    index = builder.taught(index, learned)
+    index = builder.with_learned(index, learned)
     everything = Gatekeeper(Gate()).admission(index, Quarantine())
     selections = (
         searcher.search(everything, query, k=DEPTH, vector=vector)

@@ -64,7 +64,7 @@ class Stages:
             settings["dense"] = self._config.dense.saved()
         return settings
 
-    def lexical(
+    def build_lexical(
         self, tools: tuple[Tool, ...], queries: Queries, *, pauses: bool = False
     ) -> LexicalIndex | None:
         """The lexical index over tools; None if no tier needs one.
@@ -83,14 +83,14 @@ class Stages:
         )
         return built
 
-    def loaded_lexical(self, folder: Path) -> LexicalIndex | None:
+    def load_lexical(self, folder: Path) -> LexicalIndex | None:
         """The lexical index saved in a folder; None if it has to be built again."""
         if self._lexical is None:
             return None
         loaded: LexicalIndex | None = self._lexical.load(folder, **self._lexical_arguments())
         return loaded
 
-    def dense(
+    def make_dense(
         self,
         tools: tuple[Tool, ...],
         queries: Queries,
@@ -116,7 +116,7 @@ class Stages:
         )
         return DenseStage(index, values, self.models.encoder(), self.models.encoder_guard)
 
-    def static(
+    def make_static(
         self,
         tools: tuple[Tool, ...],
         queries: Queries,
@@ -144,7 +144,7 @@ class Stages:
             values = static.encode([embedding_text(tool) for tool in tools])
         return StaticRetriever.of(static, values)
 
-    def first_static(
+    def make_first_static(
         self, tools: tuple[Tool, ...], queries: Queries, vectors: Vectors | None
     ) -> StaticRetriever | None:
         """The static stage over tools of which not all are encoded; None if no tier needs one.
@@ -158,7 +158,7 @@ class Stages:
             vectors: vectors of texts that were encoded before.
         """
         if not self._has_static or not self.models.encoder_is_bundled:
-            return self.static(tools, queries, None, None)
+            return self.make_static(tools, queries, None, None)
         static = static_encoder()
         if vectors is not None and vectors.model != static.teacher:
             vectors = None
@@ -186,7 +186,7 @@ class Stages:
         values[rows] = moved_to_queries(values[rows], means)
         return StaticRetriever.of(static, static.project(values, keep_lengths=bool(queries)))
 
-    def rerankers(self, tools: tuple[Tool, ...]) -> dict[str, ModelRerank]:
+    def make_rerankers(self, tools: tuple[Tool, ...]) -> dict[str, ModelRerank]:
         """The rerank stages over tools, by name."""
 
         def texts(rows: NDArray[np.int64]) -> list[str]:

@@ -121,8 +121,8 @@ class Comparison:
             none = (0.0,) * len(METRICS)
             return cls(0, none, none, none, none, (0.0, 0.0))
         change = after - before
-        change = np.column_stack([change, change.mean(axis=1)])
-        low, high = bootstrap_interval(change, groups=groups, resamples=_RESAMPLES)
+        metrics_and_mean = np.column_stack([change, change.mean(axis=1)])
+        low, high = bootstrap_interval(metrics_and_mean, groups=groups, resamples=_RESAMPLES)
         return cls(
             len(before),
             tuple(before.mean(axis=0).tolist()),
@@ -162,6 +162,8 @@ def rejection_reason(seen: Comparison, unseen: Comparison) -> str | None:
     return None
 
 
+#: In place of a rival, where a request has fewer.
+_NO_TOOL = -1
 #: Tools that a tool has to beat in training: a few dozen hard ones say most of what all would.
 _RIVALS = 24
 #: Nearest tools that rivals are chosen from; the others serve the request or are twins.
@@ -314,11 +316,11 @@ def _pairs_with_rivals(
 
     Returns:
         Position of each pair's request, shape (p,); rows of its tool and then of the rivals, twins
-        left out, -1 where there are fewer, shape (p, 1 + rivals).
+        left out, `_NO_TOOL` where there are fewer, shape (p, 1 + rivals).
     """
     dense = ExactIndex(base)
     pairs = np.repeat(np.arange(len(queries)), [len(rows) for rows in relevant])
-    choices = np.full((len(pairs), 1 + _RIVALS), -1, np.int64)
+    choices = np.full((len(pairs), 1 + _RIVALS), _NO_TOOL, np.int64)
     choices[:, 0] = np.concatenate(relevant)
     for event, (query, served) in enumerate(zip(queries, relevant, strict=True)):
         near = dense.search(query, _NEAREST).rows
@@ -342,16 +344,17 @@ def _train_change(
     """
     change = np.zeros((base.shape[1], base.shape[1]), np.float32)
     mean, square = np.zeros_like(change), np.zeros_like(change)
-    draw, size = np.random.default_rng(0), max(_BATCH, len(choices) // 20)
+    random, batch_size = np.random.default_rng(0), max(_BATCH, len(choices) // 20)
     batches = [
-        order[start : start + size]
-        for order in (draw.permutation(len(choices)) for _ in range(_EPOCHS))
-        for start in range(0, len(order), size)
+        positions[start : start + batch_size]
+        for positions in (random.permutation(len(choices)) for _ in range(_EPOCHS))
+        for start in range(0, len(positions), batch_size)
     ]
     for step, batch in enumerate(batches[:_STEPS], start=1):
-        batch_queries, tools = queries[batch], base[choices[batch]]
+        is_tool = choices[batch] != _NO_TOOL
+        batch_queries, tools = queries[batch], base[np.where(is_tool, choices[batch], 0)]
         scores = np.matmul(tools, (batch_queries + batch_queries @ change)[:, :, None])[:, :, 0]
-        scores = np.where(choices[batch] < 0, -np.inf, scores) / _TEMPERATURE
+        scores = np.where(is_tool, scores, -np.inf) / _TEMPERATURE
         odds = np.exp(scores - scores.max(axis=1, keepdims=True))
         odds /= odds.sum(axis=1, keepdims=True)
         odds[:, 0] -= 1
