@@ -89,8 +89,8 @@ def ndcg_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
 
 def reciprocal_rank(judgement: Judgement) -> NDArray[np.float64]:
     """1 / rank of the first relevant tool, 0 where none was returned."""
-    first = judgement.is_relevant.argmax(axis=1)
-    return np.where(judgement.is_relevant.any(axis=1), 1.0 / (first + 1), 0.0)
+    first_place = judgement.is_relevant.argmax(axis=1)
+    return np.where(judgement.is_relevant.any(axis=1), 1.0 / (first_place + 1), 0.0)
 
 
 QUALITY = ("hit@1", "hit@3", "recall@5", "recall@10", "complete@10", "ndcg@10", "mrr")

@@ -92,7 +92,7 @@ class Guard:
                 return None
             if monotonic() < self._retry_at:
                 raise ModelError(f"{self._error} (remembered; not tried again yet)")
-            # Of several requests one tries; the others wait for what comes of it.
+            # Of several requests one tries; the others wait for its outcome.
             self._retry_at = monotonic() + self._retry_wait_s()
             return self._error
 
