@@ -209,7 +209,7 @@ class Builder:
             settings = self._stages.settings()
             if saved.settings.get("lexical") == settings.get("lexical"):
                 lexical = self._stages.load_lexical(saved.folder / "lexical")
-            arranged = saved.has_dense
+            arranged = saved.has_dense and saved.vectors is not None
             if arranged and saved.settings.get("dense") == settings.get("dense"):
                 dense_folder = saved.folder / "dense"
         return Build(
