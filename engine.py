@@ -20,9 +20,9 @@ from .gating.declaration import Problem
 from .gating.gatekeeper import Gatekeeper
 from .gating.quarantine import Quarantine
 from .gating.votes import without_voting_tools
-from .indexing.background import BackgroundBuild, Ready
+from .indexing.background import BackgroundBuild, BuildProgress
 from .indexing.build import Build, Progress
-from .indexing.builder import Builder, ranked
+from .indexing.builder import Builder, search_many_with
 from .indexing.configured_tiers import rerankers, thresholds
 from .processes import GuardedLock
 from .retrieval import Selection, Strategy
@@ -31,7 +31,7 @@ from .retrieval.search.searcher import Searcher
 from .retrieval.search.tiers import Tiers
 from .retrieval.store.vectors import Vectors
 from .retrieval.store.versions import folder_of, saved_settings
-from .retrieval.usage import Learned, UsageEvent, checked_events
+from .retrieval.usage import LearnedChange, UsageEvent, checked_events
 from .view import View
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ class Engine:
         if wait or not builder.waits_for_model:
             while build.encode_some(progress) is not None:
                 pass
-            index = builder.finished(build)
+            index = builder.finish(build)
         else:
-            index = builder.provisional(build)
+            index = builder.make_provisional(build)
         self._originals = builder.originals(self._catalog)
         self._quarantine = Quarantine(quarantined)
         self._offer(index, flags=builder.flags(self._catalog))
@@ -255,7 +255,7 @@ class Engine:
         return self._index.encoded
 
     @property
-    def ready(self) -> Ready:
+    def ready(self) -> BuildProgress:
         """How far the build of the newest catalog is.
 
         Example:
@@ -268,9 +268,9 @@ class Engine:
             total = len(self._catalog)
             # An empty catalog has nothing to wait for.
             remaining = 0 if self._index.is_whole(self._catalog) else max(1, self._remaining)
-        return Ready(total, max(0, total - remaining), self._background.error)
+        return BuildProgress(total, max(0, total - remaining), self._background.error)
 
-    def wait(self, timeout_s: float | None = None) -> Ready:
+    def wait(self, timeout_s: float | None = None) -> BuildProgress:
         """Wait until the newest catalog is built, or the build fails; see `ready`.
 
         Args:
@@ -360,7 +360,7 @@ class Engine:
             if not is_whole and not wait and (index.provisional or not index.built):
                 # No tier finds more yet than a first version does.
                 build = self._builder.begin(catalog, index, self._partial_vectors())
-                index = self._builder.provisional(build)
+                index = self._builder.make_provisional(build)
             else:
                 index = replace(index, encoded=0)
             self._originals = originals
@@ -408,9 +408,9 @@ class Engine:
         self._finish()
         with self._building:
             index = self._index
-            rank = partial(ranked, self._builder, self._searcher, index)
-            tier, _ = self._tiers.asked(None)
-            report, learned = learn(index, usage, tier=tier, ranked=rank)
+            rank = partial(search_many_with, self._builder, self._searcher, index)
+            tier, _ = self._tiers.requested(None)
+            report, learned = learn(index, usage, tier=tier, rank_queries=rank)
             if learned is not None:
                 self._use_learned(learned)
         return report
@@ -648,7 +648,7 @@ class Engine:
             if encoded is not None:
                 self._save_vectors(encoded)
                 return True
-            finished, self._build = self._builder.finished(build), None
+            finished, self._build = self._builder.finish(build), None
             with self._updating:
                 # An update may have come since: what it removed stays removed.
                 self._offer(finished.showing(self._catalog))
@@ -656,14 +656,14 @@ class Engine:
 
     def _partial_vectors(self) -> Vectors | None:
         """Vectors of the build that is not done, if there is one."""
-        return None if self._build is None else self._build.known()
+        return None if self._build is None else self._build.vectors_so_far()
 
-    def _use_learned(self, learned: Learned | None) -> None:
+    def _use_learned(self, learned: LearnedChange | None) -> None:
         """Use the present version with other learned adjustments. The caller has `_building`."""
         if self._build is not None:
             self._build.learned = learned
         with self._updating:
-            self._offer(self._builder.taught(self._index, learned))
+            self._offer(self._builder.with_learned(self._index, learned))
 
     def _scoring_parts(self, encoder: str | None) -> tuple[str | None, Searcher, Decider | None]:
         """The encoder, with the searcher and the decider for its scores; made once for each."""
@@ -699,7 +699,7 @@ class Engine:
             flags: decided by trust; absent ones stay as they are.
             catalog: the newest catalog.
         """
-        index = self._builder.ranked_behind(index, self._originals)
+        index = self._builder.rank_copies_behind(index, self._originals)
         self._gatekeeper.compiled_gate(index)
         scoring = self._scoring_parts(self._builder.encoder_of(index))
         with self._offering:

@@ -9,7 +9,7 @@ from ..catalog import Catalog, ReadResult
 from ..enrichment.library import Library
 from ..loaders.token_tax import token_tax
 from ..retrieval.search.twins import LIKENESS, near_twins
-from ..retrieval.usage import Learned
+from ..retrieval.usage import LearnedChange
 from ..trust import Flag
 from .check import Check, Status
 from .console import counted
@@ -42,7 +42,7 @@ def check_catalog(
     yield _known(catalog)
 
 
-def check_learned(learned: Learned | None, index: Path) -> Check:
+def check_learned(learned: LearnedChange | None, index: Path) -> Check:
     """The check of what usage taught a saved index."""
     if learned is None:
         return Check("usage learning", "ok", "not in force")

@@ -31,7 +31,7 @@ NICENESS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class BuildProgress:
     """How far the present build of an engine is.
 
     Args:
@@ -66,8 +66,8 @@ _alive: WeakSet[BackgroundBuild] = WeakSet()
 
 @atexit.register
 def _finish() -> None:
-    for each in tuple(_alive):
-        each.close(_EXIT_WAIT_S)
+    for build in tuple(_alive):
+        build.close(_EXIT_WAIT_S)
 
 
 class BackgroundBuild:
@@ -84,7 +84,7 @@ class BackgroundBuild:
         self._hurry = Event()
         self._stopped = Event()
         self._thread: Thread | None = None
-        self._again = False
+        self._is_requested = False
         self._pid = os.getpid()
         self.error: str | None = None
         """Why the last step failed; None if it did not."""
@@ -93,7 +93,7 @@ class BackgroundBuild:
     def start(self) -> None:
         """Run, if it does not yet."""
         with self._state:
-            self._again = True
+            self._is_requested = True
             if self._thread is None and not self._stopped.is_set():
                 thread = Thread(target=self._run, name="shortlist-build", daemon=True)
                 thread.start()
@@ -120,7 +120,7 @@ class BackgroundBuild:
         failures = 0
         while not self._stopped.is_set():
             with self._state:
-                self._again = False
+                self._is_requested = False
             step: Any = self._step()
             if step is None:
                 break
@@ -140,7 +140,7 @@ class BackgroundBuild:
             with self._state:
                 self.error = error
                 self._state.notify_all()
-                if not more and not self._again:
+                if not more and not self._is_requested:
                     self._thread = None
                     return
             if error is not None:

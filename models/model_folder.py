@@ -66,7 +66,10 @@ def _max_tokens(folder: Path) -> int:
         _read_json(folder / "config.json").get("max_position_embeddings"),
     )
     # Tokenizers without a limit of their own publish 1e30 in its place.
-    return min([x for x in limits if isinstance(x, int) and x < 2**20] or [_DEFAULT_MAX_TOKENS])
+    return min(
+        [limit for limit in limits if isinstance(limit, int) and limit < 2**20],
+        default=_DEFAULT_MAX_TOKENS,
+    )
 
 
 def _pooling(path: Path) -> Pooling:

@@ -7,7 +7,6 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -53,7 +52,7 @@ class TextSession:
     def __init__(self, path: Path, max_tokens: int, threads: int | None) -> None:
         self._path = path
         self._threads = default_threads() if threads is None else threads
-        self._session = _open(path, self._threads)
+        self._session = _open_session(path, self._threads)
         types = _input_types(self._session, path)
         self._ids_type = types.pop("input_ids")
         self._segment_type = types.get("token_type_ids")
@@ -131,15 +130,21 @@ class TextSession:
                 work(position)
             return stop - start
 
+        def report(finished_calls: int) -> None:
+            if progress is not None:
+                progress(finished_calls)
+
         starts = range(0, count, _TEXTS_PER_TASK)
-        alone = self._threads == 1 or len(starts) <= 1
-        with nullcontext() if alone else ThreadPoolExecutor(self._threads) as pool:
-            for done in map(task, starts) if pool is None else pool.map(task, starts):
-                if progress is not None:
-                    progress(done)
+        if self._threads == 1 or len(starts) <= 1:
+            for start in starts:
+                report(task(start))
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            for finished_calls in pool.map(task, starts):
+                report(finished_calls)
 
 
-def _open(path: Path, threads: int) -> ort.InferenceSession:
+def _open_session(path: Path, threads: int) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -123,11 +123,15 @@ class StaticEncoder:
     ) -> NDArray[np.float32]:
         """Embed texts; see `Encoder.encode`."""
         vectors = np.empty((len(texts), self.dim), np.float32)
-        known = _WordIds(self._tokenizer, self._max_tokens) if len(texts) >= _MANY else None
+        word_ids = _WordIds(self._tokenizer, self._max_tokens) if len(texts) >= _MANY else None
         for row, text in enumerate(texts):
             bounded = encodable(text, self._max_tokens)
-            found = self._tokenizer.encode(bounded).ids if known is None else known.of(bounded)
-            ids = np.array(found, np.int64)
+            token_ids = (
+                self._tokenizer.encode(bounded).ids
+                if word_ids is None
+                else word_ids.of_text(bounded)
+            )
+            ids = np.array(token_ids, np.int64)
             vectors[row] = self._query_sum(text, ids) if query else self._tool_sum(ids)
             if progress is not None:
                 progress(1)
@@ -163,10 +167,10 @@ class StaticEncoder:
     def _tool_sum(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         places = self._tool_places[ids]
         # Tokens that no training definition has are read as in a query.
-        known = places >= 0
-        total = self._tool.sum(places[known])
-        if not known.all():
-            total += self._query.sum(ids[~known])
+        in_tool_table = places >= 0
+        total = self._tool.sum(places[in_tool_table])
+        if not in_tool_table.all():
+            total += self._query.sum(ids[~in_tool_table])
         return total
 
 
@@ -179,22 +183,22 @@ class _WordIds(dict[str, list[int]]):
     def __init__(self, tokenizer: Tokenizer, max_tokens: int) -> None:
         self._tokenizer = tokenizer
         self._first, self._last = tokenizer.encode("").ids
-        self._most = max_tokens - 1
+        self._most_ids = max_tokens - 1
 
     def __missing__(self, word: str) -> list[int]:
         ids = self[word] = self._tokenizer.encode(word, add_special_tokens=False).ids
         return ids
 
-    def of(self, text: str) -> list[int]:
+    def of_text(self, text: str) -> list[int]:
         """Token ids of a text, as the tokenizer gives them."""
         if _SPECIAL.search(text):
             return self._tokenizer.encode(text).ids
         ids = [self._first]
         for word in _WORD.findall(text):
             ids += self[word]
-            if len(ids) >= self._most:
+            if len(ids) >= self._most_ids:
                 break
-        return [*ids[: self._most], self._last]
+        return [*ids[: self._most_ids], self._last]
 
 
 class _Table:
@@ -221,11 +225,11 @@ class _Table:
 
 def _lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """L2 norms of rows, shape (n, 1), without a copy of all rows on the way."""
-    found = np.empty((len(vectors), 1), np.float32)
+    lengths = np.empty((len(vectors), 1), np.float32)
     for start in range(0, len(vectors), _BLOCK):
         block = slice(start, start + _BLOCK)
-        found[block] = np.linalg.norm(vectors[block], axis=1, keepdims=True)
-    return found
+        lengths[block] = np.linalg.norm(vectors[block], axis=1, keepdims=True)
+    return lengths
 
 
 def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

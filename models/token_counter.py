@@ -57,7 +57,7 @@ class TokenCounter:
             ModelError: the encoding is unknown, or has to be downloaded and cannot be.
         """
         text = without_surrogates(text)
-        return sum(len(self._encoding.encode_ordinary(part)) for part in _parts(text))
+        return sum(len(self._encoding.encode_ordinary(part)) for part in _split_long_runs(text))
 
     def count_many(self, texts: Iterable[str]) -> list[int]:
         """Number of tokens of each text; see `count`."""
@@ -65,10 +65,12 @@ class TokenCounter:
 
     @cached_property
     def _encoding(self) -> tiktoken.Encoding:
-        return _bundled_encoding() if self.encoding == _BUNDLED else _published(self.encoding)
+        return (
+            _bundled_encoding() if self.encoding == _BUNDLED else _published_encoding(self.encoding)
+        )
 
 
-def _parts(text: str) -> list[str]:
+def _split_long_runs(text: str) -> list[str]:
     if len(text) <= _LONGEST_RUN:
         return [text]
     parts, start = [], 0
@@ -90,12 +92,12 @@ def _bundled_encoding() -> tiktoken.Encoding:
     )
 
 
-def _published(name: str) -> tiktoken.Encoding:
+def _published_encoding(name: str) -> tiktoken.Encoding:
     import tiktoken
 
-    known = tiktoken.list_encoding_names()
-    if name not in known:
-        raise ModelError(f"no token encoding {name!r}; use one of: {', '.join(sorted(known))}")
+    encodings = tiktoken.list_encoding_names()
+    if name not in encodings:
+        raise ModelError(f"no token encoding {name!r}; use one of: {', '.join(sorted(encodings))}")
     try:
         return tiktoken.get_encoding(name)
     except Exception as error:

@@ -23,7 +23,7 @@ from .search.retrievers import DenseRetriever, LexicalRetriever
 from .search.stage_guard import Guard
 from .search.twins import Twins
 from .store.vectors import Vectors
-from .usage import Learned
+from .usage import LearnedChange
 
 _PAUSE_EVERY, _PAUSE_S = 8, 1e-4
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dense:
+class DenseStage:
     """The dense stage of an index.
 
     Args:
@@ -84,7 +84,7 @@ class Index:
     built: tuple[Tool, ...]
     names: Names
     lexical: LexicalIndex | None = None
-    dense: Dense | None = None
+    dense: DenseStage | None = None
     static: StaticRetriever | None = None
     rerankers: Mapping[str, RerankStage] = field(default_factory=dict)
     example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Index:
     encoded: int = 0
     provisional: bool = False
     pending: int = 0
-    learned: Learned | None = None
+    learned: LearnedChange | None = None
     missing: Mapping[str, Exception] = field(default_factory=dict)
     twins: Twins | None = None
     copies: Mapping[int, Sequence[int]] = field(default_factory=dict)

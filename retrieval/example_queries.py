@@ -92,8 +92,8 @@ def moved_to_queries(
 def save_queries(path: Path, queries: Mapping[str, ExampleQueries]) -> None:
     """Write the example queries of all tools, without their means."""
     rows = {
-        tool_id: [each.queries, each.when, each.sources, each.stale, each.summary]
-        for tool_id, each in queries.items()
+        tool_id: [example.queries, example.when, example.sources, example.stale, example.summary]
+        for tool_id, example in queries.items()
     }
     path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8")
 

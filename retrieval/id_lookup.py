@@ -40,14 +40,14 @@ class Names:
             tools: tools by row.
             present: mask of the rows whose tool still exists; None for all rows.
         """
-        made = cls({}, {}, {}, present)
+        names = cls({}, {}, {}, present)
         rows = range(len(tools)) if present is None else np.flatnonzero(present).tolist()
         for row in rows:
             tool = tools[row]
-            made.rows[tool.id] = row
-            for held, name in made._places(tool):
-                held.setdefault(name, []).append(row)
-        return made
+            names.rows[tool.id] = row
+            for table, name in names._entries(tool):
+                table.setdefault(name, []).append(row)
+        return names
 
     def by_id(self, mask: NDArray[np.bool_]) -> NDArray[np.intp]:
         """The rows of a mask that have a tool, in order of tool id, shape (m,)."""
@@ -59,19 +59,19 @@ class Names:
         A name with a slash counts only where no id reads so: nothing *named* like the id of another
         tool stands beside it.
         """
-        name = asked_name(text)
+        name = name_in_query(text)
         folded = name.casefold()
-        for held, key in (
+        for table, key in (
             (self.exact, name),
             (self.folded, folded),
             (self.exact, _NAME + name),
             (self.folded, _NAME + folded),
         ):
-            if rows := held.get(key):
+            if rows := table.get(key):
                 return rows
         return ()
 
-    def _places(self, tool: Tool) -> Iterator[tuple[dict[str, list[int]], str]]:
+    def _entries(self, tool: Tool) -> Iterator[tuple[dict[str, list[int]], str]]:
         name = tool.name
         if "/" in name and name != tool.id:
             name = _NAME + name
@@ -81,7 +81,7 @@ class Names:
             yield self.folded, key
 
 
-def asked_name(text: str) -> str:
-    """The id or name that a request may be, without blanks and quotes around it."""
+def name_in_query(text: str) -> str:
+    """The id or name that a query may be, without blanks and quotes around it."""
     # Names and ids are held in NFC, see `Tool`.
     return unicodedata.normalize("NFC", text).strip().strip("`'\"")

@@ -13,7 +13,7 @@ from ..errors import RequestError
 from .backends.exact import ExactIndex
 from .catalog_index import Index
 from .ranking_metrics import Judgement, bootstrap_interval, hit_at, recall_at
-from .usage import Learned, UsageEvent, families, numbered
+from .usage import LearnedChange, UsageEvent, families, numbered
 
 #: Parts that events and tools are dealt into; each is held out once.
 PARTS = 5
@@ -61,16 +61,18 @@ def folds(
     random = np.random.default_rng(0)
     event_part = random.integers(PARTS, size=len(queries))[numbered(queries)]
     tool_part = random.integers(PARTS, size=len(family))[family]
-    touched = [np.unique(tool_part[rows]) for rows in relevant]
+    parts_of_events = [np.unique(tool_part[rows]) for rows in relevant]
     for part in range(PARTS):
-        outside = np.array([part not in held for held in touched], np.bool_)
-        inside = np.array([len(held) == 1 and held[0] == part for held in touched], np.bool_)
+        outside = np.array([part not in parts for parts in parts_of_events], np.bool_)
+        inside = np.array(
+            [len(parts) == 1 and parts[0] == part for parts in parts_of_events], np.bool_
+        )
         train = np.flatnonzero(outside & (event_part != part))
-        known = np.zeros(len(family), np.bool_)
+        has_training_events = np.zeros(len(family), np.bool_)
         for event in train.tolist():
-            known[relevant[event]] = True
+            has_training_events[relevant[event]] = True
         held_out = np.flatnonzero(outside & (event_part == part))
-        seen = [event for event in held_out.tolist() if known[relevant[event]].all()]
+        seen = [event for event in held_out.tolist() if has_training_events[relevant[event]].all()]
         yield Fold(train, np.array(seen, np.int64), np.flatnonzero(inside))
 
 
@@ -119,8 +121,8 @@ class Comparison:
             none = (0.0,) * len(METRICS)
             return cls(0, none, none, none, none, (0.0, 0.0))
         change = after - before
-        change = np.column_stack([change, change.mean(axis=1)])
-        low, high = bootstrap_interval(change, groups=groups, resamples=_RESAMPLES)
+        metrics_and_mean = np.column_stack([change, change.mean(axis=1)])
+        low, high = bootstrap_interval(metrics_and_mean, groups=groups, resamples=_RESAMPLES)
         return cls(
             len(before),
             tuple(before.mean(axis=0).tolist()),
@@ -133,10 +135,10 @@ class Comparison:
     @property
     def change(self) -> tuple[float, ...]:
         """After less before, of each metric."""
-        return tuple(b - a for a, b in zip(self.before, self.after, strict=True))
+        return tuple(after - before for before, after in zip(self.before, self.after, strict=True))
 
 
-def refusal(seen: Comparison, unseen: Comparison) -> str | None:
+def rejection_reason(seen: Comparison, unseen: Comparison) -> str | None:
     """Why what was learned is not taken, or None if it is.
 
     Two conditions must hold. On held-out requests of tools with events, the mean of the metrics
@@ -160,6 +162,8 @@ def refusal(seen: Comparison, unseen: Comparison) -> str | None:
     return None
 
 
+#: In place of a rival, where a request has fewer.
+_NO_TOOL = -1
 #: Tools that a tool has to beat in training: a few dozen hard ones say most of what all would.
 _RIVALS = 24
 #: Nearest tools that rivals are chosen from; the others serve the request or are twins.
@@ -173,8 +177,13 @@ _RATE, _MOMENTUM, _SQUARES = 1e-3, 0.9, 0.99
 #: Held-out requests of each kind in a fold that are searched for the report.
 _MEASURED = 500
 
-#: Rows that a tier places first, for each request: of the index with this learned, or without any.
-Ranked = Callable[[Learned | None, Sequence[str], NDArray[np.float32]], Sequence[NDArray[np.int64]]]
+#: Rows that a tier places first, for each request: of the index with this change, or without any.
+RankQueries = Callable[
+    [LearnedChange | None, Sequence[str], NDArray[np.float32]], Sequence[NDArray[np.int64]]
+]
+
+#: Metrics of held-out requests of a fold before and after, see `scores`, and the family of each.
+_Measurement = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +219,15 @@ class LearningReport:
 
 
 def learn(
-    index: Index, events: Sequence[UsageEvent], *, tier: str, ranked: Ranked
-) -> tuple[LearningReport, Learned | None]:
+    index: Index, events: Sequence[UsageEvent], *, tier: str, rank_queries: RankQueries
+) -> tuple[LearningReport, LearnedChange | None]:
     """Learn from events, and accept the result if held-out events are answered better.
 
     Args:
         index: index with vectors. Earlier learned adjustments are ignored.
         events: requests and the tools that served them. Duplicates count.
-        tier: name of the tier that `ranked` searches.
-        ranked: function that searches the tier.
+        tier: name of the tier that `rank_queries` searches.
+        rank_queries: function that searches the tier.
 
     Returns:
         The report, and the learned adjustments if they are accepted.
@@ -229,43 +238,44 @@ def learn(
     base = index.tool_vectors
     if base is None or index.vectors is None or index.encoder is None:
         raise RequestError("learning changes vectors, but no tier uses vectors")
-    known = [
+    usable_events = [
         (event.query, np.array(rows, np.int64))
         for event in events
         if (rows := [index.rows[tool] for tool in event.relevant if tool in index.rows])
     ]
-    if not known:
+    if not usable_events:
         raise RequestError(f"events: none of {len(events)} names a tool of the catalog")
-    texts, relevant = [text for text, _ in known], [rows for _, rows in known]
+    texts, relevant = [text for text, _ in usable_events], [rows for _, rows in usable_events]
     queries, model = index.encoder.encode(texts, query=True), index.vectors.model
     family = families(index.tools)
-    pairs, choices = _choices(queries, relevant, base, family)
+    pairs, choices = _pairs_with_rivals(queries, relevant, base, family)
 
-    def learned(part: NDArray[np.int64]) -> Learned:
-        kept = np.isin(pairs, part)
-        change = _trained(queries[pairs[kept]], choices[kept], base)
-        return Learned(change, model, len(part))
+    def learn_from(part: NDArray[np.int64]) -> LearnedChange:
+        in_part = np.isin(pairs, part)
+        change = _train_change(queries[pairs[in_part]], choices[in_part], base)
+        return LearnedChange(change, model, len(part))
 
-    def searched(taught: Learned | None, part: NDArray[np.int64]) -> NDArray[np.float64]:
-        found = np.zeros((len(part), DEPTH), np.bool_)
+    def measure(learned: LearnedChange | None, part: NDArray[np.int64]) -> NDArray[np.float64]:
+        rankings = rank_queries(learned, [texts[event] for event in part.tolist()], queries[part])
         served = [relevant[event] for event in part.tolist()]
-        ranking = ranked(taught, [texts[event] for event in part.tolist()], queries[part])
-        for place, rows in enumerate(ranking):
-            found[place, : len(rows)] = np.isin(rows, served[place])[:DEPTH]
-        return scores(Judgement(found, np.array([len(rows) for rows in served])))
+        hits = np.zeros((len(part), DEPTH), np.bool_)
+        for place, rows in enumerate(rankings):
+            hits[place, : len(rows)] = np.isin(rows, served[place])[:DEPTH]
+        return scores(Judgement(hits, np.array([len(rows) for rows in served])))
 
-    kinds: tuple[list[Any], list[Any]] = [], []
+    seen_measurements: list[_Measurement] = []
+    unseen_measurements: list[_Measurement] = []
     for fold in folds(texts, relevant, family):
-        taught = learned(fold.train) if len(fold.train) else None
-        for kind, held in zip(kinds, (fold.seen, fold.unseen), strict=True):
-            part = held[:: max(1, -(-len(held) // _MEASURED))]
-            group = family[[relevant[event][0] for event in part.tolist()]]
-            kind.append((searched(None, part), searched(taught, part), group))
-    seen, unseen = (
-        Comparison.of(*(np.concatenate(column) for column in zip(*kind, strict=True)))
-        for kind in kinds
-    )
-    reason = refusal(seen, unseen)
+        learned = learn_from(fold.train) if len(fold.train) else None
+        for measurements, held_out in (
+            (seen_measurements, fold.seen),
+            (unseen_measurements, fold.unseen),
+        ):
+            part = _spread(held_out, _MEASURED)
+            groups = family[[relevant[event][0] for event in part.tolist()]]
+            measurements.append((measure(None, part), measure(learned, part), groups))
+    seen, unseen = _compare(seen_measurements), _compare(unseen_measurements)
+    reason = rejection_reason(seen, unseen)
     report = LearningReport(
         accepted=reason is None,
         reason=reason,
@@ -276,10 +286,21 @@ def learn(
         seen=seen,
         unseen=unseen,
     )
-    return report, None if reason else learned(np.arange(len(texts)))
+    return report, None if reason else learn_from(np.arange(len(texts)))
 
 
-def _choices(
+def _spread(events: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """At most `count` of the events, evenly spread."""
+    step = max(1, -(-len(events) // count))
+    return events[::step]
+
+
+def _compare(measurements: Sequence[_Measurement]) -> Comparison:
+    before, after, groups = zip(*measurements, strict=True)
+    return Comparison.of(np.concatenate(before), np.concatenate(after), np.concatenate(groups))
+
+
+def _pairs_with_rivals(
     queries: NDArray[np.float32],
     relevant: Sequence[NDArray[np.int64]],
     base: NDArray[np.float32],
@@ -295,11 +316,11 @@ def _choices(
 
     Returns:
         Position of each pair's request, shape (p,); rows of its tool and then of the rivals, twins
-        left out, -1 where there are fewer, shape (p, 1 + rivals).
+        left out, `_NO_TOOL` where there are fewer, shape (p, 1 + rivals).
     """
     dense = ExactIndex(base)
     pairs = np.repeat(np.arange(len(queries)), [len(rows) for rows in relevant])
-    choices = np.full((len(pairs), 1 + _RIVALS), -1, np.int64)
+    choices = np.full((len(pairs), 1 + _RIVALS), _NO_TOOL, np.int64)
     choices[:, 0] = np.concatenate(relevant)
     for event, (query, served) in enumerate(zip(queries, relevant, strict=True)):
         near = dense.search(query, _NEAREST).rows
@@ -308,7 +329,7 @@ def _choices(
     return pairs, choices
 
 
-def _trained(
+def _train_change(
     queries: NDArray[np.float32], choices: NDArray[np.int64], base: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """A linear change of tool vectors under which requests choose the tools that served them.
@@ -318,26 +339,27 @@ def _trained(
 
     Args:
         queries: request of each pair, shape (p, dim).
-        choices: choices of each pair, see `_choices`.
+        choices: choices of each pair, see `_pairs_with_rivals`.
         base: the encoder's vectors of the tools, shape (tools, dim).
     """
     change = np.zeros((base.shape[1], base.shape[1]), np.float32)
     mean, square = np.zeros_like(change), np.zeros_like(change)
-    draw, size = np.random.default_rng(0), max(_BATCH, len(choices) // 20)
+    random, batch_size = np.random.default_rng(0), max(_BATCH, len(choices) // 20)
     batches = [
-        order[start : start + size]
-        for order in (draw.permutation(len(choices)) for _ in range(_EPOCHS))
-        for start in range(0, len(order), size)
+        positions[start : start + batch_size]
+        for positions in (random.permutation(len(choices)) for _ in range(_EPOCHS))
+        for start in range(0, len(positions), batch_size)
     ]
     for step, batch in enumerate(batches[:_STEPS], start=1):
-        asked, tools = queries[batch], base[choices[batch]]
-        scores = np.matmul(tools, (asked + asked @ change)[:, :, None])[:, :, 0]
-        scores = np.where(choices[batch] < 0, -np.inf, scores) / _TEMPERATURE
+        is_tool = choices[batch] != _NO_TOOL
+        batch_queries, tools = queries[batch], base[np.where(is_tool, choices[batch], 0)]
+        scores = np.matmul(tools, (batch_queries + batch_queries @ change)[:, :, None])[:, :, 0]
+        scores = np.where(is_tool, scores, -np.inf) / _TEMPERATURE
         odds = np.exp(scores - scores.max(axis=1, keepdims=True))
         odds /= odds.sum(axis=1, keepdims=True)
         odds[:, 0] -= 1
         pushed = np.matmul(odds[:, None, :].astype(np.float32), tools)[:, 0]
-        slope = asked.T @ pushed / (len(batch) * _TEMPERATURE)
+        slope = batch_queries.T @ pushed / (len(batch) * _TEMPERATURE)
         mean += (1 - _MOMENTUM) * (slope - mean)
         square += (1 - _SQUARES) * (slope * slope - square)
         scale = np.sqrt(square / (1 - _SQUARES**step)) + 1e-6

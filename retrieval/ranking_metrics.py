@@ -25,12 +25,12 @@ class Judgement:
     """The ranks of the relevant tools of each query.
 
     Args:
-        found: bool, (queries, depth); found[i, r] is whether query i had a relevant tool at
-            rank r + 1.
+        is_relevant: bool, (queries, depth); `is_relevant[i, r]` is whether query i had a relevant
+            tool at rank r + 1.
         relevant: int, (queries,); number of relevant tools of each query, at least one.
     """
 
-    found: NDArray[np.bool_]
+    is_relevant: NDArray[np.bool_]
     relevant: NDArray[np.int64]
 
 
@@ -47,31 +47,31 @@ def judge(
     Raises:
         ValueError: the two differ in length, or a query has nothing relevant.
     """
-    found = np.zeros((len(rankings), depth), dtype=np.bool_)
+    is_relevant = np.zeros((len(rankings), depth), dtype=np.bool_)
     counts = np.zeros(len(rankings), dtype=np.int64)
-    for row, (ranking, serving) in enumerate(zip(rankings, relevant, strict=True)):
-        wanted = frozenset(serving)
-        if not wanted:
+    for row, (ranking, tool_ids) in enumerate(zip(rankings, relevant, strict=True)):
+        relevant_ids = frozenset(tool_ids)
+        if not relevant_ids:
             raise ValueError(f"query {row} has nothing relevant: judge it by abstention instead")
-        counts[row] = len(wanted)
+        counts[row] = len(relevant_ids)
         for rank, tool_id in enumerate(ranking[:depth]):
-            found[row, rank] = tool_id in wanted
-    return Judgement(found, counts)
+            is_relevant[row, rank] = tool_id in relevant_ids
+    return Judgement(is_relevant, counts)
 
 
 def hit_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
     """1 where any relevant tool is among the first k; with several relevant, one is enough."""
-    return np.asarray(judgement.found[:, :k].any(axis=1), dtype=np.float64)
+    return np.asarray(judgement.is_relevant[:, :k].any(axis=1), dtype=np.float64)
 
 
 def recall_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
     """Share of the relevant tools among the first k."""
-    return np.asarray(judgement.found[:, :k].sum(axis=1) / judgement.relevant)
+    return np.asarray(judgement.is_relevant[:, :k].sum(axis=1) / judgement.relevant)
 
 
 def complete_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
     """1 where every relevant tool is among the first k; never 1 with more than k relevant."""
-    complete = judgement.found[:, :k].sum(axis=1) == judgement.relevant
+    complete = judgement.is_relevant[:, :k].sum(axis=1) == judgement.relevant
     return np.asarray(complete, dtype=np.float64)
 
 
@@ -81,16 +81,16 @@ def ndcg_at(judgement: Judgement, k: int) -> NDArray[np.float64]:
     Source: Järvelin and Kekäläinen 2002, in the form of trec_eval's ndcg_cut.
     """
     discounts = 1.0 / np.log2(np.arange(2, k + 2))
-    depth = min(k, judgement.found.shape[1])
-    gained = judgement.found[:, :depth] @ discounts[:depth]
+    depth = min(k, judgement.is_relevant.shape[1])
+    gained = judgement.is_relevant[:, :depth] @ discounts[:depth]
     best = np.concatenate(([0.0], np.cumsum(discounts)))
     return np.asarray(gained / best[np.minimum(judgement.relevant, k)], dtype=np.float64)
 
 
 def reciprocal_rank(judgement: Judgement) -> NDArray[np.float64]:
     """1 / rank of the first relevant tool, 0 where none was returned."""
-    first = judgement.found.argmax(axis=1)
-    return np.where(judgement.found.any(axis=1), 1.0 / (first + 1), 0.0)
+    first_place = judgement.is_relevant.argmax(axis=1)
+    return np.where(judgement.is_relevant.any(axis=1), 1.0 / (first_place + 1), 0.0)
 
 
 QUALITY = ("hit@1", "hit@3", "recall@5", "recall@10", "complete@10", "ndcg@10", "mrr")
@@ -174,5 +174,7 @@ def abstention(
         unserved queries abstained on (None without an unserved query).
     """
     right = int((abstained & unserved).sum())
-    said, due = int(abstained.sum()), int(unserved.sum())
-    return (right / said if said else None), (right / due if due else None)
+    abstentions, unserved_count = int(abstained.sum()), int(unserved.sum())
+    return (right / abstentions if abstentions else None), (
+        right / unserved_count if unserved_count else None
+    )

@@ -57,14 +57,16 @@ class Hit(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without the schema."""
-        told = {
+        form: dict[str, Any] = {
             "id": self.id,
             "rank": self.rank,
             "score": self.score,
             "description": self.tool.description,
             "stages": {name: placement._asdict() for name, placement in self.stages.items()},
         }
-        return told | ({"requests": list(self.requests)} if self.requests else {})
+        if self.requests:
+            form["requests"] = list(self.requests)
+        return form
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,14 +36,14 @@ def checked_events(events: Iterable[UsageEvent]) -> list[UsageEvent]:
     """
     if isinstance(events, str | Mapping) or not isinstance(events, Iterable):
         raise RequestError(f"events: a list of Event, not {type(events).__name__}")
-    given = list(events)
-    for place, event in enumerate(given):
+    checked = list(events)
+    for place, event in enumerate(checked):
         if not isinstance(event, UsageEvent):
             kind = type(event).__name__
             raise RequestError(f"events[{place}]: an Event, not {kind}")
         if not isinstance(event.query, str) or not _are_ids(event.relevant):
             raise RequestError(f"events[{place}]: an Event needs a text and a list of tool ids")
-    return given
+    return checked
 
 
 def families(tools: Sequence[Tool]) -> NDArray[np.int64]:
@@ -65,11 +65,13 @@ def numbered(texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _are_ids(value: object) -> bool:
-    return isinstance(value, tuple | list) and all(isinstance(one, str) and one for one in value)
+    return isinstance(value, tuple | list) and all(
+        isinstance(tool_id, str) and tool_id for tool_id in value
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Learned:
+class LearnedChange:
     """A linear change of all tool vectors, those of tools to come included.
 
     Args:

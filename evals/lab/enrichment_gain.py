@@ -119,7 +119,7 @@ def gain(
     other = Builder(config)
     other.example_queries = enrichments
     start = perf_counter()
-    rich = Engine(other, other.begin(catalog, known=plain.view().admission.index.vectors))
+    rich = Engine(other, other.begin(catalog, vectors=plain.view().admission.index.vectors))
     seconds = perf_counter() - start
     index = rich.view().admission.index
     rows: list[tuple[Any, ...]] = []

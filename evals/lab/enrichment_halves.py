@@ -85,7 +85,7 @@ def halves(
 def _engine(config: Config, catalog: Catalog, rows: Iterable[Enrichment], known: Engine) -> Engine:
     builder = Builder(config)
     builder.example_queries = Enrichments(rows)
-    return Engine(builder, builder.begin(catalog, known=known.view().admission.index.vectors))
+    return Engine(builder, builder.begin(catalog, vectors=known.view().admission.index.vectors))
 
 
 def main() -> None:

@@ -181,7 +181,7 @@ def bundle(
             examples[tier].append(Example.of(found, relevant, wording=odd, group=one.number))
 
     for drawn in source.deployments(known.values, deployments, seed=seed):
-        _ask_all(ask, Engine(builder, builder.begin(Catalog(drawn.tools), known=known)), drawn)
+        _ask_all(ask, Engine(builder, builder.begin(Catalog(drawn.tools), vectors=known)), drawn)
     fitted = {
         tier: fit_network_tier(
             some, dense="dense" in Config().tiers[tier].retrievers, lost=LOST, seed=seed

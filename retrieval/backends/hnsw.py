@@ -110,15 +110,18 @@ class HnswIndex:
         if depth < 1 or not total:
             return Ranking.empty()
         admitted = total if allowed is None else int(np.count_nonzero(allowed))
-        wanted = min(depth, admitted)
-        if admitted * _EXACT_SHARE < total or wanted * 2 > total:
+        count = min(depth, admitted)
+        if admitted * _EXACT_SHARE < total or count * 2 > total:
             return self._exact.search(vector, depth, allowed)
-        limit = min(total, wanted * total // admitted + (0 if admitted == total else wanted))
+        limit = count
+        if admitted < total:
+            # As many as hold enough admitted rows if these are spread evenly, and a reserve.
+            limit = min(total, count * total // admitted + count)
         while limit * 2 <= total:
             rows = self._nearest(vector, limit)
             if allowed is not None:
                 rows = rows[allowed[rows]]
-            if len(rows) >= wanted:
+            if len(rows) >= count:
                 scores = np.einsum("ij,j->i", self._vectors[rows], vector)
                 return Ranking.best(rows, scores, depth)
             limit *= 2

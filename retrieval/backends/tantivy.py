@@ -61,7 +61,7 @@ class TantivyIndex:
         boosts = _positive(boosts)
         index = tantivy.Index(_schema(boosts))
         _fill(index, documents, boosts)
-        return cls(_ready(index), boosts, documents)
+        return cls(_open_for_search(index), boosts, documents)
 
     @classmethod
     def load(cls, folder: Path, boosts: Mapping[str, float]) -> Self | None:
@@ -74,7 +74,7 @@ class TantivyIndex:
         if folder.is_dir() and not os.access(folder, os.W_OK):
             return None
         try:
-            return cls(_ready(tantivy.Index.open(str(folder))), boosts, folder)
+            return cls(_open_for_search(tantivy.Index.open(str(folder))), boosts, folder)
         except ValueError as error:
             raise StoreError(f"{folder}: not a readable lexical index ({error})") from error
 
@@ -106,8 +106,8 @@ class TantivyIndex:
 
         If there are fewer than `depth`, all other rows share no term and would score 0.
         """
-        found = self._search(text, depth, allowed)
-        return replace(found, rest=0.0) if len(found) < depth else found
+        ranking = self._search(text, depth, allowed)
+        return replace(ranking, rest=0.0) if len(ranking) < depth else ranking
 
     def _search(self, text: str, depth: int, allowed: NDArray[np.bool_] | None) -> Ranking:
         query = self._query(text)
@@ -130,10 +130,10 @@ class TantivyIndex:
         # As many hits as hold enough admitted ones if these are spread evenly, and a reserve.
         limit = min(total, depth * total // admitted + depth // 4 + _RESERVE)
         while True:
-            found = self._collect(query, limit)
-            inside = allowed[found.rows]
-            if len(found) < limit or limit == total or np.count_nonzero(inside) >= depth:
-                return Ranking(found.rows[inside], found.scores[inside]).head(depth)
+            ranking = self._collect(query, limit)
+            inside = allowed[ranking.rows]
+            if len(ranking) < limit or limit == total or np.count_nonzero(inside) >= depth:
+                return Ranking(ranking.rows[inside], ranking.scores[inside]).head(depth)
             limit = min(total, limit * 4)
 
     def _query(self, text: str) -> tantivy.Query | None:
@@ -161,10 +161,10 @@ class TantivyIndex:
 
 
 def _positive(boosts: Mapping[str, float]) -> Mapping[str, float]:
-    kept = {field: boost for field, boost in boosts.items() if boost > 0}
-    if not kept:
+    positive = {field: boost for field, boost in boosts.items() if boost > 0}
+    if not positive:
         raise ConfigError("lexical.boosts: at least one field needs a boost above 0")
-    return kept
+    return positive
 
 
 def _schema(fields: Iterable[str]) -> tantivy.Schema:
@@ -175,7 +175,7 @@ def _schema(fields: Iterable[str]) -> tantivy.Schema:
     return builder.build()
 
 
-def _ready(index: tantivy.Index) -> tantivy.Index:
+def _open_for_search(index: tantivy.Index) -> tantivy.Index:
     """The index as it was opened or written, to be searched."""
     index.register_tokenizer(ANALYZER, analyzer())
     index.config_reader("manual", 0)
@@ -199,10 +199,10 @@ def _fill(
     writer.wait_merging_threads()
 
 
-def _entry(row: int, fields: Mapping[str, str], wanted: Container[str]) -> tantivy.Document:
+def _entry(row: int, fields: Mapping[str, str], indexed_fields: Container[str]) -> tantivy.Document:
     entry = tantivy.Document()
     entry.add_unsigned(_ROW, row)
     for name, text in fields.items():
-        if text and name in wanted:
+        if text and name in indexed_fields:
             entry.add_text(name, text)
     return entry

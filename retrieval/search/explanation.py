@@ -52,7 +52,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        return {one.name: getattr(self, one.name) for one in fields(self)} | {
+        return {field.name: getattr(self, field.name) for field in fields(self)} | {
             "stages": {
                 stage: None if place is None else place._asdict()
                 for stage, place in self.stages.items()
@@ -130,13 +130,13 @@ def _reason(
     if rank is not None and rank <= run.k and row in index.named(run.query.text):
         return "the request is exactly its name or id"
     if rank is None:
-        seen = [
+        places_by_stage = [
             f"{stage} places it {place.rank} of {len(index.tools)}"
             if place
             else f"{stage} finds no term of the request in it"
             for stage, place in stages.items()
         ]
-        return f"no stage proposed it: {'; '.join(seen) or 'no retriever ran'}"
+        return f"no stage proposed it: {'; '.join(places_by_stage) or 'no retriever ran'}"
     if rank <= run.k:
         return f"offered: {rank} of {run.k}"
     return f"out-ranked: {rank}, and the answer holds {run.k}"

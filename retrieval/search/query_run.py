@@ -64,7 +64,7 @@ class Run:
         rerankers: reranker name to the stage.
         deadline: `perf_counter()` value by which the answer is due, None for no limit.
         missing: stage name to why it could not be made.
-        spare: rows beyond `k` that a lone retriever gives, see `twins.spare`.
+        spare: rows beyond `k` that a lone retriever gives, see `twins.spare_row_count`.
     """
 
     query: Query
@@ -142,15 +142,15 @@ class Run:
 
     def placements(self, rows: Sequence[int]) -> dict[int, dict[str, StageResult]]:
         """For each row, its rank and score in every stage that saw it."""
-        found: dict[int, dict[str, StageResult]] = {row: {} for row in rows}
+        placements: dict[int, dict[str, StageResult]] = {row: {} for row in rows}
         for stage, ranking in self.rankings.items():
             ranked = ranking.rows.tolist()
             scores = ranking.scores.tolist()
             places = dict(zip(ranked, range(len(ranked)), strict=True))
-            for row, stages in found.items():
+            for row, stages in placements.items():
                 if (place := places.get(row)) is not None:
                     stages[stage] = StageResult(place + 1, scores[place])
-        return found
+        return placements
 
     @contextmanager
     def _recorded(self, stage: str) -> Iterator[None]:

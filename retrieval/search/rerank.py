@@ -59,17 +59,19 @@ class ModelRerank:
         """
         if not len(rows):
             return Ranking.empty()
-        return self._guard.call(lambda: self._ranked(run, rows), run.deadline)
+        return self._guard.call(lambda: self._rank_with_model(run, rows), run.deadline)
 
-    def _ranked(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
+    def _rank_with_model(self, run: Run, rows: NDArray[np.int64]) -> Ranking:
         with self._lock:
             if self._model is None:
                 self._model = self._load()
         start = perf_counter()
         scores = self._model.score(run.query.text, self._texts(rows))
-        spent = (perf_counter() - start) * 1e3 / len(rows)
-        before = self._ms_each
-        self._ms_each = spent if before is None else before + _SMOOTHING * (spent - before)
+        ms_spent = (perf_counter() - start) * 1e3 / len(rows)
+        ms_before = self._ms_each
+        self._ms_each = (
+            ms_spent if ms_before is None else ms_before + _SMOOTHING * (ms_spent - ms_before)
+        )
         return Ranking.best(rows, scores, len(rows))
 
     def affordable(self, run: Run, rows: NDArray[np.int64]) -> int:
@@ -78,9 +80,9 @@ class ModelRerank:
             return len(rows)
         if self._ms_each is None:
             self.rank(run, rows[:_PROBE])
-        left = (run.deadline - perf_counter()) * 1e3
-        each = self._ms_each or 1e-6
-        count = min(len(rows), max(0, int(_MARGIN * left / each)))
-        if count < 2 and left > 0:
-            self._ms_each = each * (1 - _FORGETTING)
+        ms_left = (run.deadline - perf_counter()) * 1e3
+        ms_each = self._ms_each or 1e-6
+        count = min(len(rows), max(0, int(_MARGIN * ms_left / ms_each)))
+        if count < 2 and ms_left > 0:
+            self._ms_each = ms_each * (1 - _FORGETTING)
         return count

@@ -16,14 +16,14 @@ from ..catalog_index import Index
 from ..query import Query, Ranking, bounded, ties_by_row
 from ..refusal import Denials, Refusal
 from ..selection import Selection, VoterFailure
-from .answer import below_threshold, hits_of, outside, permitted, promoted, split_at
+from .answer import below_threshold, best_denied_rows, hits_of, keep_permitted, promote, split_at
 from .explanation import Explanation, explain
 from .query_run import Run, Strategy, deadline
 from .tiers import Tiers
-from .twins import behind_originals, spare
+from .twins import behind_originals, spare_row_count
 
 
-class Admitted(Protocol):
+class AdmittedIndex(Protocol):
     """The part of an index that a request may use; `gating.Admission` decides it."""
 
     @property
@@ -57,7 +57,7 @@ class Searcher:
 
     def search(
         self,
-        admitted: Admitted,
+        admitted: AdmittedIndex,
         query: str,
         *,
         tier: str | Strategy | None = None,
@@ -83,43 +83,43 @@ class Searcher:
         """
         self._guard.check()
         start = perf_counter() if start is None else start
-        name, strategy = self._tiers.asked(tier)
+        name, strategy = self._tiers.requested(tier)
         due = deadline(start, budget_ms)
-        asked = Query(bounded(query), admitted.mask, vector, due)
-        run = self._run(admitted, asked, k)
+        request = Query(bounded(query), admitted.mask, vector, due)
+        run = self._run(admitted, request, k)
         index = admitted.index
-        ranking, ran, reason = self._ranked(admitted, run, name, strategy)
-        ranking, first = promoted(index, asked, ranking, admitted.claimed)
-        ranked = hits_of(index, run, ranking.head(run.k), first)
-        threshold = self._thresholds.get(ran)
+        ranking, tier_run, fallback_reason = self._ranked(admitted, run, name, strategy)
+        ranking, promoted_rows = promote(index, request, ranking, admitted.claimed)
+        ranked = hits_of(index, run, ranking.head(run.k), promoted_rows)
+        threshold = self._thresholds.get(tier_run)
         hits, dropped = split_at(threshold, ranked)
-        why = None
+        abstention_reason = None
         if dropped and not hits:
-            best = below_threshold(dropped[0].score, threshold, ran)
-            why = f"no tool fits: the best {best}"
+            best = below_threshold(dropped[0].score, threshold, tier_run)
+            abstention_reason = f"no tool fits: the best {best}"
         return Selection(
             query=run.query.text,
             hits=hits,
-            tier=ran,
+            tier=tier_run,
             tier_asked=name,
-            tier_reason=reason,
+            tier_reason=fallback_reason,
             timings=run.timings,
             total_ms=(perf_counter() - start) * 1e3,
             catalog=index.catalog.fingerprint,
-            denied=admitted.denied(partial(outside, index, run, admitted.mask)),
+            denied=admitted.denied(partial(best_denied_rows, index, run, admitted.mask)),
             voter_failures=admitted.failures,
             unmatched=admitted.unmatched,
             vector=run.query.vector,
             pending=index.pending,
-            abstained=why is not None,
-            reason=why,
+            abstained=abstention_reason is not None,
+            reason=abstention_reason,
             threshold=threshold,
             dropped=dropped,
         )
 
     def search_many(
         self,
-        admitted: Admitted,
+        admitted: AdmittedIndex,
         queries: Sequence[str],
         *,
         tier: str | Strategy | None = None,
@@ -136,7 +136,7 @@ class Searcher:
         if not isinstance(queries, Iterable):
             raise RequestError(f"queries: a list of texts, not {type(queries).__name__}")
         texts = [bounded(query) for query in queries]
-        _, strategy = self._tiers.asked(tier)
+        _, strategy = self._tiers.requested(tier)
         vectors = self._encoded(admitted.index, texts, strategy)
         return [
             self.search(
@@ -163,7 +163,7 @@ class Searcher:
 
     def explain(
         self,
-        admitted: Admitted,
+        admitted: AdmittedIndex,
         query: str,
         tool_id: str,
         *,
@@ -178,35 +178,43 @@ class Searcher:
         """
         self._guard.check()
         index, refusal = admitted.index, admitted.refusal(tool_id)
-        name, strategy = self._tiers.asked(tier)
-        asked = Query(bounded(query), admitted.mask)
-        run = self._run(admitted, asked, k)
-        ranking, ran, reason = self._ranked(admitted, run, name, strategy)
-        ranking, first = promoted(index, asked, ranking, admitted.claimed)
-        threshold = self._thresholds.get(ran)
-        _, dropped = split_at(threshold, hits_of(index, run, ranking.head(run.k), first))
-        why = None
+        name, strategy = self._tiers.requested(tier)
+        request = Query(bounded(query), admitted.mask)
+        run = self._run(admitted, request, k)
+        ranking, tier_run, fallback_reason = self._ranked(admitted, run, name, strategy)
+        ranking, promoted_rows = promote(index, request, ranking, admitted.claimed)
+        threshold = self._thresholds.get(tier_run)
+        _, dropped = split_at(threshold, hits_of(index, run, ranking.head(run.k), promoted_rows))
+        drop_reason = None
         for hit in dropped:
             if hit.id == tool_id:
-                why = f"dropped: its {below_threshold(hit.score, threshold, ran)}"
+                drop_reason = f"dropped: its {below_threshold(hit.score, threshold, tier_run)}"
         row = index.rows[tool_id]
-        return explain(index, run, ranking, row, (name, ran, reason), refusal, dropped=why)
+        return explain(
+            index,
+            run,
+            ranking,
+            row,
+            (name, tier_run, fallback_reason),
+            refusal,
+            dropped=drop_reason,
+        )
 
-    def _run(self, admitted: Admitted, asked: Query, k: int | None) -> Run:
+    def _run(self, admitted: AdmittedIndex, request: Query, k: int | None) -> Run:
         index = admitted.index
         return Run(
-            asked,
+            request,
             # More than there are would only be room that a stage sets aside.
             min(self.count(k), max(len(index.tools), 1)),
             index.retrievers,
             index.rerankers,
-            asked.due,
+            request.due,
             missing=index.missing,
-            spare=spare(index.copies),
+            spare=spare_row_count(index.copies),
         )
 
     def _ranked(
-        self, admitted: Admitted, run: Run, name: str, strategy: Strategy
+        self, admitted: AdmittedIndex, run: Run, name: str, strategy: Strategy
     ) -> tuple[Ranking, str, str | None]:
         """The ranked permitted tools of a tier, the tier that ran, and why.
 
@@ -214,7 +222,7 @@ class Searcher:
         """
         ranking, ran, reason = self._tiers.rank(run, name, strategy)
         index = admitted.index
-        ranking = permitted(ranking, admitted.mask, len(index.tools))
+        ranking = keep_permitted(ranking, admitted.mask, len(index.tools))
         return behind_originals(ties_by_row(ranking), index.copies), ran, reason
 
     def count(self, k: int | None) -> int:

@@ -65,23 +65,23 @@ class Guard:
                 with work that was not.
             Exception: whatever `work` raises.
         """
-        earlier = self._admit()
-        if earlier is not None and due is None:
+        earlier_error = self._begin_attempt()
+        if earlier_error is not None and due is None:
             # A retry may be as slow as the attempt that failed; only its first second is waited.
             try:
-                return self._within(work, perf_counter() + _RETRY_WAIT_S)
+                return self._run_until(work, perf_counter() + _RETRY_WAIT_S)
             except BudgetExceeded as error:
-                raise ModelError(f"{earlier}; trying again") from error
-        return self._recorded(work) if due is None else self._within(work, due)
+                raise ModelError(f"{earlier_error}; trying again") from error
+        return self._run_recorded(work) if due is None else self._run_until(work, due)
 
     def failed(self, error: Exception) -> None:
         """Remember a failure: the stage is not tried until its wait is over."""
         with self._state:
             self._error = error
             self._failures += 1
-            self._retry_at = monotonic() + self._wait()
+            self._retry_at = monotonic() + self._retry_wait_s()
 
-    def _admit(self) -> Exception | None:
+    def _begin_attempt(self) -> Exception | None:
         """The earlier failure that this attempt retries; None where there is none.
 
         Raises:
@@ -92,14 +92,14 @@ class Guard:
                 return None
             if monotonic() < self._retry_at:
                 raise ModelError(f"{self._error} (remembered; not tried again yet)")
-            # Of several requests one tries; the others wait for what comes of it.
-            self._retry_at = monotonic() + self._wait()
+            # Of several requests one tries; the others wait for its outcome.
+            self._retry_at = monotonic() + self._retry_wait_s()
             return self._error
 
-    def _wait(self) -> float:
+    def _retry_wait_s(self) -> float:
         return min(LONGEST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(self._failures - 1, 30))
 
-    def _recorded(self, work: Callable[[], Result]) -> Result:
+    def _run_recorded(self, work: Callable[[], Result]) -> Result:
         try:
             result = work()
         except (ModelError, MissingExtraError) as error:
@@ -109,32 +109,34 @@ class Guard:
             self._error, self._failures, self.succeeded = None, 0, True
         return result
 
-    def _within(self, work: Callable[[], Result], due: float) -> Result:
+    def _run_until(self, work: Callable[[], Result], due: float) -> Result:
         with self._state:
             if self._overdue is not None:
                 raise BudgetExceeded("still busy with an earlier request")
-        left = _left(due)
-        if left <= 0 or not self._worker.acquire(timeout=left):
+        seconds_left = _seconds_until(due)
+        if seconds_left <= 0 or not self._worker.acquire(timeout=seconds_left):
             raise BudgetExceeded("takes more than the time left")
         task: Future[Result] = Future()
         _running.add(task)
-        thread = Thread(target=self._serve, args=(task, work), name="shortlist-stage", daemon=True)
+        thread = Thread(
+            target=self._run_in_thread, args=(task, work), name="shortlist-stage", daemon=True
+        )
         try:
             thread.start()
         except RuntimeError as error:
             self._worker.release()
             _running.discard(task)
             raise BudgetExceeded(f"no thread to run in: {error}") from error
-        wait((task,), max(0.0, _left(due)))
+        wait((task,), max(0.0, _seconds_until(due)))
         with self._state:
             if not task.done():
                 self._overdue = task
                 raise BudgetExceeded("takes more than the time left")
         return task.result()
 
-    def _serve(self, task: Future[Result], work: Callable[[], Result]) -> None:
+    def _run_in_thread(self, task: Future[Result], work: Callable[[], Result]) -> None:
         try:
-            task.set_result(self._recorded(work))
+            task.set_result(self._run_recorded(work))
         except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
             task.set_exception(error)
         with self._state:
@@ -143,5 +145,5 @@ class Guard:
         self._worker.release()
 
 
-def _left(due: float) -> float:
+def _seconds_until(due: float) -> float:
     return min(due - perf_counter(), TIMEOUT_MAX)

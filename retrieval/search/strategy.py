@@ -33,7 +33,7 @@ class Pipeline:
     def ready(self, run: Run) -> bool:
         """Whether every stage has run already, so that `rank` takes no time."""
         depth = self._depth(run)
-        return self.reranker is None and all(run.has(one, depth) for one in self.retrievers)
+        return self.reranker is None and all(run.has(stage, depth) for stage in self.retrievers)
 
     def _depth(self, run: Run) -> int:
         # One ranking that nothing reorders needs no more rows than the answer holds.

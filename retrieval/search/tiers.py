@@ -33,7 +33,7 @@ class Tiers:
         self._default = default
         self._reranks = reranks
         self._best = next(
-            (one for one in reversed([*BUILT_IN_TIERS]) if one in strategies), default
+            (name for name in reversed([*BUILT_IN_TIERS]) if name in strategies), default
         )
         self._ms: dict[str, float] = {}
 
@@ -42,7 +42,7 @@ class Tiers:
         """The names of the tiers."""
         return tuple(self._strategies)
 
-    def asked(self, tier: str | Strategy | None) -> tuple[str, Strategy]:
+    def requested(self, tier: str | Strategy | None) -> tuple[str, Strategy]:
         """Name and strategy of the requested tier.
 
         Raises:
@@ -67,7 +67,7 @@ class Tiers:
             )
         return tier, self._strategies[tier]
 
-    def rank(self, run: Run, asked: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
+    def rank(self, run: Run, requested: str, strategy: Strategy) -> tuple[Ranking, str, str | None]:
         """The ranking of the requested tier, or of its first fallback that can run.
 
         This alone decides which tier a request gets. A tier is left out where its encoder or its
@@ -83,29 +83,34 @@ class Tiers:
         If a reranker runs out of time, the results of the stages before it are used: as the tier
             that has exactly these stages, or as `TIER without reranker`.
         """
-        name = asked if asked in self._strategies or asked != AUTO else self._best
+        name = requested
+        if requested == AUTO and AUTO not in self._strategies:
+            name = self._best
         if not run.query.text.strip():
             return Ranking.empty(), name, None
-        reasons = [] if name == asked else [f"{AUTO} -> {name}: {self._known(name, run)}"]
+        reasons: list[str] = []
+        if name != requested:
+            reasons.append(f"{AUTO} -> {name}: {self._describe_time(name, run)}")
         while True:
             fallback = strategy.fallback
             try:
                 ready = _ready(strategy, run)
                 if fallback is not None and not ready:
                     self._check_budget(name, run)
-                start, before = perf_counter(), run.timings.get("rerank", 0.0)
+                start, rerank_ms_before = perf_counter(), run.timings.get("rerank", 0.0)
                 try:
                     ranking = strategy.rank(run)
                 finally:
                     # Also where it failed: its time until then was spent. What was ready says
                     # nothing of what the tier takes otherwise.
                     if not ready:
-                        self._measured(name, start, run.timings.get("rerank", 0.0) - before)
+                        rerank_ms = run.timings.get("rerank", 0.0) - rerank_ms_before
+                        self._record_time(name, start, rerank_ms)
                 return ranking, name, "; ".join(reasons) or None
             except (ModelError, MissingExtraError, BudgetExceeded) as error:
                 reached = run.reached if isinstance(error, BudgetExceeded) else None
-                below = self._strategies.get(fallback or "")
-                if reached is not None and not _same_stages(strategy, below):
+                fallback_strategy = self._strategies.get(fallback or "")
+                if reached is not None and not _has_same_retrieval(strategy, fallback_strategy):
                     reasons.append(f"{name}: {error}")
                     return reached, f"{name} without reranker", "; ".join(reasons)
                 if fallback is None or fallback not in self._strategies:
@@ -113,7 +118,7 @@ class Tiers:
                 reasons.append(f"{name} -> {fallback}: {error}")
                 name, strategy = fallback, self._strategies[fallback]
 
-    def _known(self, name: str, run: Run) -> str:
+    def _describe_time(self, name: str, run: Run) -> str:
         """Measured time of a tier, and the remaining time of a request."""
         takes = f"{self._ms[name]:.1f} ms here" if name in self._ms else "not measured yet"
         if run.deadline is None:
@@ -127,11 +132,11 @@ class Tiers:
             takes = f"takes {expected:.1f} ms here" if expected else "has no time left"
             raise BudgetExceeded(f"tier {name!r} {takes}")
 
-    def _measured(self, name: str, start: float, reranking: float) -> None:
+    def _record_time(self, name: str, start: float, rerank_ms: float) -> None:
         # Without the reranker's share, which adapts to the time left by itself.
-        spent = (perf_counter() - start) * 1e3 - reranking
-        before = self._ms.get(name, spent)
-        self._ms[name] = before + _SMOOTHING * (spent - before)
+        spent_ms = (perf_counter() - start) * 1e3 - rerank_ms
+        average_ms = self._ms.get(name, spent_ms)
+        self._ms[name] = average_ms + _SMOOTHING * (spent_ms - average_ms)
 
 
 def _ready(strategy: Strategy, run: Run) -> bool:
@@ -140,8 +145,14 @@ def _ready(strategy: Strategy, run: Run) -> bool:
     return ready is not None and bool(ready(run))
 
 
-def _same_stages(one: Strategy, other: Strategy | None) -> bool:
-    """Whether a tier has the same stages as another one without its reranker."""
-    stages, others = getattr(one, "retrievers", None), getattr(other, "retrievers", None)
-    fusions = [getattr(getattr(each, "fusion", None), "__dict__", None) for each in (one, other)]
-    return stages is not None and stages == others and fusions[0] == fusions[1]
+def _has_same_retrieval(strategy: Strategy, fallback: Strategy | None) -> bool:
+    """Whether a tier without its reranker has the same stages as its fallback."""
+    retrievers = getattr(strategy, "retrievers", None)
+    if retrievers is None or retrievers != getattr(fallback, "retrievers", None):
+        return False
+    return _fusion_settings(strategy) == _fusion_settings(fallback)
+
+
+def _fusion_settings(strategy: Strategy | None) -> object:
+    """What the fusion of a tier is made of; None for a tier without a fusion."""
+    return getattr(getattr(strategy, "fusion", None), "__dict__", None)

@@ -57,9 +57,9 @@ class Twins:
         """
         rows: dict[int, list[int]] = {}
         for row, tool in enumerate(tools):
-            for key in _keys(tool):
+            for key in _comparison_keys(tool):
                 rows.setdefault(key, []).append(row)
-        pairs = (pair for group in rows.values() for pair in _pairs(tools, vectors, group))
+        pairs = (pair for group in rows.values() for pair in _twin_pairs(tools, vectors, group))
         return cls(tuple(dict.fromkeys(pairs)))
 
     def groups(self) -> list[_Rows]:
@@ -73,12 +73,12 @@ class Twins:
             tools: tools by row.
             originals: ids of tools that are trusted; none of them is a copy.
         """
-        found: dict[int, set[int]] = {}
-        for one, other in self.pairs:
-            for copy, original in ((one, other), (other, one)):
+        rows_of_originals: dict[int, set[int]] = {}
+        for first, second in self.pairs:
+            for copy, original in ((first, second), (second, first)):
                 if tools[original].id in originals and tools[copy].id not in originals:
-                    found.setdefault(copy, set()).add(original)
-        return {copy: tuple(sorted(found[copy])) for copy in sorted(found)}
+                    rows_of_originals.setdefault(copy, set()).add(original)
+        return {copy: tuple(sorted(rows)) for copy, rows in sorted(rows_of_originals.items())}
 
 
 def behind_originals(ranking: Ranking, copies: Mapping[int, Sequence[int]]) -> Ranking:
@@ -95,25 +95,28 @@ def behind_originals(ranking: Ranking, copies: Mapping[int, Sequence[int]]) -> R
         return ranking
     rows = ranking.rows.tolist()
     places = {row: place for place, row in enumerate(rows)}
-    late: dict[int, list[int]] = {}
+    copies_to_move: dict[int, list[int]] = {}
     for place, row in enumerate(rows):
-        found = [places[one] for one in copies.get(row, ()) if one in places]
-        if found and min(found) > place:
-            late.setdefault(rows[min(found)], []).append(row)
-    if not late:
+        original_places = [
+            places[original] for original in copies.get(row, ()) if original in places
+        ]
+        if original_places and min(original_places) > place:
+            first_original = rows[min(original_places)]
+            copies_to_move.setdefault(first_original, []).append(row)
+    if not copies_to_move:
         return ranking
-    moved = {row for many in late.values() for row in many}
-    order = [
-        (row, places[kept])
-        for kept in rows
-        if kept not in moved
-        for row in (kept, *late.get(kept, ()))
-    ]
-    ordered, sources = (np.array(values, np.int64) for values in zip(*order, strict=True))
-    return Ranking(ordered, ranking.scores[sources], ranking.rest)
+    moved = {copy for copies_of_row in copies_to_move.values() for copy in copies_of_row}
+    new_rows: list[int] = []
+    score_places: list[int] = []
+    for place, row in enumerate(rows):
+        if row not in moved:
+            group = [row, *copies_to_move.get(row, ())]
+            new_rows += group
+            score_places += [place] * len(group)
+    return Ranking(np.array(new_rows, np.int64), ranking.scores[score_places], ranking.rest)
 
 
-def spare(copies: Mapping[int, Sequence[int]]) -> int:
+def spare_row_count(copies: Mapping[int, Sequence[int]]) -> int:
     """Rows to read beyond an answer's length, so that copies do not push their original out."""
     return min(len(copies), _MOST_SPARE)
 
@@ -122,46 +125,53 @@ def _normalised(name: str) -> str:
     return " ".join(_WORD.findall(spaced(name).casefold()))
 
 
-def _keys(tool: Tool) -> tuple[int, ...]:
+def _comparison_keys(tool: Tool) -> tuple[int, ...]:
+    name_key = hash(("name", _normalised(tool.name)))
     words = _WORD.findall(tool.description.casefold())
-    named = hash(("name", _normalised(tool.name)))
-    return (named, hash(("text", *words))) if len(words) >= FEWEST_WORDS else (named,)
+    if len(words) < FEWEST_WORDS:
+        return (name_key,)
+    return name_key, hash(("text", *words))
 
 
-def _pairs(
+def _twin_pairs(
     tools: Sequence[Tool], vectors: NDArray[np.float32] | None, rows: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
     if len(rows) < 2 or len({tools[row].server for row in rows}) < 2:
         return ()
     words = {row: words_of(tools[row]) for row in rows}
-    found = []
-    for one, other in _compared(rows):
-        if tools[one].server == tools[other].server:
+    pairs = []
+    for first, second in _pairs_to_compare(rows):
+        if tools[first].server == tools[second].server:
             continue
-        near = vectors is not None and float(vectors[one] @ vectors[other]) >= COSINE
-        if near or _alike(tools[one], tools[other], words[one], words[other]):
-            found.append((one, other))
-    return tuple(found)
+        has_near_vector = vectors is not None and float(vectors[first] @ vectors[second]) >= COSINE
+        if has_near_vector or _say_the_same(
+            tools[first], tools[second], words[first], words[second]
+        ):
+            pairs.append((first, second))
+    return tuple(pairs)
 
 
-def _compared(rows: Sequence[int]) -> Iterable[tuple[int, int]]:
+def _pairs_to_compare(rows: Sequence[int]) -> Iterable[tuple[int, int]]:
     if len(rows) <= _ALL_PAIRS:
         return combinations(rows, 2)
     return (
-        (one, other)
-        for place, one in enumerate(rows)
-        for other in rows[place + 1 : place + 1 + _NEIGHBOURS]
+        (first, second)
+        for place, first in enumerate(rows)
+        for second in rows[place + 1 : place + 1 + _NEIGHBOURS]
     )
 
 
-def _alike(one: Tool, other: Tool, words: frozenset[str], others: frozenset[str]) -> bool:
-    shared, fewest = len(words & others), min(len(words), len(others))
-    if one.name == other.name and one.description == other.description:
-        return bool(one.description) and fewest >= 2
-    if fewest >= FEWEST_WORDS and shared >= LIKENESS * len(words | others):
+def _say_the_same(
+    first: Tool, second: Tool, first_words: frozenset[str], second_words: frozenset[str]
+) -> bool:
+    shared_count = len(first_words & second_words)
+    shorter_count = min(len(first_words), len(second_words))
+    if first.name == second.name and first.description == second.description:
+        return bool(first.description) and shorter_count >= 2
+    if shorter_count >= FEWEST_WORDS and shared_count >= LIKENESS * len(first_words | second_words):
         return True
-    contained = fewest >= FEWEST_WORDS and shared >= CONTAINED * fewest
-    return contained and _normalised(one.name) == _normalised(other.name)
+    contained = shorter_count >= FEWEST_WORDS and shared_count >= CONTAINED * shorter_count
+    return contained and _normalised(first.name) == _normalised(second.name)
 
 
 LIKENESS = 0.8
@@ -181,22 +191,27 @@ def near_twins(tools: Sequence[Tool]) -> list[tuple[str, ...]]:
         tools: the tools of a catalog.
     """
     pairs: list[tuple[int, int]] = []
-    first: dict[frozenset[str], int] = {}
+    place_of_words: dict[frozenset[str], int] = {}
     for place, tool in enumerate(tools):
-        if len(text := words_of(tool)) >= FEWEST_WORDS and first.setdefault(text, place) != place:
-            pairs.append((first[text], place))
-    frequency = Counter(word for text in first for word in text)
-    posted: dict[str, list[frozenset[str]]] = {}
-    for text, place in first.items():
-        rarest = sorted(text, key=lambda word: (frequency[word], word))
-        prefix = rarest[: len(text) - ceil(LIKENESS * len(text) - 1e-9) + 1]
+        tool_words = words_of(tool)
+        if len(tool_words) < FEWEST_WORDS:
+            continue
+        first_place = place_of_words.setdefault(tool_words, place)
+        if first_place != place:
+            pairs.append((first_place, place))
+    frequency = Counter(word for tool_words in place_of_words for word in tool_words)
+    posted_by_word: dict[str, list[frozenset[str]]] = {}
+    for tool_words, place in place_of_words.items():
+        rarest = sorted(tool_words, key=lambda word: (frequency[word], word))
+        prefix = rarest[: len(tool_words) - ceil(LIKENESS * len(tool_words) - 1e-9) + 1]
+        candidates = {words for word in prefix for words in posted_by_word.get(word, ())}
         pairs.extend(
-            (first[other], place)
-            for other in {other for word in prefix for other in posted.get(word, ())}
-            if len(text & other) >= LIKENESS * len(text | other)
+            (place_of_words[words], place)
+            for words in candidates
+            if len(tool_words & words) >= LIKENESS * len(tool_words | words)
         )
         for word in prefix:
-            posted.setdefault(word, []).append(text)
+            posted_by_word.setdefault(word, []).append(tool_words)
     groups = [tuple(tools[place].id for place in places) for places in connected(pairs)]
     return sorted(groups, key=lambda ids: (-len(ids), ids))
 
@@ -205,16 +220,17 @@ def connected(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, ...]]:
     """Groups of numbers that pairs connect, each ascending; the largest group first."""
     root: dict[int, int] = {}
 
-    def find(number: int) -> int:
+    def root_of(number: int) -> int:
         while root.setdefault(number, number) != number:
-            root[number] = number = root[root[number]]
+            root[number] = root[root[number]]
+            number = root[number]
         return number
 
-    for one, other in pairs:
-        root[find(one)] = find(other)
+    for first, second in pairs:
+        root[root_of(first)] = root_of(second)
     members: dict[int, list[int]] = {}
     for number in sorted(root):
-        members.setdefault(find(number), []).append(number)
+        members.setdefault(root_of(number), []).append(number)
     return sorted(map(tuple, members.values()), key=lambda group: (-len(group), group))
 
 

@@ -22,24 +22,24 @@ def saved_quarantine(folder: Path) -> dict[str, str]:
     Raises:
         StoreError: that part cannot be read either.
     """
-    there = versions(folder).values()
+    version_names = versions(folder).values()
     try:
-        names = [name for name in [current(folder)] if name in there]
+        names = [name for name in [current(folder)] if name in version_names]
     except StoreError:
         names = []
-    names = names or [name for name in there if complete(folder / name)]
+    names = names or [name for name in version_names if complete(folder / name)]
     if not names:
-        raise _lost(folder, "no complete version")
-    found: dict[str, str] = {}
+        raise _unreadable(folder, "no complete version")
+    reasons: dict[str, str] = {}
     for name in names:
         try:
-            found |= _of_version(folder / name)
+            reasons |= _quarantine_of_version(folder / name)
         except (OSError, ValueError, RecursionError) as error:
-            raise _lost(folder / name, repr(error)) from error
-    return found
+            raise _unreadable(folder / name, repr(error)) from error
+    return reasons
 
 
-def _of_version(version: Path) -> dict[str, str]:
+def _quarantine_of_version(version: Path) -> dict[str, str]:
     path = version / QUARANTINE
     try:
         manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def _of_version(version: Path) -> dict[str, str]:
     return read_quarantine(path)
 
 
-def _lost(place: Path, reason: str) -> StoreError:
+def _unreadable(place: Path, reason: str) -> StoreError:
     return StoreError(
         f"{place}: damaged, and it cannot be read which tools were quarantined in it ({reason}); "
         "restore the folder from a backup, or delete it, index again and repeat each "

@@ -58,18 +58,18 @@ class Vectors:
         Args:
             count: number of tools.
         """
-        moved = [row for row in range(count) if self.keys[row] == MOVED]
-        if not moved:
+        moved_rows = [row for row in range(count) if self.keys[row] == MOVED]
+        if not moved_rows:
             return self.values[:count]
         vectors = np.array(self.values[:count])
-        first = count + len(moved)
-        vectors[moved] = self.values[first : first + len(moved)]
+        originals_start = count + len(moved_rows)
+        vectors[moved_rows] = self.values[originals_start : originals_start + len(moved_rows)]
         return vectors
 
     def keys_of_tools(self, count: int) -> list[bytes]:
         """Hash of the text of each tool of an index, see `of_tools`."""
-        moved = sum(key == MOVED for key in self.keys[:count])
-        originals = iter(self.keys[count + moved :])
+        moved_count = sum(key == MOVED for key in self.keys[:count])
+        originals = iter(self.keys[count + moved_count :])
         return [next(originals) if key == MOVED else key for key in self.keys[:count]]
 
     def save(self, folder: Path) -> None:
@@ -109,8 +109,11 @@ class Vectors:
                     added = cls(part["values"], keys, part["model"].item())
             except (OSError, ValueError, KeyError, EOFError, BadZipFile):
                 continue  # these texts are encoded again
-            first = parts[0] if parts else added
-            if (added.model, added.values.shape[1:]) == (first.model, first.values.shape[1:]):
+            reference = parts[0] if parts else added
+            if (added.model, added.values.shape[1:]) == (
+                reference.model,
+                reference.values.shape[1:],
+            ):
                 parts.append(added)
         return cls.joined(parts) if parts else None
 

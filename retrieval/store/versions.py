@@ -45,7 +45,7 @@ from ...errors import CatalogError, StoreError
 from ..backends.protocols import LexicalIndex
 from ..catalog_index import Index
 from ..example_queries import ExampleQueries, load_queries, save_queries
-from ..usage import Learned
+from ..usage import LearnedChange
 from .vectors import Vectors
 
 FORMAT = 6
@@ -59,7 +59,7 @@ QUARANTINE = "quarantine.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedVersion:
     """A version on disk.
 
     Args:
@@ -77,7 +77,7 @@ class Saved:
     catalog: Catalog
     vectors: Vectors | None
     settings: dict[str, Any]
-    learned: Learned | None = None
+    learned: LearnedChange | None = None
     screening: dict[str, Any] | None = None
     quarantined: Mapping[str, str] = field(default_factory=dict)
     example_queries: Mapping[str, ExampleQueries] = field(default_factory=dict)
@@ -141,7 +141,7 @@ def save(
     try:
         with FileLock(folder / "LOCK", timeout=_LOCK_SECONDS):
             version = folder / f"v-{max(versions(folder), default=0) + 1:06d}"
-            named, kept = _sweep(folder)
+            current_name, readable = _remove_unfinished(folder)
             try:
                 version.mkdir()
                 _write_lexical(index, version, lexical)
@@ -150,7 +150,12 @@ def save(
             except BaseException:
                 _discard(version)
                 raise
-            _remove_versions(folder, {version.name, *([named] if named else kept)})
+            kept_names = {version.name}
+            if current_name is None:
+                kept_names |= readable
+            else:
+                kept_names.add(current_name)
+            _remove_versions_but(folder, kept_names)
             return version
     except Timeout as error:
         raise StoreError(
@@ -160,7 +165,7 @@ def save(
         raise StoreError(f"{folder}: cannot be written: {error}") from error
 
 
-def read(folder: Path) -> Saved:
+def read(folder: Path) -> SavedVersion:
     """The current version.
 
     Raises:
@@ -213,7 +218,7 @@ def versions(folder: Path) -> dict[int, str]:
     return dict(sorted((int(name[2:]), name) for name in names))
 
 
-def _sweep(folder: Path) -> tuple[str | None, set[str]]:
+def _remove_unfinished(folder: Path) -> tuple[str | None, set[str]]:
     """Remove files of killed writers. Only the holder of LOCK may do this.
 
     Returns:
@@ -221,18 +226,18 @@ def _sweep(folder: Path) -> tuple[str | None, set[str]]:
         versions that were kept.
     """
     names = list(versions(folder).values())
-    named = _named(folder)
-    if named is None:
-        kept = {name for name in names if complete(folder / name)}
+    current_name = _current_if_present(folder)
+    if current_name is None:
+        kept_names = {name for name in names if complete(folder / name)}
     else:
         # Later ones were never current. The one before may have a reader that is just opening it.
-        place = names.index(named)
-        kept = set(names[max(0, place - 1) : place + 1])
-    _remove_versions(folder, kept)
-    return named, kept
+        place = names.index(current_name)
+        kept_names = set(names[max(0, place - 1) : place + 1])
+    _remove_versions_but(folder, kept_names)
+    return current_name, kept_names
 
 
-def _named(folder: Path) -> str | None:
+def _current_if_present(folder: Path) -> str | None:
     """The version that CURRENT names, if its folder is there."""
     try:
         name = current(folder)
@@ -255,15 +260,15 @@ def complete(version: Path) -> bool:
         return True  # it cannot be told, so it is not removed
 
 
-def _remove_versions(folder: Path, kept: Collection[str]) -> None:
+def _remove_versions_but(folder: Path, kept_names: Collection[str]) -> None:
     for name in versions(folder).values():
-        if name not in kept:
+        if name not in kept_names:
             shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _discard(version: Path) -> None:
     """Remove a version whose save failed, unless it has become the current one."""
-    if _named(version.parent) != version.name:
+    if _current_if_present(version.parent) != version.name:
         shutil.rmtree(version, ignore_errors=True)
         with suppress(OSError):
             (version.parent / "CURRENT.new").unlink(missing_ok=True)
@@ -287,11 +292,11 @@ def _write_lexical(
         lexical.save(target)
     except FileNotFoundError:
         # It was opened from a version that later saves have removed.
-        again = None if build is None else build()
-        if again is None:
+        rebuilt = None if build is None else build()
+        if rebuilt is None:
             raise
         shutil.rmtree(target, ignore_errors=True)
-        again.save(target)
+        rebuilt.save(target)
 
 
 def _write(
@@ -355,7 +360,7 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _read_version(version: Path) -> Saved:
+def _read_version(version: Path) -> SavedVersion:
     try:
         manifest = json.loads((version / "manifest.json").read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
@@ -364,8 +369,8 @@ def _read_version(version: Path) -> Saved:
             )
         for name, saved in manifest["files"].items():
             path, size = version / name, saved["bytes"]
-            if (found := path.stat().st_size) != size:
-                raise StoreError(f"{path}: {found} bytes, {size} were saved; index again")
+            if (size_now := path.stat().st_size) != size:
+                raise StoreError(f"{path}: {size_now} bytes, {size} were saved; index again")
             if _sha256(path) != saved["sha256"]:
                 raise StoreError(f"{path}: not the content that was saved; index again")
         with (version / "tools.jsonl").open("rb") as lines:
@@ -376,12 +381,12 @@ def _read_version(version: Path) -> Saved:
             )
         learned, screening = version / _LEARNED, version / _SCREENING
         model = manifest["model"]
-        return Saved(
+        return SavedVersion(
             version,
             catalog,
             Vectors.load(version, model),
             dict(manifest["settings"]),
-            Learned.load(learned) if learned.exists() else None,
+            LearnedChange.load(learned) if learned.exists() else None,
             json.loads(screening.read_text(encoding="utf-8")) if screening.exists() else None,
             read_quarantine(version / QUARANTINE),
             load_queries(version / _QUERIES),
@@ -410,6 +415,8 @@ def read_quarantine(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     reasons = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(reasons, dict) or not all(isinstance(one, str) for one in reasons.values()):
+    if not isinstance(reasons, dict) or not all(
+        isinstance(reason, str) for reason in reasons.values()
+    ):
         raise ValueError(f"{path.name}: no object of tool ids and reasons")
     return reasons

@@ -82,14 +82,14 @@ def test_updates_that_arrive_during_a_build_are_taken_together(held: HeldEncoder
     held.let.set()
     engine = Engine.from_tools(demo.load_catalog())
     held.let.clear()
-    built = engine._builder.finished
+    built = engine._builder.finish
     catalogs: list[int] = []
 
     def counted(build: Any) -> Any:
         catalogs.append(len(build.catalog))
         return built(build)
 
-    engine._builder.finished = counted  # type: ignore[method-assign]
+    engine._builder.finish = counted  # type: ignore[method-assign]
     engine.update([NEW], server="kitchen", wait=False)
     until(held.waiting.is_set)
     for number in range(5):

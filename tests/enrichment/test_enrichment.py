@@ -359,10 +359,10 @@ def test_only_new_requests_are_encoded(monkeypatch: pytest.MonkeyPatch, tmp_path
 
     def built(known: Index | None) -> Index:
         builder = Builder(Config(encoder="words", index={"enrichments": [path]}))
-        build = builder.begin(Catalog(TOOLS), known=None if known is None else known.vectors)
+        build = builder.begin(Catalog(TOOLS), vectors=None if known is None else known.vectors)
         while build.encode_some() is not None:
             pass
-        return builder.finished(build)
+        return builder.finish(build)
 
     bmi = {"tool": "health/bmi", "requests": ["ask", "more"]}
     write(bmi, {"tool": "algebra/rank", "requests": ["why"]})

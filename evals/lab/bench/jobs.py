@@ -85,7 +85,7 @@ def _perturbed(catalog: Any, folder: str, seed: int, **settings: Any) -> Any:
         added = Vectors(encoder.encode(list(fresh.values())), tuple(fresh), known.model)
         known = Vectors.joined([known, added])
     builder = Builder(Config.make(**settings))
-    return Engine(builder, builder.begin(catalog, known=known))
+    return Engine(builder, builder.begin(catalog, vectors=known))
 
 
 def first_answer(*, folder: str, query: str, tier: str) -> dict[str, Any]:
