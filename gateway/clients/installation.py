@@ -14,7 +14,7 @@ from ...errors import ConfigError
 from ..connections.masking import masked_entry
 from ..connections.server_spec import ServerSpec
 from .client_config import config_of, find_servers
-from .client_import import entry_of, free_names, is_gateway, is_same_server, renamed
+from .client_import import entry_of, free_names, is_gateway, is_same_server, with_name
 from .config_document import ConfigDocument, parse_document
 from .config_edit import (
     FileChange,
@@ -27,8 +27,8 @@ from .config_edit import (
 )
 from .known_clients import GATEWAY, Client
 
-_OWN_KEYS = ("mcpServers",)
-_EMPTY = '{\n  "mcpServers": {}\n}\n'
+_SERVER_KEYS = ("mcpServers",)
+_EMPTY_CONFIG = '{\n  "mcpServers": {}\n}\n'
 
 
 @dataclass(frozen=True)
@@ -78,30 +78,36 @@ def plan_install(
         raise ConfigError(
             f"{config}: this is the file of {client.title} itself; give another file with --config"
         )
-    before, bytes_before = _document(file)
-    target, target_bytes = _document(config)
+    before, bytes_before = _read_file(file)
+    target, target_bytes = _read_file(config)
     if beside and target_bytes is None:
         raise ConfigError(
             f"{config}: no such file; write one, or run: shortlist import --out {config}"
         )
-    found = config_of(before, home, None)
-    movable = () if beside else tuple(one for one in found.servers if not is_gateway(one))
-    added, names = _into(target, movable, client.name, home)
+    client_config = config_of(before, home, None)
+    movable = (
+        () if beside else tuple(spec for spec in client_config.servers if not is_gateway(spec))
+    )
+    entries, names = _entries_to_add(target, movable, client.name, home)
     entry = client.gateway_entry(config)
-    after = edit_servers(before, client.keys, [one.name for one in movable], {GATEWAY: entry})
-    target_after = edit_servers(target, _OWN_KEYS, (), added) if movable else target.text
-    notes = [f"{file}: {problem}" for problem in found.problems if found.kind != "empty"]
-    if found.skipped and not beside:
-        notes.append(f"{file}: not moved, because they cannot be read: {', '.join(found.skipped)}")
+    after = edit_servers(before, client.keys, [spec.name for spec in movable], {GATEWAY: entry})
+    target_after = edit_servers(target, _SERVER_KEYS, (), entries) if movable else target.text
+    notes = [
+        f"{file}: {problem}" for problem in client_config.problems if client_config.kind != "empty"
+    ]
+    if client_config.skipped and not beside:
+        notes.append(
+            f"{file}: not moved, because they cannot be read: {', '.join(client_config.skipped)}"
+        )
     if lost_comments(before, after):
         notes.append(f"{file}: comments beside the servers are lost; the backup keeps them")
     elif before.has_comments:
         notes.append(f"{file}: has comments; they stay")
     if not movable and target_bytes is None:
-        target_after = _EMPTY
+        target_after = _EMPTY_CONFIG
     changes = (
-        _change(config, target_bytes, target, target_after),
-        _change(file, bytes_before, before, after),
+        _planned_change(config, target_bytes, target, target_after),
+        _planned_change(file, bytes_before, before, after),
     )
     preview = _preview(changes, {config: target, file: before})
     return InstallPlan(changes, preview, tuple(notes), names)
@@ -122,16 +128,19 @@ def plan_undo(client: Client, file: Path) -> InstallPlan:
         raise ConfigError(
             f"{file}: there is no backup of an installation, so nothing can be undone"
         )
-    current, bytes_now = _document(file)
+    current, bytes_now = _read_file(file)
     data = read_or_none(backup)
-    old = parse_document(file, data) if data else empty_document(file)
+    old_document = parse_document(file, data) if data else empty_document(file)
     notes: tuple[str, ...] = ()
     restored: bytes | None = data or None
-    if _without_servers(current, client) != _without_servers(old, client):
-        now, then = _servers(current, client), _servers(old, client)
-        missing = {name: entry for name, entry in then.items() if name not in now}
-        if GATEWAY in then:
-            missing[GATEWAY] = then[GATEWAY]
+    if _without_servers(current, client) != _without_servers(old_document, client):
+        current_servers = _server_table(current, client)
+        old_servers = _server_table(old_document, client)
+        missing = {
+            name: entry for name, entry in old_servers.items() if name not in current_servers
+        }
+        if GATEWAY in old_servers:
+            missing[GATEWAY] = old_servers[GATEWAY]
         restored = edit_servers(current, client.keys, [GATEWAY], missing).encode()
         notes = (f"{file}: other settings changed since; only servers are put back",)
     changes = (FileChange(file, bytes_now, restored),)
@@ -151,53 +160,55 @@ def apply_plan(plan: InstallPlan) -> tuple[Path, ...]:
     for change in plan.changes:
         if change.is_needed:
             # The client's file is last. Its backup is empty if there was none: undo deletes it.
-            keep = change.before is not None or change is plan.changes[-1]
-            backups.append(apply_change(change, backup=keep and plan.spent is None))
+            needs_backup = change.before is not None or change is plan.changes[-1]
+            backups.append(apply_change(change, backup=needs_backup and plan.spent is None))
     if plan.spent is not None:
         plan.spent.unlink(missing_ok=True)
-    return tuple(one for one in backups if one is not None)
+    return tuple(backup for backup in backups if backup is not None)
 
 
-def _document(path: Path) -> tuple[ConfigDocument, bytes | None]:
+def _read_file(path: Path) -> tuple[ConfigDocument, bytes | None]:
     data = read_or_none(path)
     return (parse_document(path, data) if data and data.strip() else empty_document(path)), data
 
 
-def _change(path: Path, before: bytes | None, document: ConfigDocument, after: str) -> FileChange:
+def _planned_change(
+    path: Path, before: bytes | None, document: ConfigDocument, after: str
+) -> FileChange:
     # An unchanged text keeps its bytes, which may start with a byte order mark.
     is_same = before is not None and after == document.text
     return FileChange(path, before, before if is_same else after.encode())
 
 
-def _into(
+def _entries_to_add(
     target: ConfigDocument, specs: Iterable[ServerSpec], client: str, home: Path
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Entries to add to the gateway's file, and the new name of each server."""
     specs = tuple(specs)
-    found = config_of(target, home, None)
-    if specs and (target.is_toml or found.kind not in ("mcpServers", "empty")):
+    own_config = config_of(target, home, None)
+    if specs and (target.is_toml or own_config.kind not in ("mcpServers", "empty")):
         raise ConfigError(
             f"{target.path}: servers can only move into a JSON file with the key mcpServers; "
             "give such a file with --config, or use --beside"
         )
-    there = {spec.name: spec for spec in found.servers}
-    taken = {*there, *found.skipped}
-    added: dict[str, Any] = {}
+    servers = {spec.name: spec for spec in own_config.servers}
+    taken_names = {*servers, *own_config.skipped}
+    entries: dict[str, Any] = {}
     names: list[str] = []
     for spec in specs:
         for name in free_names(spec.name, client):
-            if name in there and is_same_server(there[name], spec):
+            if name in servers and is_same_server(servers[name], spec):
                 break
-            if name not in taken:
-                added[name] = entry_of(spec)
-                taken.add(name)
-                there[name] = renamed(spec, name)
+            if name not in taken_names:
+                entries[name] = entry_of(spec)
+                taken_names.add(name)
+                servers[name] = with_name(spec, name)
                 break
         names.append(name)
-    return added, tuple(names)
+    return entries, tuple(names)
 
 
-def _servers(document: ConfigDocument, client: Client) -> Mapping[str, Any]:
+def _server_table(document: ConfigDocument, client: Client) -> Mapping[str, Any]:
     table: Any = document.values
     for key in client.keys:
         table = table.get(key) if isinstance(table, Mapping) else None
@@ -218,8 +229,8 @@ def _preview(changes: Iterable[FileChange], before: Mapping[Path, ConfigDocument
         after = parse_document(change.path, change.after) if change.after else None
         parts.append(
             unified_diff(
-                _masked(before[change.path]),
-                [] if after is None else _masked(after),
+                _masked_lines(before[change.path]),
+                [] if after is None else _masked_lines(after),
                 str(change.path),
                 str(change.path) if change.after is not None else "(deleted)",
                 lineterm="",
@@ -228,11 +239,11 @@ def _preview(changes: Iterable[FileChange], before: Mapping[Path, ConfigDocument
     return "\n".join(chain.from_iterable(parts))
 
 
-def _masked(document: ConfigDocument) -> list[str]:
+def _masked_lines(document: ConfigDocument) -> list[str]:
     """The servers of a file as lines of JSON with masked secrets."""
-    found = find_servers(document.values)
-    if found is None:
+    table_match = find_servers(document.values)
+    if table_match is None:
         return []
-    _, keys, table = found
+    _, keys, table = table_match
     entries = {name: masked_entry(entry) for name, entry in table.items()}
     return json.dumps({".".join(keys): entries}, indent=2, default=str).splitlines()
