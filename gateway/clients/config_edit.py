@@ -67,8 +67,8 @@ def _without_empty_table(values: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def lost_comments(before: ConfigDocument, after: str) -> bool:
     """Whether an edit removed comments. The backup still has them."""
-    remaining = Counter(comments(after, is_toml=before.is_toml))
-    return bool(Counter(comments(before.text, is_toml=before.is_toml)) - remaining)
+    comments_after = Counter(comments(after, is_toml=before.is_toml))
+    return bool(Counter(comments(before.text, is_toml=before.is_toml)) - comments_after)
 
 
 def empty_document(path: Path) -> ConfigDocument:
@@ -217,11 +217,11 @@ def _drop_tables(
     """
     from tomlkit.items import InlineTable, Table, Whitespace
 
-    for place, (key, item) in enumerate(body):
+    for index, (key, item) in enumerate(body):
         if key is None:
             continue
         if not keys and key.key in names:
-            body[place] = (None, Whitespace(_comments_after(item), fixed=True))
+            body[index] = (None, Whitespace(_comments_after(item), fixed=True))
         elif keys and key.key == keys[0] and isinstance(item, InlineTable):
             table: Any = reduce(getitem, keys[1:], item)
             for name in names:

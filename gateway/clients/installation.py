@@ -40,14 +40,14 @@ class InstallPlan:
         preview: the change of each table of servers as a unified diff, secrets masked.
         notes: what the user should know before agreeing.
         moved: names, in the gateway's file, of the servers that move there from the client's file.
-        spent: backup to delete after the plan was applied.
+        backup_to_delete: backup to delete after the plan was applied.
     """
 
     changes: tuple[FileChange, ...]
     preview: str
     notes: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
-    spent: Path | None = None
+    backup_to_delete: Path | None = None
 
     @property
     def is_needed(self) -> bool:
@@ -78,20 +78,29 @@ def plan_install(
         raise ConfigError(
             f"{config}: this is the file of {client.title} itself; give another file with --config"
         )
-    before, bytes_before = _read_file(file)
-    target, target_bytes = _read_file(config)
-    if beside and target_bytes is None:
+    client_document, client_bytes = _read_file(file)
+    gateway_document, gateway_bytes = _read_file(config)
+    if beside and gateway_bytes is None:
         raise ConfigError(
             f"{config}: no such file; write one, or run: shortlist import --out {config}"
         )
-    client_config = config_of(before, home, None)
-    movable = (
+    client_config = config_of(client_document, home, None)
+    movable_servers = (
         () if beside else tuple(spec for spec in client_config.servers if not is_gateway(spec))
     )
-    entries, names = _entries_to_add(target, movable, client.name, home)
-    entry = client.gateway_entry(config)
-    after = edit_servers(before, client.keys, [spec.name for spec in movable], {GATEWAY: entry})
-    target_after = edit_servers(target, _SERVER_KEYS, (), entries) if movable else target.text
+    moved_entries, names = _entries_to_add(gateway_document, movable_servers, client.name, home)
+    gateway_entry = client.gateway_entry(config)
+    client_text = edit_servers(
+        client_document,
+        client.keys,
+        [spec.name for spec in movable_servers],
+        {GATEWAY: gateway_entry},
+    )
+    gateway_text = gateway_document.text
+    if movable_servers:
+        gateway_text = edit_servers(gateway_document, _SERVER_KEYS, (), moved_entries)
+    elif gateway_bytes is None:
+        gateway_text = _EMPTY_CONFIG
     notes = [
         f"{file}: {problem}" for problem in client_config.problems if client_config.kind != "empty"
     ]
@@ -99,17 +108,15 @@ def plan_install(
         notes.append(
             f"{file}: not moved, because they cannot be read: {', '.join(client_config.skipped)}"
         )
-    if lost_comments(before, after):
+    if lost_comments(client_document, client_text):
         notes.append(f"{file}: comments beside the servers are lost; the backup keeps them")
-    elif before.has_comments:
+    elif client_document.has_comments:
         notes.append(f"{file}: has comments; they stay")
-    if not movable and target_bytes is None:
-        target_after = _EMPTY_CONFIG
     changes = (
-        _planned_change(config, target_bytes, target, target_after),
-        _planned_change(file, bytes_before, before, after),
+        _planned_change(config, gateway_bytes, gateway_document, gateway_text),
+        _planned_change(file, client_bytes, client_document, client_text),
     )
-    preview = _preview(changes, {config: target, file: before})
+    preview = _preview(changes, {config: gateway_document, file: client_document})
     return InstallPlan(changes, preview, tuple(notes), names)
 
 
@@ -128,23 +135,27 @@ def plan_undo(client: Client, file: Path) -> InstallPlan:
         raise ConfigError(
             f"{file}: there is no backup of an installation, so nothing can be undone"
         )
-    current, bytes_now = _read_file(file)
-    data = read_or_none(backup)
-    old_document = parse_document(file, data) if data else empty_document(file)
+    current_document, current_bytes = _read_file(file)
+    backup_bytes = read_or_none(backup)
+    old_document = parse_document(file, backup_bytes) if backup_bytes else empty_document(file)
     notes: tuple[str, ...] = ()
-    restored: bytes | None = data or None
-    if _without_servers(current, client) != _without_servers(old_document, client):
-        current_servers = _server_table(current, client)
+    restored_bytes: bytes | None = backup_bytes or None
+    if _without_servers(current_document, client) != _without_servers(old_document, client):
+        current_servers = _server_table(current_document, client)
         old_servers = _server_table(old_document, client)
-        missing = {
+        missing_servers = {
             name: entry for name, entry in old_servers.items() if name not in current_servers
         }
         if GATEWAY in old_servers:
-            missing[GATEWAY] = old_servers[GATEWAY]
-        restored = edit_servers(current, client.keys, [GATEWAY], missing).encode()
+            missing_servers[GATEWAY] = old_servers[GATEWAY]
+        restored_bytes = edit_servers(
+            current_document, client.keys, [GATEWAY], missing_servers
+        ).encode()
         notes = (f"{file}: other settings changed since; only servers are put back",)
-    changes = (FileChange(file, bytes_now, restored),)
-    return InstallPlan(changes, _preview(changes, {file: current}), notes, spent=backup)
+    changes = (FileChange(file, current_bytes, restored_bytes),)
+    return InstallPlan(
+        changes, _preview(changes, {file: current_document}), notes, backup_to_delete=backup
+    )
 
 
 def apply_plan(plan: InstallPlan) -> tuple[Path, ...]:
@@ -161,9 +172,11 @@ def apply_plan(plan: InstallPlan) -> tuple[Path, ...]:
         if change.is_needed:
             # The client's file is last. Its backup is empty if there was none: undo deletes it.
             needs_backup = change.before is not None or change is plan.changes[-1]
-            backups.append(apply_change(change, backup=needs_backup and plan.spent is None))
-    if plan.spent is not None:
-        plan.spent.unlink(missing_ok=True)
+            backups.append(
+                apply_change(change, backup=needs_backup and plan.backup_to_delete is None)
+            )
+    if plan.backup_to_delete is not None:
+        plan.backup_to_delete.unlink(missing_ok=True)
     return tuple(backup for backup in backups if backup is not None)
 
 
@@ -173,26 +186,26 @@ def _read_file(path: Path) -> tuple[ConfigDocument, bytes | None]:
 
 
 def _planned_change(
-    path: Path, before: bytes | None, document: ConfigDocument, after: str
+    path: Path, file_bytes: bytes | None, document: ConfigDocument, new_text: str
 ) -> FileChange:
     # An unchanged text keeps its bytes, which may start with a byte order mark.
-    is_same = before is not None and after == document.text
-    return FileChange(path, before, before if is_same else after.encode())
+    is_unchanged = file_bytes is not None and new_text == document.text
+    return FileChange(path, file_bytes, file_bytes if is_unchanged else new_text.encode())
 
 
 def _entries_to_add(
-    target: ConfigDocument, specs: Iterable[ServerSpec], client: str, home: Path
+    gateway_document: ConfigDocument, specs: Iterable[ServerSpec], client: str, home: Path
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Entries to add to the gateway's file, and the new name of each server."""
     specs = tuple(specs)
-    own_config = config_of(target, home, None)
-    if specs and (target.is_toml or own_config.kind not in ("mcpServers", "empty")):
+    gateway_config = config_of(gateway_document, home, None)
+    if specs and (gateway_document.is_toml or gateway_config.kind not in ("mcpServers", "empty")):
         raise ConfigError(
-            f"{target.path}: servers can only move into a JSON file with the key mcpServers; "
-            "give such a file with --config, or use --beside"
+            f"{gateway_document.path}: servers can only move into a JSON file with the key "
+            "mcpServers; give such a file with --config, or use --beside"
         )
-    servers = {spec.name: spec for spec in own_config.servers}
-    taken_names = {*servers, *own_config.skipped}
+    servers = {spec.name: spec for spec in gateway_config.servers}
+    taken_names = {*servers, *gateway_config.skipped}
     entries: dict[str, Any] = {}
     names: list[str] = []
     for spec in specs:
@@ -221,22 +234,22 @@ def _without_servers(document: ConfigDocument, client: Client) -> dict[str, Any]
     return values
 
 
-def _preview(changes: Iterable[FileChange], before: Mapping[Path, ConfigDocument]) -> str:
-    parts = []
+def _preview(changes: Iterable[FileChange], documents: Mapping[Path, ConfigDocument]) -> str:
+    diffs = []
     for change in changes:
         if not change.is_needed:
             continue
         after = parse_document(change.path, change.after) if change.after else None
-        parts.append(
+        diffs.append(
             unified_diff(
-                _masked_lines(before[change.path]),
+                _masked_lines(documents[change.path]),
                 [] if after is None else _masked_lines(after),
                 str(change.path),
                 str(change.path) if change.after is not None else "(deleted)",
                 lineterm="",
             )
         )
-    return "\n".join(chain.from_iterable(parts))
+    return "\n".join(chain.from_iterable(diffs))
 
 
 def _masked_lines(document: ConfigDocument) -> list[str]:

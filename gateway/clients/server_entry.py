@@ -64,7 +64,7 @@ class EntryContext:
     inputs: Mapping[str, str]
 
     def with_standard_references(self, text: str) -> str:
-        """A text with the client's references converted to the form of `references`."""
+        """A text with the client's references converted to the form of `References`."""
         if self.kind == "opencode":
             text = re.sub(r"(?<!\$)\{env:([^{}]*)\}", r"${\1}", text)
             text = re.sub(r"(?<!\$)\{file:([^{}]*)\}", self._file_reference, text)
@@ -98,7 +98,7 @@ def read_entry(name: str, entry: Any, context: EntryContext) -> ServerSpec:
         raise EntryProblem("", "must be a table of settings")
     reader = _EntryReader(entry, context)
     try:
-        return ServerSpec(name=name, **reader.fields())
+        return ServerSpec(name=name, **reader.read_fields())
     except ValidationError as error:
         raise EntryProblem(*spec_problem(error)) from None
 
@@ -117,23 +117,23 @@ class _EntryReader:
         self.entry = entry
         self.context = context
 
-    def fields(self) -> dict[str, Any]:
-        command, args, env = self._command()
+    def read_fields(self) -> dict[str, Any]:
+        command, args, env = self._read_command()
         key, url = self._first_value("httpUrl", "serverUrl", "url")
-        url = None if url is None else self._text(key, url)
+        url = None if url is None else self._read_text(key, url)
         return {
-            "transport": self._transport(command, url, key),
+            "transport": self._choose_transport(command, url, key),
             "command": command,
             "args": args,
-            "env": {**env, **self._env()},
-            "env_file": self._path("envFile", "env_file"),
-            "cwd": self._path("cwd", "working_dir", "workingDirectory", "working_directory"),
+            "env": {**env, **self._read_env()},
+            "env_file": self._read_path("envFile", "env_file"),
+            "cwd": self._read_path("cwd", "working_dir", "workingDirectory", "working_directory"),
             "url": url,
-            "headers": self._headers(),
-            "disabled": self._disabled(),
-            "description": self._description(),
-            "tools": self._tools(),
-            **self._timeouts(),
+            "headers": self._read_headers(),
+            "disabled": self._is_disabled(),
+            "description": self._read_description(),
+            "tools": self._read_tool_filter(),
+            **self._read_timeouts(),
         }
 
     def _first_value(self, *keys: str) -> tuple[str, Any]:
@@ -143,7 +143,7 @@ class _EntryReader:
                 return key, self.entry[key]
         return keys[0], None
 
-    def _text(self, field: str, value: Any) -> str:
+    def _read_text(self, field: str, value: Any) -> str:
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, int | float):
@@ -152,14 +152,14 @@ class _EntryReader:
             raise EntryProblem(field, f"must be a text, not {_kind_of_value(value)}")
         return self.context.with_standard_references(value)
 
-    def _texts(self, field: str, value: Any) -> tuple[str, ...]:
+    def _read_texts(self, field: str, value: Any) -> tuple[str, ...]:
         if value is None:
             return ()
         if not isinstance(value, list):
             raise EntryProblem(field, f"must be a list of texts, not {_kind_of_value(value)}")
-        return tuple(self._text(f"{field}.{index}", item) for index, item in enumerate(value))
+        return tuple(self._read_text(f"{field}.{index}", item) for index, item in enumerate(value))
 
-    def _table(
+    def _read_table(
         self, field: str, convert: Callable[[str], str] = lambda text: text
     ) -> dict[str, str]:
         value = self.entry.get(field)
@@ -168,14 +168,14 @@ class _EntryReader:
         if not isinstance(value, Mapping):
             raise EntryProblem(field, f"must be a table of texts, not {_kind_of_value(value)}")
         return {
-            key: convert(self._text(f"{field}.{key}", item))
+            key: convert(self._read_text(f"{field}.{key}", item))
             for key, item in value.items()
             if item is not None
         }
 
-    def _command(self) -> tuple[str | None, tuple[str, ...], dict[str, str]]:
+    def _read_command(self) -> tuple[str | None, tuple[str, ...], dict[str, str]]:
         value = self.entry.get("command")
-        args = self._texts("args", self.entry.get("args"))
+        args = self._read_texts("args", self.entry.get("args"))
         if value is None:
             if self.entry.get("source") == "extension":
                 raise EntryProblem(
@@ -184,7 +184,7 @@ class _EntryReader:
                 )
             return None, args, {}
         if isinstance(value, list):
-            words = self._texts("command", value)
+            words = self._read_texts("command", value)
             if not words:
                 raise EntryProblem(
                     "command", "the list is empty; its first item must be the program to start"
@@ -195,15 +195,15 @@ class _EntryReader:
             path = value.get("path", value.get("command"))
             if path is None:
                 raise EntryProblem("command.path", "the program to start is missing; add it")
-            command_args = command_reader._texts("args", value.get("args"))
+            command_args = command_reader._read_texts("args", value.get("args"))
             return (
-                self._text("command.path", path),
+                self._read_text("command.path", path),
                 command_args + args,
-                command_reader._table("env"),
+                command_reader._read_table("env"),
             )
-        return self._text("command", value), args, {}
+        return self._read_text("command", value), args, {}
 
-    def _transport(self, command: str | None, url: str | None, key: str) -> Transport:
+    def _choose_transport(self, command: str | None, url: str | None, key: str) -> Transport:
         name, declared = self._first_value("type", "transport")
         if declared is not None:
             kind = declared.lower() if isinstance(declared, str) else ""
@@ -218,7 +218,7 @@ class _EntryReader:
         path = url.split("?")[0].rstrip("/")
         return "sse" if key != "httpUrl" and path.endswith("/sse") else "http"
 
-    def _env(self) -> dict[str, str]:
+    def _read_env(self) -> dict[str, str]:
         inherited: dict[str, str] = {}
         names = self.entry.get("env_vars") or ()
         if not isinstance(names, list | tuple):
@@ -230,58 +230,58 @@ class _EntryReader:
             inherited[name] = f"${{{name}:-}}"
         return {
             **inherited,
-            **self._table("environment", _with_braces),
-            **self._table("env", _with_braces),
+            **self._read_table("environment", _with_braces),
+            **self._read_table("env", _with_braces),
         }
 
-    def _headers(self) -> dict[str, str]:
+    def _read_headers(self) -> dict[str, str]:
         headers = {
-            **self._table("http_headers", _with_braces),
-            **self._table("headers", _with_braces),
+            **self._read_table("http_headers", _with_braces),
+            **self._read_table("headers", _with_braces),
         }
-        headers |= self._table("env_http_headers", lambda name: f"${{{name}}}")
+        headers |= self._read_table("env_http_headers", lambda name: f"${{{name}}}")
         if (variable := self.entry.get("bearer_token_env_var")) is not None:
-            name = self._text("bearer_token_env_var", variable)
+            name = self._read_text("bearer_token_env_var", variable)
             headers["Authorization"] = f"Bearer ${{{name}}}"
         return headers
 
-    def _path(self, *keys: str) -> str | None:
+    def _read_path(self, *keys: str) -> str | None:
         key, value = self._first_value(*keys)
         if value is None or value == "":
             return None
-        text = self._text(key, value)
+        text = self._read_text(key, value)
         return text if text.startswith(("~", "${")) else str(self.context.folder / text)
 
-    def _disabled(self) -> bool:
+    def _is_disabled(self) -> bool:
         disabled, enabled = self.entry.get("disabled", False), self.entry.get("enabled", True)
         for field, value in (("disabled", disabled), ("enabled", enabled)):
             if not isinstance(value, bool):
                 raise EntryProblem(field, f"must be true or false, not {_kind_of_value(value)}")
         return bool(disabled) or not enabled
 
-    def _description(self) -> str | None:
+    def _read_description(self) -> str | None:
         value = self.entry.get("description")
         return value if isinstance(value, str) and value.strip() else None
 
-    def _tools(self) -> dict[str, Any]:
+    def _read_tool_filter(self) -> dict[str, Any]:
         tools = self.entry.get("tools")
         if isinstance(tools, Mapping) and set(tools) <= {"allow", "deny"}:
             filter_reader = _EntryReader(tools, self.context)
             allow = tools.get("allow")
             return {
-                "allow": None if allow is None else filter_reader._texts("allow", allow),
-                "deny": filter_reader._texts("deny", tools.get("deny")),
+                "allow": None if allow is None else filter_reader._read_texts("allow", allow),
+                "deny": filter_reader._read_texts("deny", tools.get("deny")),
             }
         allow_key, allowed = self._first_value("includeTools", "enabled_tools")
         if allowed is None and isinstance(tools, list):
             allow_key, allowed = "tools", tools
         deny_key, denied = self._first_value("excludeTools", "disabled_tools", "disabledTools")
         return {
-            "allow": None if allowed is None else self._texts(allow_key, allowed),
-            "deny": self._texts(deny_key, denied),
+            "allow": None if allowed is None else self._read_texts(allow_key, allowed),
+            "deny": self._read_texts(deny_key, denied),
         }
 
-    def _timeouts(self) -> dict[str, float]:
+    def _read_timeouts(self) -> dict[str, float]:
         timeouts: dict[str, float] = {}
         for field, key, scale in (
             ("start_timeout_s", "startup_timeout_ms", 1e-3),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from mcp import MCPError
 
 
-def is_end(error: Exception) -> bool:
+def is_connection_end(error: Exception) -> bool:
     """Whether an error says that the connection or the server's MCP session has ended."""
-    return not isinstance(error, MCPError) or names_end(str(error))
+    return not isinstance(error, MCPError) or is_end_message(str(error))
 
 
-def names_end(message: str) -> bool:
+def is_end_message(message: str) -> bool:
     """Whether this is the SDK's message for the end of a connection, session or response stream."""
     lowered = message.lower()
     return lowered in ("connection closed", "session terminated") or lowered.startswith(

@@ -101,17 +101,19 @@ async def stdio_transport(
 
 
 async def _receive_messages(
-    process: Process, out: MemoryObjectSendStream[SessionMessage | Exception], noise: _OnNoise
+    process: Process,
+    to_session: MemoryObjectSendStream[SessionMessage | Exception],
+    noise: _OnNoise,
 ) -> None:
     assert process.stdout is not None
     lines = LineReader()
-    async with out:
+    async with to_session:
         with suppress(*_CLOSED, anyio.EndOfStream):
             while True:
                 for line in lines.feed(await process.stdout.receive()):
                     message = _parse_message(line, noise)
                     if message is not None:
-                        await out.send(SessionMessage(message))
+                        await to_session.send(SessionMessage(message))
     # A server that still writes while it ends must not block on a full pipe.
     with suppress(*_CLOSED, anyio.EndOfStream):
         while True:
@@ -121,7 +123,7 @@ async def _receive_messages(
 async def _send_messages(
     process: Process,
     messages: MemoryObjectReceiveStream[SessionMessage],
-    out: MemoryObjectSendStream[SessionMessage | Exception],
+    to_session: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
     assert process.stdin is not None
     try:
@@ -130,7 +132,7 @@ async def _send_messages(
             await process.stdin.send(text.encode() + b"\n")
     except _CLOSED:
         # The MCP session must see the end of the connection and not wait for an answer.
-        await out.aclose()
+        await to_session.aclose()
 
 
 async def _log_stderr(process: Process, log: ServerLog) -> None:

@@ -18,7 +18,7 @@ import mcp.types as types
 from mcp import MCPError
 
 from ...errors import RequestError, ShortlistError
-from ..upstream.caller import Answer, Caller, Context, Question, unsupported
+from ..upstream.caller import Answer, Caller, Context, Question, unsupported_reason
 from ..upstream.fleet import Fleet
 from ..upstream.pending_calls import PENDING_PREFIX
 from ..upstream.server_connection import UpstreamError
@@ -131,7 +131,7 @@ async def _asked(
         return result
     asked = dict(result.input_requests or {})
     for question in asked.values():
-        if problem := unsupported(question, caller.context.session.client_capabilities):
+        if problem := unsupported_reason(question, caller.context.session.client_capabilities):
             raise UpstreamError(f"server {server!r}: {problem}")
     return types.InputRequiredResult(
         input_requests={key: with_server_name(question, server) for key, question in asked.items()}

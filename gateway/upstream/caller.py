@@ -86,7 +86,7 @@ class Caller:
         return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
-    def wished_level(self) -> types.LoggingLevel | None:
+    def requested_log_level(self) -> types.LoggingLevel | None:
         """Level from which on the client asked for log messages; None if it did not."""
         if self.is_modern:
             level = (self.context.meta or {}).get(LOG_LEVEL_META_KEY)
@@ -99,7 +99,7 @@ class Caller:
         Args:
             question: the server's question.
         """
-        if problem := unsupported(question, self.context.session.client_capabilities):
+        if problem := unsupported_reason(question, self.context.session.client_capabilities):
             return types.ErrorData(code=types.INVALID_REQUEST, message=problem)
         if self.time_limit is None:
             return await self._send_question(question)
@@ -122,7 +122,7 @@ class Caller:
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass a log message of the server on, unless it is below the client's level."""
-        level = self.wished_level
+        level = self.requested_log_level
         if level is None:
             if self.is_modern:
                 return
@@ -138,7 +138,7 @@ class Caller:
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
 
-    async def settle(self) -> None:
+    async def wait_until_sent(self) -> None:
         """Wait until all messages so far are sent."""
         async with self._send_lock:
             return
@@ -157,7 +157,9 @@ class Caller:
                 return
 
 
-def unsupported(question: Question, capabilities: types.ClientCapabilities | None) -> str | None:
+def unsupported_reason(
+    question: Question, capabilities: types.ClientCapabilities | None
+) -> str | None:
     """Why a client cannot be asked a question; None if it can.
 
     Args:
@@ -194,8 +196,8 @@ def forwarded_meta(meta: Mapping[str, Any] | None, caller: Caller) -> Any:
         if key not in ("progressToken", "progress_token")
         and not key.startswith("io.modelcontextprotocol/")
     }
-    if caller.wished_level is not None:
-        forwarded[LOG_LEVEL_META_KEY] = caller.wished_level
+    if caller.requested_log_level is not None:
+        forwarded[LOG_LEVEL_META_KEY] = caller.requested_log_level
     return forwarded or None
 
 

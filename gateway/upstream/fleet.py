@@ -246,7 +246,7 @@ class Fleet:
                 raise CatalogError(
                     f"tool {tool.id!r}: server {tool.server!r} no longer has this tool"
                 )
-            await upstream.ready()
+            await upstream.connect()
             return started_result(upstream.spec.name)
         return await upstream.call(
             name,
@@ -260,8 +260,8 @@ class Fleet:
         )
 
     def _timeout_for(self, tool_id: str) -> float | None:
-        matching = (limit for pattern, limit in self._timeouts if pattern.fits(tool_id))
-        return next(matching, None)
+        matching_limits = (limit for pattern, limit in self._timeouts if pattern.fits(tool_id))
+        return next(matching_limits, None)
 
     def _add_server(self, spec: ServerSpec) -> list[Tool]:
         """A server of the configuration with the tools known from its last start."""
@@ -331,8 +331,8 @@ class Fleet:
                 self._unsaved.set()
 
     def _index_tools(self, server: str, tools: list[Tool]) -> None:
-        before = [tool for tool in self.engine.catalog if tool.server == server]
-        if [tool.fingerprint for tool in before] == [tool.fingerprint for tool in tools]:
+        indexed_tools = [tool for tool in self.engine.catalog if tool.server == server]
+        if [tool.fingerprint for tool in indexed_tools] == [tool.fingerprint for tool in tools]:
             return
         if self._pins is not None:
             # As in the catalog: a second tool with the same name gets another id.

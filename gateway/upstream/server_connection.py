@@ -14,7 +14,12 @@ import mcp.types as types
 from mcp import Client, MCPError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from ..connections.connection_errors import ConsentNeeded, in_one_line, is_end, wants_login
+from ..connections.connection_errors import (
+    ConsentNeeded,
+    in_one_line,
+    is_connection_end,
+    wants_login,
+)
 from ..connections.masking import redacted
 from ..connections.server_log import ServerLog
 from ..connections.server_spec import ServerSpec
@@ -115,7 +120,7 @@ class Upstream:
         self._probe_lock = anyio.Lock()
         self._last_use = monotonic()
         #: Running requests, and how many of them last as long as the server does.
-        self._running = self._lasting_running = 0
+        self._request_count = self._lasting_count = 0
         self._is_removed = False
         self._requests_ended = anyio.Event()
         self._scope: anyio.CancelScope | None = None
@@ -139,12 +144,12 @@ class Upstream:
     async def remove(self) -> None:
         """Stop the server after its running calls. Later calls are refused."""
         self._is_removed = True
-        if self._running:
+        if self._request_count:
             await self._requests_ended.wait()
         if self._scope is not None:
             self._scope.cancel()
 
-    async def ready(self) -> Client:
+    async def connect(self) -> Client:
         """The connection; starts the server if it is not running.
 
         Raises:
@@ -263,10 +268,10 @@ class Upstream:
             # After several failures, only one request at a time tries the server.
             async with self._probe_lock:
                 if self._is_tripped:
-                    return await self._request(send, timeout_s, caller, lasting=False)
-        return await self._request(send, timeout_s, caller, lasting=lasting)
+                    return await self._send_request(send, timeout_s, caller, lasting=False)
+        return await self._send_request(send, timeout_s, caller, lasting=lasting)
 
-    async def _request(
+    async def _send_request(
         self,
         send: Callable[[Client, TimeLimit], Awaitable[Answer]],
         timeout_s: float | None,
@@ -276,8 +281,8 @@ class Upstream:
     ) -> Answer:
         name, timeout_s = self.spec.name, timeout_s or self.spec.timeout_s
         client = await self._connection_for(caller)
-        self._running += 1
-        self._lasting_running += lasting
+        self._request_count += 1
+        self._lasting_count += lasting
         try:
             with TimeLimit(timeout_s) as time_limit:
                 answer = await send(client, time_limit)
@@ -290,7 +295,7 @@ class Upstream:
         except ValidationError as error:
             raise UpstreamError(f"server {name!r} gave an answer that is not valid MCP") from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            if self._is_lost or self._client is not client or is_end(error):
+            if self._is_lost or self._client is not client or is_connection_end(error):
                 if self._client is client:
                     self._mark_lost()
                 reason = f"server {name!r} ended during the call; it starts again with the next one"
@@ -300,10 +305,10 @@ class Upstream:
             self._failures = self._timeouts = 0
             return answer
         finally:
-            self._running -= 1
-            self._lasting_running -= lasting
+            self._request_count -= 1
+            self._lasting_count -= lasting
             self._last_use = monotonic()
-            if self._is_removed and not self._running:
+            if self._is_removed and not self._request_count:
                 self._requests_ended.set()
 
     async def _connection_for(self, caller: Caller | None) -> Client:
@@ -314,8 +319,8 @@ class Upstream:
         subscriptions are renewed.
         """
         while True:
-            client = await self.ready()
-            is_idle = self._running == self._lasting_running
+            client = await self.connect()
+            is_idle = self._request_count == self._lasting_count
             if caller is None or not (is_idle and self._causes.must_reconnect(caller.client.id)):
                 return client
             _LOG.info("server %r: connects again after abandoned calls", self.spec.name)
@@ -406,10 +411,10 @@ class Upstream:
             UpstreamError: the connection was lost.
         """
         while True:
-            due = self._schedule.due(client, listing.fresh_s)
-            last_use = monotonic() if self._running else self._last_use
+            reread_at = self._schedule.due(client, listing.fresh_s)
+            last_use = monotonic() if self._request_count else self._last_use
             idle_at = float("inf") if self._idle_s is None else last_use + self._idle_s
-            with anyio.move_on_after(max(0.01, min(due, idle_at) - monotonic())):
+            with anyio.move_on_after(max(0.01, min(reread_at, idle_at) - monotonic())):
                 await self._wakeup.wait()
             self._wakeup = anyio.Event()
             now = monotonic()
@@ -417,11 +422,11 @@ class Upstream:
                 raise UpstreamError("the connection ended")
             if self._client is not client:
                 return
-            if now >= due:
+            if now >= reread_at:
                 self._schedule.begin()
                 listing = await self._read_again(client, pages, listing)
                 self._schedule.end()
-            elif not self._running and now >= idle_at:
+            elif not self._request_count and now >= idle_at:
                 self._client = None
                 return
 

@@ -153,12 +153,12 @@ class Pages:
         self.problems: list[str] = []
         self._requested: set[types.RequestId] = set()
 
-    def sent(self, message: types.JSONRPCMessage) -> None:
+    def record_request(self, message: types.JSONRPCMessage) -> None:
         """Record a request for a page."""
         if isinstance(message, types.JSONRPCRequest) and message.method == _TOOLS_METHOD:
             self._requested.add(message.id)
 
-    def received(self, message: types.JSONRPCMessage) -> None:
+    def filter_response(self, message: types.JSONRPCMessage) -> None:
         """Remove malformed tools if the message is a page and `screened` is set."""
         if isinstance(message, types.JSONRPCResponse) and message.id in self._requested:
             self._requested.discard(message.id)

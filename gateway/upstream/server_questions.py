@@ -28,7 +28,7 @@ from mcp.shared.message import SessionMessage
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
 
-from ..connections.connection_errors import names_end
+from ..connections.connection_errors import is_end_message
 from .caller import LEVELS, Answer, Caller, Question, TimeLimit
 from .server_lists import Pages
 
@@ -115,7 +115,7 @@ class QuestionCauses:
         #: Calls without an answer, oldest first, by the id of their request.
         self._calls: dict[types.RequestId, ClientCall] = {}
 
-    def sent(self, message: types.JSONRPCMessage) -> None:
+    def record_sent(self, message: types.JSONRPCMessage) -> None:
         """Record a request that is sent as a call, or the cancellation of one."""
         if isinstance(message, types.JSONRPCRequest):
             call = _CALL.get()
@@ -126,7 +126,9 @@ class QuestionCauses:
             if request_id is not None and request_id in self._calls:
                 self._calls[request_id].caller = None
 
-    def received(self, message: types.JSONRPCMessage, context: Context | None) -> Context | None:
+    def record_received(
+        self, message: types.JSONRPCMessage, context: Context | None
+    ) -> Context | None:
         """Record an answer. Returns the context in which the message must be handled.
 
         The cause is decided here, in the order of the messages. The answer to the call may arrive
@@ -143,10 +145,10 @@ class QuestionCauses:
             return context
         if isinstance(message, types.JSONRPCNotification) and message.method != _LOG_MESSAGE:
             return context
-        stream = None if context is None else context.get(_CALL)
-        handling = copy_context() if context is None else context
-        handling.run(_CAUSE.set, self.cause_of_question(stream))
-        return handling
+        stream_call = None if context is None else context.get(_CALL)
+        handling_context = copy_context() if context is None else context
+        handling_context.run(_CAUSE.set, self.cause_of_question(stream_call))
+        return handling_context
 
     def cause_of_question(self, named_call: ClientCall | None = None) -> Cause:
         """The possible cause of a question that arrives now.
@@ -183,7 +185,7 @@ def _is_answer(message: types.JSONRPCResponse | types.JSONRPCError) -> bool:
     """
     if isinstance(message, types.JSONRPCResponse):
         return True
-    return message.error.code != _CANCELLED and not names_end(message.error.message)
+    return message.error.code != _CANCELLED and not is_end_message(message.error.message)
 
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -254,12 +256,12 @@ class ServerRequests:
                 request, result_type, progress_callback=time_limit.with_progress(None)
             )
         caller.time_limit = time_limit
-        await self.lower_level(client, caller.wished_level)
+        await self.lower_level(client, caller.requested_log_level)
         with calling(caller):
             answer = await client.session.send_request(
                 request, result_type, progress_callback=time_limit.with_progress(caller.progress)
             )
-        await caller.settle()
+        await caller.wait_until_sent()
         return answer
 
     async def lower_level(self, client: Client, level: types.LoggingLevel | None) -> None:
@@ -407,8 +409,8 @@ class _Writer(_WatchedStream):
     """Receives the messages of the MCP session for the server."""
 
     async def send(self, item: SessionMessage) -> None:
-        self._pages.sent(item.message)
-        self._causes.sent(item.message)
+        self._pages.record_request(item.message)
+        self._causes.record_sent(item.message)
         await self._stream.send(item)
 
 
@@ -447,6 +449,6 @@ class _Reader(_WatchedStream):
         # Only the transports over HTTP have it.
         self.last_context = getattr(self._stream, "last_context", None)
         if isinstance(item, SessionMessage):
-            self._pages.received(item.message)
-            self.last_context = self._causes.received(item.message, self.last_context)
+            self._pages.filter_response(item.message)
+            self.last_context = self._causes.record_received(item.message, self.last_context)
         return item
