@@ -167,7 +167,7 @@ async def test_a_subscription_lets_calls_of_a_failing_server_through(tmp_path):
         upstream._failures = 3
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: upstream.request(forever, lasting=True))
-            await until(lambda: upstream._calls == 1)
+            await until(lambda: upstream._request_count == 1)
             with anyio.fail_after(5):
                 await upstream.call("echo", {})
             group.cancel_scope.cancel()
