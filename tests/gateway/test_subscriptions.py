@@ -148,7 +148,7 @@ async def test_a_subscription_ends_with_its_server_and_begins_again_with_it(
         await subscribe(client, NOTE)
         removed = made.fleet.upstreams["one"]
         await made.fleet.reload([])
-        await until(lambda: removed._calls == 0)
+        await until(lambda: removed._request_count == 0)
         await made.fleet.reload([talking("one", era)])
         with anyio.fail_after(30):
             while updates(heard) != [NOTE]:
