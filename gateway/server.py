@@ -108,7 +108,7 @@ class Gateway:
         if context.request is None:
             # Over stdin/stdout there is one client. It gets questions that belong to no call.
             caller = Caller(context, client)
-            self.fleet.front.only_client = None if caller.is_modern else caller
+            self.fleet.message_handlers.only_client = None if caller.is_modern else caller
         return client
 
     async def _list_tools(

@@ -31,7 +31,7 @@ def import_servers(
     Without --out the file is printed, and each value that may be a secret is replaced by a
     variable to set. With --out the values are written; only the owner can read the file.
     """
-    from ...gateway.clients.client_import import find_configs, imported
+    from ...gateway.clients.client_import import find_configs, servers_of_configs
     from ...gateway.clients.known_clients import CLIENTS, find_client
 
     with usage("--client"):
@@ -46,7 +46,7 @@ def import_servers(
     if not found:
         listed = ", ".join(client.name for client in chosen)
         raise ConfigError(f"no configuration of a known client; looked for: {listed}")
-    servers = imported(found)
+    servers = servers_of_configs(found)
     if out is None:
         _show(servers)
     else:

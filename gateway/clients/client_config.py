@@ -97,19 +97,20 @@ def config_of(document: ConfigDocument, home: Path, references: References | Non
     if not isinstance(shortlist, Mapping):
         raise ConfigError(f"{document.path}: shortlist: a table of settings")
     problems = [
-        f"{_shown(key)}: occurs twice in one table; the last one counts" for key in document.doubled
+        f"{_printable_key(key)}: occurs twice in one table; the last one counts"
+        for key in document.repeated_keys
     ]
-    found = find_servers(values)
-    if found is None:
+    table_match = find_servers(values)
+    if table_match is None:
         names = ", ".join(".".join(keys) for _, keys in SHAPES)
         problems.append(f"no servers; a configuration has one of the keys: {names}")
         return ClientConfig(document.path, "empty", (), shortlist, tuple(problems))
-    kind, place, table = found
-    context = _context(kind, values, document.path, home)
+    kind, keys, table = table_match
+    context = _entry_context(kind, values, document.path, home)
     servers: list[ServerSpec] = []
     skipped: list[str] = []
     for name, entry in table.items():
-        where = f"{'.'.join(place)}.{_shown(name)}"
+        where = f"{'.'.join(keys)}.{_printable_key(name)}"
         try:
             spec = read_entry(name, entry, context)
             if _is_switched_off(name, values):
@@ -123,7 +124,7 @@ def config_of(document: ConfigDocument, home: Path, references: References | Non
         except EntryProblem as error:
             skipped.append(name)
             problems.append(f"{where}{'.' if error.field else ': '}{error}")
-    problems += _elsewhere(values)
+    problems += _project_problems(values)
     return ClientConfig(
         document.path, kind, tuple(servers), shortlist, tuple(problems), tuple(skipped)
     )
@@ -159,59 +160,59 @@ def expand_spec(spec: ServerSpec, references: References) -> ServerSpec:
     if spec.disabled:
         return spec
     try:
-        expanded = ServerSpec(**{**dict(spec), **dict(_expanded(spec, references))})
+        expanded = ServerSpec(**{**dict(spec), **dict(_expanded_fields(spec, references))})
     except ValidationError as error:
         raise EntryProblem(*spec_problem(error)) from None
     return expanded
 
 
-def _expanded(spec: ServerSpec, references: References) -> Iterator[tuple[str, Any]]:
-    place = ""
+def _expanded_fields(spec: ServerSpec, references: References) -> Iterator[tuple[str, Any]]:
+    field = ""
     try:
-        for place in ("command", "cwd", "env_file"):
-            value = getattr(spec, place)
-            yield place, None if value is None else references.path(value)
-        place = "url"
-        yield place, None if spec.url is None else references.expand(spec.url).strip()
+        for field in ("command", "cwd", "env_file"):
+            value = getattr(spec, field)
+            yield field, None if value is None else references.path(value)
+        field = "url"
+        yield field, None if spec.url is None else references.expand(spec.url).strip()
         args = []
-        for at, value in enumerate(spec.args):
-            place = f"args.{at}"
+        for index, value in enumerate(spec.args):
+            field = f"args.{index}"
             args.append(references.path(value))
         yield "args", tuple(args)
         headers = {}
         for name, value in spec.plain_headers().items():
-            place = f"headers.{name}"
+            field = f"headers.{name}"
             headers[name] = references.expand(value).strip()
         yield "headers", headers
         env = {}
         if spec.env_file is not None:
-            place = "env_file"
+            field = "env_file"
             env = references.env_file(references.path(spec.env_file))
             yield "env_file", None
         for name, value in spec.plain_env().items():
-            place = f"env.{name}"
+            field = f"env.{name}"
             env[name] = references.expand(value)
         yield "env", env
     except ReferenceProblem as error:
-        raise EntryProblem(place, str(error)) from None
+        raise EntryProblem(field, str(error)) from None
 
 
-def _context(kind: str, values: Mapping[str, Any], path: Path, home: Path) -> EntryContext:
+def _entry_context(kind: str, values: Mapping[str, Any], path: Path, home: Path) -> EntryContext:
     folder = path.absolute().parent
-    inside = folder.name.startswith(".") and folder != home  # .vscode, .cursor, ...
+    is_client_folder = folder.name.startswith(".") and folder != home  # .vscode, .cursor, ...
     inputs = values.get("inputs")
     if inputs is None and isinstance(values.get("mcp"), Mapping):
         inputs = values["mcp"].get("inputs")
     return EntryContext(
         kind=kind,
         folder=folder,
-        workspace=folder.parent if inside else folder,
+        workspace=folder.parent if is_client_folder else folder,
         home=home,
-        inputs=dict(_inputs(inputs)),
+        inputs=dict(_input_references(inputs)),
     )
 
 
-def _inputs(inputs: Any) -> Iterator[tuple[str, str]]:
+def _input_references(inputs: Any) -> Iterator[tuple[str, str]]:
     """Environment variables for the inputs that VS Code would ask the user for."""
     for row in inputs if isinstance(inputs, list) else ():
         name = row.get("id") if isinstance(row, Mapping) else None
@@ -219,15 +220,15 @@ def _inputs(inputs: Any) -> Iterator[tuple[str, str]]:
             continue
         variable = "SHORTLIST_INPUT_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
         default = row.get("default")
-        usable = isinstance(default, str) and not re.search(r"[{}]", default)
-        yield name, f"${{{variable}:-{default}}}" if usable else f"${{{variable}}}"
+        is_usable = isinstance(default, str) and not re.search(r"[{}]", default)
+        yield name, f"${{{variable}:-{default}}}" if is_usable else f"${{{variable}}}"
 
 
 def _is_opencode(table: Mapping[str, Any]) -> bool:
     """Whether `mcp` contains opencode's servers, and not settings of Gemini or VS Code."""
     return not table or any(
-        isinstance(one, Mapping) and ({"command", "url", "type", "enabled"} & set(one))
-        for one in table.values()
+        isinstance(entry, Mapping) and ({"command", "url", "type", "enabled"} & set(entry))
+        for entry in table.values()
     )
 
 
@@ -242,18 +243,18 @@ def _is_switched_off(name: str, values: Mapping[str, Any]) -> bool:
     return isinstance(allowed, list) and bool(allowed) and name not in allowed
 
 
-def _elsewhere(values: Mapping[str, Any]) -> Iterator[str]:
+def _project_problems(values: Mapping[str, Any]) -> Iterator[str]:
     projects = values.get("projects")
     for name, project in projects.items() if isinstance(projects, Mapping) else ():
         servers = project.get("mcpServers") if isinstance(project, Mapping) else None
         if isinstance(servers, Mapping) and servers:
             yield (
-                f"projects.{_shown(name)}.mcpServers: {len(servers)} not read, because they "
-                "belong to one project; move them to mcpServers to use them here"
+                f"projects.{_printable_key(name)}.mcpServers: {len(servers)} not read, because "
+                "they belong to one project; move them to mcpServers to use them here"
             )
 
 
-def _shown(name: Any) -> str:
+def _printable_key(name: Any) -> str:
     """A key as a message shows it: short, on one line."""
     text = str(name)
     if re.fullmatch(r"[\w@/.-]{1,80}", text):

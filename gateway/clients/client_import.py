@@ -70,33 +70,34 @@ def entries_with_references(specs: Iterable[ServerSpec]) -> tuple[dict[str, Any]
     entries: dict[str, Any] = {}
     variables: dict[str, None] = {}
 
-    def reference(name: str) -> str:
-        name = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_") or "VALUE"
-        name = f"_{name}" if name[0].isdigit() else name
-        variables[name] = None
-        return f"${{{name}}}"
+    def reference_for(name: str) -> str:
+        variable = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_") or "VALUE"
+        if variable[0].isdigit():
+            variable = f"_{variable}"
+        variables[variable] = None
+        return f"${{{variable}}}"
 
     for spec in specs:
         entry = entry_of(spec)
         for key, value in entry.get("env", {}).items():
             if "${" not in value:
-                entry["env"][key] = reference(
+                entry["env"][key] = reference_for(
                     key if len(values[key]) == 1 else f"{spec.name}_{key}"
                 )
         for key, value in entry.get("headers", {}).items():
             if "${" not in value:
-                entry["headers"][key] = reference(f"{spec.name}_{key}")
+                entry["headers"][key] = reference_for(f"{spec.name}_{key}")
         args = ["", *entry.get("args", ())]
-        for at, value in enumerate(args[1:]):
-            if not is_harmless(value, args[at]) and "${" not in value:
-                entry["args"][at] = reference(f"{spec.name}_arg_{at + 1}")
+        for index, value in enumerate(args[1:]):
+            if not is_harmless(value, args[index]) and "${" not in value:
+                entry["args"][index] = reference_for(f"{spec.name}_arg_{index + 1}")
         if "url" in entry and masked_entry(entry)["url"] != entry["url"] and "${" not in spec.url:  # type: ignore[operator]
-            entry["url"] = reference(f"{spec.name}_url")
+            entry["url"] = reference_for(f"{spec.name}_url")
         entries[spec.name] = entry
     return entries, tuple(variables)
 
 
-def merged(groups: Mapping[str, Iterable[ServerSpec]]) -> tuple[ServerSpec, ...]:
+def merge_servers(groups: Mapping[str, Iterable[ServerSpec]]) -> tuple[ServerSpec, ...]:
     """The servers of several clients, under unique names.
 
     A server with the same configuration in two clients appears once. It is disabled only if both
@@ -105,19 +106,19 @@ def merged(groups: Mapping[str, Iterable[ServerSpec]]) -> tuple[ServerSpec, ...]
     Args:
         groups: servers by the name of their client; the first client keeps its names.
     """
-    found: dict[str, ServerSpec] = {}
+    servers: dict[str, ServerSpec] = {}
     for client, specs in groups.items():
         for spec in specs:
             for name in free_names(spec.name, client):
-                there = found.get(name)
-                if there is None:
-                    found[name] = renamed(spec, name)
+                existing = servers.get(name)
+                if existing is None:
+                    servers[name] = with_name(spec, name)
                     break
-                if is_same_server(there, spec):
-                    if there.disabled and not spec.disabled:
-                        found[name] = renamed(spec, name)
+                if is_same_server(existing, spec):
+                    if existing.disabled and not spec.disabled:
+                        servers[name] = with_name(spec, name)
                     break
-    return tuple(found.values())
+    return tuple(servers.values())
 
 
 def free_names(name: str, client: str) -> Iterable[str]:
@@ -130,25 +131,25 @@ def free_names(name: str, client: str) -> Iterable[str]:
         number += 1
 
 
-def is_same_server(one: ServerSpec, other: ServerSpec) -> bool:
+def is_same_server(first: ServerSpec, second: ServerSpec) -> bool:
     """Whether two specs are equal except for name and `disabled`."""
-    alike = {"name": other.name, "disabled": other.disabled}
-    return one.model_copy(update=alike) == other
+    ignored = {"name": second.name, "disabled": second.disabled}
+    return first.model_copy(update=ignored) == second
 
 
-def renamed(spec: ServerSpec, name: str) -> ServerSpec:
+def with_name(spec: ServerSpec, name: str) -> ServerSpec:
     """A copy of the server with another name."""
     return spec.model_copy(update={"name": name})
 
 
 def is_gateway(spec: ServerSpec) -> bool:
     """Whether an entry is this gateway, which must not start itself."""
-    runs = {PurePath(word).stem for word in (spec.command or "", *spec.args)}
-    return spec.name == GATEWAY or ("shortlist" in runs and "serve" in spec.args)
+    programs = {PurePath(word).stem for word in (spec.command or "", *spec.args)}
+    return spec.name == GATEWAY or ("shortlist" in programs and "serve" in spec.args)
 
 
 @dataclass(frozen=True)
-class FoundConfig:
+class ExistingConfig:
     """The configuration of one client on this machine.
 
     Args:
@@ -167,17 +168,17 @@ class FoundConfig:
     def servers(self) -> tuple[ServerSpec, ...]:
         """Its servers, without the gateway itself."""
         servers = () if self.config is None else self.config.servers
-        return tuple(one for one in servers if not is_gateway(one))
+        return tuple(spec for spec in servers if not is_gateway(spec))
 
 
 def find_configs(
     home: Path, clients: Iterable[Client] = CLIENTS.values()
-) -> tuple[FoundConfig, ...]:
+) -> tuple[ExistingConfig, ...]:
     """Files of known clients that exist below a home directory.
 
     If a file cannot be read, its `error` says why. This function raises nothing.
     """
-    found = []
+    configs = []
     for client in clients:
         for path in client.paths(home):
             if not path.is_file():
@@ -185,15 +186,15 @@ def find_configs(
             try:
                 config = read_client_config(path, home=home, expand=False)
             except ConfigError as error:
-                found.append(FoundConfig(client, path, None, str(error)))
+                configs.append(ExistingConfig(client, path, None, str(error)))
             else:
-                found.append(FoundConfig(client, path, config))
-    return tuple(found)
+                configs.append(ExistingConfig(client, path, config))
+    return tuple(configs)
 
 
-def imported(found: Iterable[FoundConfig]) -> tuple[ServerSpec, ...]:
-    """The servers of several clients under unique names; see `mcp_json.merged`."""
+def servers_of_configs(configs: Iterable[ExistingConfig]) -> tuple[ServerSpec, ...]:
+    """The servers of several clients under unique names; see `merge_servers`."""
     groups: dict[str, tuple[ServerSpec, ...]] = {}
-    for one in found:
-        groups[one.client.name] = groups.get(one.client.name, ()) + one.servers
-    return merged(groups)
+    for config in configs:
+        groups[config.client.name] = groups.get(config.client.name, ()) + config.servers
+    return merge_servers(groups)

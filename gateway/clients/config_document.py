@@ -18,7 +18,7 @@ from ...errors import ConfigError
 #: A string, a comment, or a comma. A string is matched first, so that its content stays.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|//[^\n\r]*|/\*.*?(?:\*/|\Z)|,', re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*")
-_VISIBLE = re.compile(r"[^\r\n]")
+_NOT_LINE_END = re.compile(r"[^\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Member:
 
     key: str
     start: int
-    value: int
+    value_start: int
     end: int
 
 
@@ -46,27 +46,27 @@ def plain_json(text: str) -> str:
         '[1,           2 ]'
     """
     pieces: list[str] = []
-    done = 0
+    offset = 0
     comma: int | None = None  # index in `pieces` of a comma after which nothing came yet
-    for found in _TOKEN.finditer(text):
-        between = text[done : found.start()]
+    for token in _TOKEN.finditer(text):
+        between = text[offset : token.start()]
         if comma is not None and between.strip(" \t\r\n"):
             if between.lstrip(" \t\r\n")[0] in "]}":
                 pieces[comma] = " "
             comma = None
         pieces.append(between)
-        part = found.group()
-        done = found.end()
-        if part == ",":
+        piece = token.group()
+        offset = token.end()
+        if piece == ",":
             is_doubled = comma is not None or between.rstrip(" \t\r\n")[-1:] in ("[", "{")
             comma = None if is_doubled else len(pieces)
-            pieces.append(part)
-        elif part[0] == "/":
-            pieces.append(_VISIBLE.sub(" ", part))
+            pieces.append(piece)
+        elif piece[0] == "/":
+            pieces.append(_NOT_LINE_END.sub(" ", piece))
         else:
             comma = None
-            pieces.append(part)
-    rest = text[done:]
+            pieces.append(piece)
+    rest = text[offset:]
     if comma is not None and rest.lstrip(" \t\r\n")[:1] in ("]", "}"):
         pieces[comma] = " "
     return "".join([*pieces, rest])
@@ -74,7 +74,7 @@ def plain_json(text: str) -> str:
 
 def json_comments(text: str) -> tuple[str, ...]:
     """The comments of a JSON text."""
-    return tuple(found.group() for found in _TOKEN.finditer(text) if found.group()[0] == "/")
+    return tuple(token.group() for token in _TOKEN.finditer(text) if token.group()[0] == "/")
 
 
 def parse_json(text: str) -> tuple[Any, tuple[str, ...]]:
@@ -88,50 +88,50 @@ def parse_json(text: str) -> tuple[Any, tuple[str, ...]]:
         RecursionError: values are nested too deeply.
         ValueError: a number has more digits than Python converts.
     """
-    doubled: dict[str, None] = {}
+    repeated_keys: dict[str, None] = {}
 
-    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         values = dict(pairs)
         if len(values) < len(pairs):
-            seen: set[str] = set()
+            keys_read: set[str] = set()
             for key, _ in pairs:
-                if key in seen:
-                    doubled[key] = None
-                seen.add(key)
+                if key in keys_read:
+                    repeated_keys[key] = None
+                keys_read.add(key)
         return values
 
-    value = json.loads(plain_json(text), object_pairs_hook=made)
-    return value, tuple(doubled)
+    value = json.loads(plain_json(text), object_pairs_hook=build_object)
+    return value, tuple(repeated_keys)
 
 
-def members(plain: str, at: int = 0) -> Iterator[Member]:
+def members(plain: str, offset: int = 0) -> Iterator[Member]:
     """Members of the object that starts at an offset, in order.
 
     Args:
         plain: valid JSON, as `plain_json` returns it.
-        at: offset of the object; white space before it is skipped.
+        offset: offset of the object; white space before it is skipped.
     """
     decoder = json.JSONDecoder()
-    at = _skip(plain, at) + 1
-    while plain[(at := _skip(plain, at))] != "}":
-        start = at
-        key, at = decoder.raw_decode(plain, at)
-        value = _skip(plain, _skip(plain, at) + 1)
-        _, end = decoder.raw_decode(plain, value)
-        yield Member(key, start, value, end)
-        at = _skip(plain, end)
-        if plain[at] == ",":
-            at += 1
+    offset = _skip_space(plain, offset) + 1
+    while plain[(offset := _skip_space(plain, offset))] != "}":
+        start = offset
+        key, offset = decoder.raw_decode(plain, offset)
+        value_start = _skip_space(plain, _skip_space(plain, offset) + 1)
+        _, end = decoder.raw_decode(plain, value_start)
+        yield Member(key, start, value_start, end)
+        offset = _skip_space(plain, end)
+        if plain[offset] == ",":
+            offset += 1
 
 
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+def _skip_space(text: str, offset: int) -> int:
+    space = _SPACE.match(text, offset)
+    return offset if space is None else space.end()
 
 
 #: Largest file that is read, in bytes. Some clients keep their history in the same file.
 SIZE_LIMIT = 16 * 1024 * 1024
-_PLACE = re.compile(r" \((?:at line (\d+), column (\d+)|at end of document)\)$")
+_JSON_PLACE = re.compile(r" \((?:at line (\d+), column (\d+)|at end of document)\)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +143,14 @@ class ConfigDocument:
         text: its text, without a byte order mark.
         values: its top-level table.
         is_toml: whether it is TOML; JSON otherwise.
-        doubled: keys that occur twice in one JSON object. The last of them is used.
+        repeated_keys: keys that occur twice in one JSON object. The last of them is used.
     """
 
     path: Path
     text: str = field(repr=False)
     values: dict[str, Any] = field(repr=False)
     is_toml: bool
-    doubled: tuple[str, ...] = ()
+    repeated_keys: tuple[str, ...] = ()
 
     @property
     def has_comments(self) -> bool:
@@ -196,16 +196,16 @@ def parse_document(path: Path, data: bytes) -> ConfigDocument:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = data[: error.start]
-        line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        text_before = data[: error.start]
+        line, column = text_before.count(b"\n") + 1, len(text_before) - text_before.rfind(b"\n")
         raise ConfigError(f"{path}:{line}:{column}: not UTF-8; save it as UTF-8") from None
     is_toml = path.suffix.lower() == ".toml"
     try:
         # Line ends become \n, because tomllib does not accept a lone \r.
-        values, doubled = (tomllib.loads(text), ()) if is_toml else parse_json(text)
+        values, repeated_keys = (tomllib.loads(text), ()) if is_toml else parse_json(text)
     except json.JSONDecodeError as error:
         place = f"{path}:{error.lineno}:{error.colno}"
-        raise ConfigError(f"{place}: not JSON: {_lowered(error.msg)}") from None
+        raise ConfigError(f"{place}: not JSON: {_with_lower_initial(error.msg)}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}:{_toml_place(str(error), text)}: not TOML") from None
     except RecursionError:
@@ -214,23 +214,23 @@ def parse_document(path: Path, data: bytes) -> ConfigDocument:
         raise ConfigError(f"{path}:1:1: a number or a date in it is out of range") from None
     if not isinstance(values, dict):
         raise ConfigError(
-            f"{path}:1:1: the file must contain a table of settings, not {_kind(values)}"
+            f"{path}:1:1: the file must contain a table of settings, not {_kind_of_value(values)}"
         )
-    return ConfigDocument(path, text, values, is_toml, doubled)
+    return ConfigDocument(path, text, values, is_toml, repeated_keys)
 
 
 def _toml_place(message: str, text: str) -> str:
-    found = _PLACE.search(message)
-    if found and found.group(1):
-        return f"{found.group(1)}:{found.group(2)}"
+    place = _JSON_PLACE.search(message)
+    if place and place.group(1):
+        return f"{place.group(1)}:{place.group(2)}"
     return f"{text.count(chr(10)) + 1}:{len(text) - text.rfind(chr(10))}"
 
 
-def _lowered(message: str) -> str:
+def _with_lower_initial(message: str) -> str:
     return message[:1].lower() + message[1:]
 
 
-def _kind(value: Any) -> str:
+def _kind_of_value(value: Any) -> str:
     return {list: "a list", str: "text", bool: "true or false", type(None): "null"}.get(
         type(value), "a number"
     )

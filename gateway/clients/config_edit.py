@@ -38,8 +38,8 @@ def edit_servers(
     Raises:
         ConfigError: the file cannot be edited without loss.
     """
-    wanted = _wanted(document.values, keys, remove, add)
-    if wanted == document.values:
+    expected = _edited_values(document.values, keys, remove, add)
+    if expected == document.values:
         return document.text
     if document.is_toml:
         text = _edit_toml(document.text, keys, {*remove, *add}, add)
@@ -47,13 +47,12 @@ def edit_servers(
         text = _edit_json(document.text, keys, remove, add)
     try:
         edited = parse_document(document.path, text.encode()).values
-        # TOML has no sign of an empty table once its last one is gone.
-        is_right = edited == wanted or (
-            document.is_toml and edited == {k: v for k, v in wanted.items() if v or k != keys[0]}
+        is_as_expected = edited == expected or (
+            document.is_toml and edited == _without_empty_table(expected, keys[0])
         )
     except ConfigError:
-        is_right = False
-    if not is_right:
+        is_as_expected = False
+    if not is_as_expected:
         raise ConfigError(
             f"{document.path}: {'.'.join(keys)} is written in a way that cannot be edited "
             "safely; make the change by hand"
@@ -61,10 +60,15 @@ def edit_servers(
     return text
 
 
+def _without_empty_table(values: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The values of a TOML file, which has no sign of an empty table once its entries are gone."""
+    return {name: value for name, value in values.items() if value or name != key}
+
+
 def lost_comments(before: ConfigDocument, after: str) -> bool:
     """Whether an edit removed comments. The backup still has them."""
-    left = Counter(comments(after, is_toml=before.is_toml))
-    return bool(Counter(comments(before.text, is_toml=before.is_toml)) - left)
+    comments_after = Counter(comments(after, is_toml=before.is_toml))
+    return bool(Counter(comments(before.text, is_toml=before.is_toml)) - comments_after)
 
 
 def empty_document(path: Path) -> ConfigDocument:
@@ -73,100 +77,101 @@ def empty_document(path: Path) -> ConfigDocument:
     return ConfigDocument(path, "" if is_toml else "{}\n", {}, is_toml)
 
 
-def _wanted(
+def _edited_values(
     values: Mapping[str, Any],
     keys: tuple[str, ...],
     remove: Collection[str],
     add: Mapping[str, Any],
 ) -> dict[str, Any]:
     if not keys:
-        kept = {name: entry for name, entry in values.items() if name not in remove}
-        return {**kept, **add}
-    inner = values.get(keys[0], {})
-    if not isinstance(inner, Mapping):
+        remaining = {name: entry for name, entry in values.items() if name not in remove}
+        return {**remaining, **add}
+    table = values.get(keys[0], {})
+    if not isinstance(table, Mapping):
         raise ConfigError(f"{keys[0]}: not a table of servers; correct the file by hand")
-    changed = _wanted(inner, keys[1:], remove, add)
-    return {**values, keys[0]: changed} if changed or keys[0] in values else dict(values)
+    edited_table = _edited_values(table, keys[1:], remove, add)
+    return {**values, keys[0]: edited_table} if edited_table or keys[0] in values else dict(values)
 
 
 def _edit_json(
     text: str, keys: tuple[str, ...], remove: Collection[str], add: Mapping[str, Any]
 ) -> str:
     for name in remove:
-        if name not in add and (at := _object_at(text, keys)) is not None:
-            text = _without(text, at, name)
+        if name not in add and (offset := _find_object(text, keys)) is not None:
+            text = _remove_member(text, offset, name)
     for name, entry in add.items():
-        path, value = keys, {name: entry}
+        key, value, parent = name, entry, keys
         # The missing tables and the entry are inserted together, into the deepest existing table.
-        while (at := _object_at(text, path)) is None:
-            path, value = path[:-1], {path[-1]: value}
-        ((key, inner),) = value.items()
-        text = _with(text, at, key, inner)
+        while (offset := _find_object(text, parent)) is None:
+            key, value, parent = parent[-1], {key: value}, parent[:-1]
+        text = _set_member(text, offset, key, value)
     return text
 
 
-def _object_at(text: str, keys: tuple[str, ...]) -> int | None:
+def _find_object(text: str, keys: tuple[str, ...]) -> int | None:
     """Offset of the object under a path of keys; None if there is none."""
     plain = plain_json(text)
-    at = len(plain) - len(plain.lstrip())
+    offset = len(plain) - len(plain.lstrip())
     for key in keys:
-        member = _member(plain, at, key)
+        member = _find_member(plain, offset, key)
         if member is None:
             return None
-        at = member.value
-    return at
+        offset = member.value_start
+    return offset
 
 
-def _member(plain: str, at: int, key: str) -> Member | None:
-    return next((one for one in reversed(list(members(plain, at))) if one.key == key), None)
+def _find_member(plain: str, offset: int, key: str) -> Member | None:
+    return next(
+        (member for member in reversed(list(members(plain, offset))) if member.key == key), None
+    )
 
 
-def _without(text: str, at: int, key: str) -> str:
+def _remove_member(text: str, offset: int, key: str) -> str:
     plain = plain_json(text)
-    every = list(members(plain, at))
-    place = next((place for place, one in enumerate(every) if one.key == key), None)
-    if place is None:
+    object_members = list(members(plain, offset))
+    index = next((index for index, member in enumerate(object_members) if member.key == key), None)
+    if index is None:
         return text
-    if len(every) == 1:
-        end = plain.index("}", every[0].end)
-        return text[: at + 1] + text[end:]
-    if place + 1 < len(every):
-        return text[: every[place].start] + text[every[place + 1].start :]
-    return text[: every[place - 1].end] + text[every[place].end :]
+    if len(object_members) == 1:
+        end = plain.index("}", object_members[0].end)
+        return text[: offset + 1] + text[end:]
+    if index + 1 < len(object_members):
+        return text[: object_members[index].start] + text[object_members[index + 1].start :]
+    return text[: object_members[index - 1].end] + text[object_members[index].end :]
 
 
-def _with(text: str, at: int, key: str, value: Any) -> str:
+def _set_member(text: str, offset: int, key: str, value: Any) -> str:
     plain = plain_json(text)
     line_end = "\r\n" if "\r\n" in text else "\n"
-    found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
-    unit = found.group(1) if found else "  "
-    every = list(members(plain, at))
-    last = every[-1] if every else None
-    margin = _margin(text, last.start if last else at)
+    indented_line = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
+    indent_unit = indented_line.group(1) if indented_line else "  "
+    object_members = list(members(plain, offset))
+    last = object_members[-1] if object_members else None
+    margin = _line_margin(text, last.start if last else offset)
     if last is None:
-        margin += unit
-    old = _member(plain, at, key)
-    written = json.dumps(value, indent=unit, ensure_ascii=False)
-    written = written.replace("\n", line_end + margin)
-    if old is not None:
-        return text[: old.value] + written + text[old.end :]
-    line = f"{line_end}{margin}{json.dumps(key, ensure_ascii=False)}: {written}"
+        margin += indent_unit
+    existing = _find_member(plain, offset, key)
+    value_text = json.dumps(value, indent=indent_unit, ensure_ascii=False)
+    value_text = value_text.replace("\n", line_end + margin)
+    if existing is not None:
+        return text[: existing.value_start] + value_text + text[existing.end :]
+    line = f"{line_end}{margin}{json.dumps(key, ensure_ascii=False)}: {value_text}"
     if last is not None:
         return f"{text[: last.end]},{line}{text[last.end :]}"
-    rest = text[at + 1 :]
+    rest = text[offset + 1 :]
     if rest.lstrip(" \t").startswith("}"):
-        rest = line_end + margin.removesuffix(unit) + rest.lstrip(" \t")
-    return text[: at + 1] + line + rest
+        rest = line_end + margin.removesuffix(indent_unit) + rest.lstrip(" \t")
+    return text[: offset + 1] + line + rest
 
 
-def _margin(text: str, at: int) -> str:
+def _line_margin(text: str, offset: int) -> str:
     """White space at the start of the line of an offset."""
-    line = text[text.rfind("\n", 0, at) + 1 : at]
+    line = text[text.rfind("\n", 0, offset) + 1 : offset]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _edit_toml(
-    text: str, keys: tuple[str, ...], drop: Collection[str], add: Mapping[str, Any]
+    text: str, keys: tuple[str, ...], names_to_drop: Collection[str], add: Mapping[str, Any]
 ) -> str:
     try:
         import tomlkit
@@ -176,7 +181,7 @@ def _edit_toml(
         raise MissingExtraError("editing TOML files", "gateway") from None
     try:
         document = tomlkit.parse(text)
-        _drop_tables(document.body, keys, drop)
+        _drop_tables(document.body, keys, names_to_drop)
         body = tomlkit.dumps(document)
         document = tomlkit.parse(body)
         table: Any = document
@@ -194,8 +199,8 @@ def _edit_toml(
         tables = {key: tables}
     line_end = "\r\n" if "\r\n" in text else "\n"
     # At the end: tomlkit would insert it before the comments of the next table.
-    gap = "" if not body else line_end if body.endswith("\n") else 2 * line_end
-    return body + gap + tomlkit.dumps(tables).replace("\n", line_end)
+    separator = "" if not body else line_end if body.endswith("\n") else 2 * line_end
+    return body + separator + tomlkit.dumps(tables).replace("\n", line_end)
 
 
 def _drop_tables(
@@ -212,11 +217,11 @@ def _drop_tables(
     """
     from tomlkit.items import InlineTable, Table, Whitespace
 
-    for place, (key, item) in enumerate(body):
+    for index, (key, item) in enumerate(body):
         if key is None:
             continue
         if not keys and key.key in names:
-            body[place] = (None, Whitespace(_comments_after(item), fixed=True))
+            body[index] = (None, Whitespace(_comments_after(item), fixed=True))
         elif keys and key.key == keys[0] and isinstance(item, InlineTable):
             table: Any = reduce(getitem, keys[1:], item)
             for name in names:
@@ -243,9 +248,9 @@ def _comments_after(item: tomlkit.items.Item) -> str:
     return text if "#" in text else ""
 
 
-_SUFFIX = ".shortlist-backup"
+_BACKUP_SUFFIX = ".shortlist-backup"
 #: Only the owner may read a new file, because it may contain secrets.
-_PRIVATE = 0o600
+_OWNER_ONLY = 0o600
 
 
 @dataclass(frozen=True)
@@ -300,42 +305,44 @@ def apply_change(change: FileChange, *, backup: bool = True) -> Path | None:
         )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        copy = _back_up(path, change.before or b"") if backup else None
+        backup_path = _back_up(path, change.before or b"") if backup else None
         if change.after is None:
             path.unlink(missing_ok=True)
         else:
-            mode = _PRIVATE if change.before is None else path.stat().st_mode & 0o7777
-            _write(path, change.after, mode)
+            mode = _OWNER_ONLY if change.before is None else path.stat().st_mode & 0o7777
+            _write_file(path, change.after, mode)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from None
-    return copy
+    return backup_path
 
 
 def last_backup(path: Path) -> Path | None:
     """The newest backup of a file; None if there is none."""
     path = path.resolve()
-    found = [one for one in _backups(path) if one.is_file()]
-    return found[-1] if found else None
+    existing = [backup for backup in _backups(path) if backup.is_file()]
+    return existing[-1] if existing else None
 
 
 def _backups(path: Path) -> list[Path]:
     """Paths of the backups, oldest first, then the path for the next one."""
-    names = [path.with_name(path.name + _SUFFIX)]
+    names = [path.with_name(path.name + _BACKUP_SUFFIX)]
     while names[-1].exists():
-        names.append(path.with_name(f"{path.name}{_SUFFIX}-{len(names) + 1}"))
+        names.append(path.with_name(f"{path.name}{_BACKUP_SUFFIX}-{len(names) + 1}"))
     return names
 
 
 def _back_up(path: Path, data: bytes) -> Path:
-    copy = _backups(path)[-1]
-    with os.fdopen(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as file:
+    backup_path = _backups(path)[-1]
+    with os.fdopen(
+        os.open(backup_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "wb"
+    ) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    return copy
+    return backup_path
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
+def _write_file(path: Path, data: bytes, mode: int) -> None:
     temporary: Path | None = None
     try:
         with NamedTemporaryFile(

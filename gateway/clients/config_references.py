@@ -62,7 +62,7 @@ class References:
             raise ReferenceProblem(
                 "references cannot be nested; use one variable for the whole value"
             )
-        return _REFERENCE.sub(lambda found: self._value(found.group(1), found.group()), text)
+        return _REFERENCE.sub(lambda match: self._value_of(match.group(1), match.group()), text)
 
     def path(self, text: str) -> str:
         """`expand`, with a leading `~` or `~/` replaced by the home directory."""
@@ -83,7 +83,7 @@ class References:
         except ImportError:
             raise ReferenceProblem(str(MissingExtraError("an env file", "gateway"))) from None
         variables: dict[str, str] = {}
-        for binding in parse_stream(StringIO(self._read(path))):
+        for binding in parse_stream(StringIO(self._file_text(path))):
             if binding.key is not None and binding.value is not None:
                 variables[binding.key] = binding.value
             elif binding.error or binding.key is not None:
@@ -93,8 +93,8 @@ class References:
                 raise ReferenceProblem(f"line {line} of the file is not NAME=value; correct it")
         return variables
 
-    def _value(self, inner: str, whole: str) -> str:
-        if variable := _VARIABLE.fullmatch(inner):
+    def _value_of(self, content: str, reference: str) -> str:
+        if variable := _VARIABLE.fullmatch(content):
             name, default = variable.groups()
             value = self._environment.get(name)
             if value or (value is not None and default is None):
@@ -104,19 +104,19 @@ class References:
                     f"the variable {name} is not set; set it, or write ${{{name}:-default}}"
                 )
             return default
-        prefix, colon, rest = inner.partition(":")
+        prefix, colon, rest = content.partition(":")
         if prefix == "keyring" and colon:
-            return self._secret(rest)
+            return self._keyring_value(rest)
         if prefix == "file" and colon:
-            return self._read(rest).strip()
+            return self._file_text(rest).strip()
         if colon and re.fullmatch(r"[A-Za-z_]\w*", prefix):
             raise ReferenceProblem(
                 f"there is no kind of reference '{prefix:.40}:'; use one of: {_KINDS}"
             )
-        return whole
+        return reference
 
-    def _secret(self, inner: str) -> str:
-        service, slash, user = inner.rpartition("/")
+    def _keyring_value(self, content: str) -> str:
+        service, slash, user = content.rpartition("/")
         if not slash:
             service = SERVICE
         if not (service and user):
@@ -128,15 +128,19 @@ class References:
         except ConfigError as error:
             raise ReferenceProblem(str(error)) from None
         if value is None:
-            own = f"shortlist secret set {user}"
-            command = own if service == SERVICE else f"keyring set {service} {user}"
-            raise ReferenceProblem(f"the keyring has no password for {inner}; store it: {command}")
+            if service == SERVICE:
+                command = f"shortlist secret set {user}"
+            else:
+                command = f"keyring set {service} {user}"
+            raise ReferenceProblem(
+                f"the keyring has no password for {content}; store it: {command}"
+            )
         return value
 
-    def _read(self, path: str) -> str:
-        where = Path(str(self._home) + path[1:] if path.startswith("~/") else path)
+    def _file_text(self, path: str) -> str:
+        file_path = Path(str(self._home) + path[1:] if path.startswith("~/") else path)
         try:
-            with where.open("rb") as file:
+            with file_path.open("rb") as file:
                 data = file.read(_FILE_LIMIT + 1)
             text = data.decode("utf-8-sig")
         except (OSError, ValueError) as error:

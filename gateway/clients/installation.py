@@ -14,7 +14,7 @@ from ...errors import ConfigError
 from ..connections.masking import masked_entry
 from ..connections.server_spec import ServerSpec
 from .client_config import config_of, find_servers
-from .client_import import entry_of, free_names, is_gateway, is_same_server, renamed
+from .client_import import entry_of, free_names, is_gateway, is_same_server, with_name
 from .config_document import ConfigDocument, parse_document
 from .config_edit import (
     FileChange,
@@ -27,8 +27,8 @@ from .config_edit import (
 )
 from .known_clients import GATEWAY, Client
 
-_OWN_KEYS = ("mcpServers",)
-_EMPTY = '{\n  "mcpServers": {}\n}\n'
+_SERVER_KEYS = ("mcpServers",)
+_EMPTY_CONFIG = '{\n  "mcpServers": {}\n}\n'
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class InstallPlan:
         preview: the change of each table of servers as a unified diff, secrets masked.
         notes: what the user should know before agreeing.
         moved: names, in the gateway's file, of the servers that move there from the client's file.
-        spent: backup to delete after the plan was applied.
+        backup_to_delete: backup to delete after the plan was applied.
     """
 
     changes: tuple[FileChange, ...]
     preview: str
     notes: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
-    spent: Path | None = None
+    backup_to_delete: Path | None = None
 
     @property
     def is_needed(self) -> bool:
@@ -78,32 +78,45 @@ def plan_install(
         raise ConfigError(
             f"{config}: this is the file of {client.title} itself; give another file with --config"
         )
-    before, bytes_before = _document(file)
-    target, target_bytes = _document(config)
-    if beside and target_bytes is None:
+    client_document, client_bytes = _read_file(file)
+    gateway_document, gateway_bytes = _read_file(config)
+    if beside and gateway_bytes is None:
         raise ConfigError(
             f"{config}: no such file; write one, or run: shortlist import --out {config}"
         )
-    found = config_of(before, home, None)
-    movable = () if beside else tuple(one for one in found.servers if not is_gateway(one))
-    added, names = _into(target, movable, client.name, home)
-    entry = client.gateway_entry(config)
-    after = edit_servers(before, client.keys, [one.name for one in movable], {GATEWAY: entry})
-    target_after = edit_servers(target, _OWN_KEYS, (), added) if movable else target.text
-    notes = [f"{file}: {problem}" for problem in found.problems if found.kind != "empty"]
-    if found.skipped and not beside:
-        notes.append(f"{file}: not moved, because they cannot be read: {', '.join(found.skipped)}")
-    if lost_comments(before, after):
-        notes.append(f"{file}: comments beside the servers are lost; the backup keeps them")
-    elif before.has_comments:
-        notes.append(f"{file}: has comments; they stay")
-    if not movable and target_bytes is None:
-        target_after = _EMPTY
-    changes = (
-        _change(config, target_bytes, target, target_after),
-        _change(file, bytes_before, before, after),
+    client_config = config_of(client_document, home, None)
+    movable_servers = (
+        () if beside else tuple(spec for spec in client_config.servers if not is_gateway(spec))
     )
-    preview = _preview(changes, {config: target, file: before})
+    moved_entries, names = _entries_to_add(gateway_document, movable_servers, client.name, home)
+    gateway_entry = client.gateway_entry(config)
+    client_text = edit_servers(
+        client_document,
+        client.keys,
+        [spec.name for spec in movable_servers],
+        {GATEWAY: gateway_entry},
+    )
+    gateway_text = gateway_document.text
+    if movable_servers:
+        gateway_text = edit_servers(gateway_document, _SERVER_KEYS, (), moved_entries)
+    elif gateway_bytes is None:
+        gateway_text = _EMPTY_CONFIG
+    notes = [
+        f"{file}: {problem}" for problem in client_config.problems if client_config.kind != "empty"
+    ]
+    if client_config.skipped and not beside:
+        notes.append(
+            f"{file}: not moved, because they cannot be read: {', '.join(client_config.skipped)}"
+        )
+    if lost_comments(client_document, client_text):
+        notes.append(f"{file}: comments beside the servers are lost; the backup keeps them")
+    elif client_document.has_comments:
+        notes.append(f"{file}: has comments; they stay")
+    changes = (
+        _planned_change(config, gateway_bytes, gateway_document, gateway_text),
+        _planned_change(file, client_bytes, client_document, client_text),
+    )
+    preview = _preview(changes, {config: gateway_document, file: client_document})
     return InstallPlan(changes, preview, tuple(notes), names)
 
 
@@ -122,20 +135,27 @@ def plan_undo(client: Client, file: Path) -> InstallPlan:
         raise ConfigError(
             f"{file}: there is no backup of an installation, so nothing can be undone"
         )
-    current, bytes_now = _document(file)
-    data = read_or_none(backup)
-    old = parse_document(file, data) if data else empty_document(file)
+    current_document, current_bytes = _read_file(file)
+    backup_bytes = read_or_none(backup)
+    old_document = parse_document(file, backup_bytes) if backup_bytes else empty_document(file)
     notes: tuple[str, ...] = ()
-    restored: bytes | None = data or None
-    if _without_servers(current, client) != _without_servers(old, client):
-        now, then = _servers(current, client), _servers(old, client)
-        missing = {name: entry for name, entry in then.items() if name not in now}
-        if GATEWAY in then:
-            missing[GATEWAY] = then[GATEWAY]
-        restored = edit_servers(current, client.keys, [GATEWAY], missing).encode()
+    restored_bytes: bytes | None = backup_bytes or None
+    if _without_servers(current_document, client) != _without_servers(old_document, client):
+        current_servers = _server_table(current_document, client)
+        old_servers = _server_table(old_document, client)
+        missing_servers = {
+            name: entry for name, entry in old_servers.items() if name not in current_servers
+        }
+        if GATEWAY in old_servers:
+            missing_servers[GATEWAY] = old_servers[GATEWAY]
+        restored_bytes = edit_servers(
+            current_document, client.keys, [GATEWAY], missing_servers
+        ).encode()
         notes = (f"{file}: other settings changed since; only servers are put back",)
-    changes = (FileChange(file, bytes_now, restored),)
-    return InstallPlan(changes, _preview(changes, {file: current}), notes, spent=backup)
+    changes = (FileChange(file, current_bytes, restored_bytes),)
+    return InstallPlan(
+        changes, _preview(changes, {file: current_document}), notes, backup_to_delete=backup
+    )
 
 
 def apply_plan(plan: InstallPlan) -> tuple[Path, ...]:
@@ -151,53 +171,57 @@ def apply_plan(plan: InstallPlan) -> tuple[Path, ...]:
     for change in plan.changes:
         if change.is_needed:
             # The client's file is last. Its backup is empty if there was none: undo deletes it.
-            keep = change.before is not None or change is plan.changes[-1]
-            backups.append(apply_change(change, backup=keep and plan.spent is None))
-    if plan.spent is not None:
-        plan.spent.unlink(missing_ok=True)
-    return tuple(one for one in backups if one is not None)
+            needs_backup = change.before is not None or change is plan.changes[-1]
+            backups.append(
+                apply_change(change, backup=needs_backup and plan.backup_to_delete is None)
+            )
+    if plan.backup_to_delete is not None:
+        plan.backup_to_delete.unlink(missing_ok=True)
+    return tuple(backup for backup in backups if backup is not None)
 
 
-def _document(path: Path) -> tuple[ConfigDocument, bytes | None]:
+def _read_file(path: Path) -> tuple[ConfigDocument, bytes | None]:
     data = read_or_none(path)
     return (parse_document(path, data) if data and data.strip() else empty_document(path)), data
 
 
-def _change(path: Path, before: bytes | None, document: ConfigDocument, after: str) -> FileChange:
+def _planned_change(
+    path: Path, file_bytes: bytes | None, document: ConfigDocument, new_text: str
+) -> FileChange:
     # An unchanged text keeps its bytes, which may start with a byte order mark.
-    is_same = before is not None and after == document.text
-    return FileChange(path, before, before if is_same else after.encode())
+    is_unchanged = file_bytes is not None and new_text == document.text
+    return FileChange(path, file_bytes, file_bytes if is_unchanged else new_text.encode())
 
 
-def _into(
-    target: ConfigDocument, specs: Iterable[ServerSpec], client: str, home: Path
+def _entries_to_add(
+    gateway_document: ConfigDocument, specs: Iterable[ServerSpec], client: str, home: Path
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Entries to add to the gateway's file, and the new name of each server."""
     specs = tuple(specs)
-    found = config_of(target, home, None)
-    if specs and (target.is_toml or found.kind not in ("mcpServers", "empty")):
+    gateway_config = config_of(gateway_document, home, None)
+    if specs and (gateway_document.is_toml or gateway_config.kind not in ("mcpServers", "empty")):
         raise ConfigError(
-            f"{target.path}: servers can only move into a JSON file with the key mcpServers; "
-            "give such a file with --config, or use --beside"
+            f"{gateway_document.path}: servers can only move into a JSON file with the key "
+            "mcpServers; give such a file with --config, or use --beside"
         )
-    there = {spec.name: spec for spec in found.servers}
-    taken = {*there, *found.skipped}
-    added: dict[str, Any] = {}
+    servers = {spec.name: spec for spec in gateway_config.servers}
+    taken_names = {*servers, *gateway_config.skipped}
+    entries: dict[str, Any] = {}
     names: list[str] = []
     for spec in specs:
         for name in free_names(spec.name, client):
-            if name in there and is_same_server(there[name], spec):
+            if name in servers and is_same_server(servers[name], spec):
                 break
-            if name not in taken:
-                added[name] = entry_of(spec)
-                taken.add(name)
-                there[name] = renamed(spec, name)
+            if name not in taken_names:
+                entries[name] = entry_of(spec)
+                taken_names.add(name)
+                servers[name] = with_name(spec, name)
                 break
         names.append(name)
-    return added, tuple(names)
+    return entries, tuple(names)
 
 
-def _servers(document: ConfigDocument, client: Client) -> Mapping[str, Any]:
+def _server_table(document: ConfigDocument, client: Client) -> Mapping[str, Any]:
     table: Any = document.values
     for key in client.keys:
         table = table.get(key) if isinstance(table, Mapping) else None
@@ -210,29 +234,29 @@ def _without_servers(document: ConfigDocument, client: Client) -> dict[str, Any]
     return values
 
 
-def _preview(changes: Iterable[FileChange], before: Mapping[Path, ConfigDocument]) -> str:
-    parts = []
+def _preview(changes: Iterable[FileChange], documents: Mapping[Path, ConfigDocument]) -> str:
+    diffs = []
     for change in changes:
         if not change.is_needed:
             continue
         after = parse_document(change.path, change.after) if change.after else None
-        parts.append(
+        diffs.append(
             unified_diff(
-                _masked(before[change.path]),
-                [] if after is None else _masked(after),
+                _masked_lines(documents[change.path]),
+                [] if after is None else _masked_lines(after),
                 str(change.path),
                 str(change.path) if change.after is not None else "(deleted)",
                 lineterm="",
             )
         )
-    return "\n".join(chain.from_iterable(parts))
+    return "\n".join(chain.from_iterable(diffs))
 
 
-def _masked(document: ConfigDocument) -> list[str]:
+def _masked_lines(document: ConfigDocument) -> list[str]:
     """The servers of a file as lines of JSON with masked secrets."""
-    found = find_servers(document.values)
-    if found is None:
+    table_match = find_servers(document.values)
+    if table_match is None:
         return []
-    _, keys, table = found
+    _, keys, table = table_match
     entries = {name: masked_entry(entry) for name, entry in table.items()}
     return json.dumps({".".join(keys): entries}, indent=2, default=str).splitlines()

@@ -13,8 +13,8 @@ from ...errors import ConfigError
 #: Name of the gateway's own entry in a client's file.
 GATEWAY = "shortlist"
 #: Folder of settings below the home directory, by `sys.platform`; Linux and others: `.config`.
-_SETTINGS = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
-_CLINE = "{settings}/Code/User/globalStorage/saoudrizwan.claude-dev/settings"
+_SETTINGS_FOLDERS = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}
+_CLINE_FOLDER = "{settings}/Code/User/globalStorage/saoudrizwan.claude-dev/settings"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Client:
 
     def paths(self, home: Path, platform: str = sys.platform) -> tuple[Path, ...]:
         """Paths of the client's file, most usual first. The files need not exist."""
-        settings = _SETTINGS.get(platform, ".config")
+        settings = _SETTINGS_FOLDERS.get(platform, ".config")
         files = self.windows_files if platform == "win32" and self.windows_files else self.files
         return tuple(home / file.format(settings=settings) for file in files)
 
@@ -61,11 +61,20 @@ class Client:
         if self.form == "opencode":
             entry: dict[str, Any] = {"type": "local", "command": ["shortlist", *args]}
             return {**entry, "enabled": True, **self.flags}
-        head = {"typed": {"type": "stdio"}, "local": {"type": "local"}, "zed": {"source": "custom"}}
-        return {**head.get(self.form, {}), "command": "shortlist", "args": args, **self.flags}
+        fields_by_form = {
+            "typed": {"type": "stdio"},
+            "local": {"type": "local"},
+            "zed": {"source": "custom"},
+        }
+        return {
+            **fields_by_form.get(self.form, {}),
+            "command": "shortlist",
+            "args": args,
+            **self.flags,
+        }
 
 
-_KNOWN = (
+_SUPPORTED = (
     Client("claude-desktop", "Claude Desktop", ("{settings}/Claude/claude_desktop_config.json",)),
     Client(
         "claude-code", "Claude Code", (".claude.json",), form="typed", flags={"alwaysLoad": True}
@@ -87,7 +96,7 @@ _KNOWN = (
     ),
     Client("gemini", "Gemini CLI", (".gemini/settings.json",)),
     Client("windsurf", "Windsurf", (".codeium/windsurf/mcp_config.json",)),
-    Client("cline", "Cline", (f"{_CLINE}/cline_mcp_settings.json",)),
+    Client("cline", "Cline", (f"{_CLINE_FOLDER}/cline_mcp_settings.json",)),
     Client("kiro", "Kiro", (".kiro/settings/mcp.json",)),
     Client(
         "zed",
@@ -106,7 +115,7 @@ _KNOWN = (
     ),
     Client("codex", "Codex", (".codex/config.toml",), keys=("mcp_servers",)),
 )
-CLIENTS: Mapping[str, Client] = {client.name: client for client in _KNOWN}
+CLIENTS: Mapping[str, Client] = {client.name: client for client in _SUPPORTED}
 
 
 def find_client(name: str) -> Client:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from mcp import MCPError
 
 
-def is_end(error: Exception) -> bool:
+def is_connection_end(error: Exception) -> bool:
     """Whether an error says that the connection or the server's MCP session has ended."""
-    return not isinstance(error, MCPError) or names_end(str(error))
+    return not isinstance(error, MCPError) or is_end_message(str(error))
 
 
-def names_end(message: str) -> bool:
+def is_end_message(message: str) -> bool:
     """Whether this is the SDK's message for the end of a connection, session or response stream."""
-    lower = message.lower()
-    return lower in ("connection closed", "session terminated") or lower.startswith("sse stream")
+    lowered = message.lower()
+    return lowered in ("connection closed", "session terminated") or lowered.startswith(
+        "sse stream"
+    )
 
 
 def in_one_line(error: BaseException) -> str:
@@ -24,8 +26,8 @@ def in_one_line(error: BaseException) -> str:
         return "it did not answer in time"
     if isinstance(error, FileNotFoundError) and error.filename:
         return f"no program {error.filename!r}; install it, or give its full path as `command`"
-    text = str(error).strip().splitlines()
-    return (text[0] if text else type(error).__name__)[:300]
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300]
 
 
 class ConsentNeeded(Exception):

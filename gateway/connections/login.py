@@ -17,8 +17,8 @@ from .server_spec import ServerSpec
 from .transport import transport_over
 
 #: Seconds that a person has for the login in the browser.
-_PATIENCE = 300.0
-_DONE = b"<p>shortlist is logged in. You can close this page."
+_LOGIN_TIMEOUT_S = 300.0
+_DONE_PAGE = b"<p>shortlist is logged in. You can close this page."
 
 
 async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> int:
@@ -41,19 +41,21 @@ async def log_in(spec: ServerSpec, show: Callable[[str], Awaitable[None]]) -> in
         raise ConfigError(
             f"server {spec.name!r}: it is a process on this machine and needs no login"
         )
-    async with _redirects() as (address, redirected):
-        with anyio.move_on_after(_PATIENCE):
-            kept = KeyringLogins(spec)
-            auth = provider_for(spec, kept, address, show, redirected)
-            opened = transport_over(RunningProcesses.default(), auth=lambda _: auth)
+    async with _redirect_page() as (address, wait_for_redirect):
+        with anyio.move_on_after(_LOGIN_TIMEOUT_S):
+            logins = KeyringLogins(spec)
+            auth = provider_for(spec, logins, address, show, wait_for_redirect)
+            open_transport = transport_over(RunningProcesses.default(), auth=lambda _: auth)
             with log_opener()(spec.name) as log:
-                async with Client(opened(spec, log, lambda _: None)) as client:
+                async with Client(open_transport(spec, log, lambda _: None)) as client:
                     return len((await client.list_tools()).tools)
-    raise ConfigError(f"server {spec.name!r}: nobody logged in within {_PATIENCE:.0f} s; try again")
+    raise ConfigError(
+        f"server {spec.name!r}: nobody logged in within {_LOGIN_TIMEOUT_S:.0f} s; try again"
+    )
 
 
 @asynccontextmanager
-async def _redirects() -> AsyncIterator[
+async def _redirect_page() -> AsyncIterator[
     tuple[str, Callable[[], Awaitable[AuthorizationCodeResult]]]
 ]:
     """A page of this machine for the redirect of the authorization server.
@@ -67,23 +69,25 @@ async def _redirects() -> AsyncIterator[
     from starlette.responses import HTMLResponse
     from starlette.routing import Route
 
-    came = anyio.Event()
-    found: dict[str, str] = {}
+    redirect_arrived = anyio.Event()
+    parameters: dict[str, str] = {}
 
-    async def callback(request: Request) -> HTMLResponse:
-        found.update(request.query_params)
-        came.set()
-        return HTMLResponse(_DONE)
+    async def receive_redirect(request: Request) -> HTMLResponse:
+        parameters.update(request.query_params)
+        redirect_arrived.set()
+        return HTMLResponse(_DONE_PAGE)
 
-    async def redirected() -> AuthorizationCodeResult:
-        await came.wait()
-        if "code" not in found:
-            raise ConfigError(f"the login was refused: {found.get('error', 'no reason given')}")
+    async def wait_for_redirect() -> AuthorizationCodeResult:
+        await redirect_arrived.wait()
+        if "code" not in parameters:
+            raise ConfigError(
+                f"the login was refused: {parameters.get('error', 'no reason given')}"
+            )
         return AuthorizationCodeResult(
-            code=found["code"], state=found.get("state"), iss=found.get("iss")
+            code=parameters["code"], state=parameters.get("state"), iss=parameters.get("iss")
         )
 
-    app = Starlette(routes=[Route("/callback", callback)])
+    app = Starlette(routes=[Route("/callback", receive_redirect)])
     server = uvicorn.Server(
         uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off")
     )
@@ -93,6 +97,6 @@ async def _redirects() -> AsyncIterator[
             await anyio.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
         try:
-            yield f"http://127.0.0.1:{port}/callback", redirected
+            yield f"http://127.0.0.1:{port}/callback", wait_for_redirect
         finally:
             server.should_exit = True

@@ -11,19 +11,19 @@ from .server_spec import ServerSpec, address_without_secrets
 
 MASK = "***"
 #: Keys whose values are shown; every other text is masked.
-_SHOWN = frozenset(
+_SHOWN_KEYS = frozenset(
     "type transport command path cwd working_dir source description deferTools "
     "bearer_token_env_var envFile env_file".split()
 )
 #: Keys whose lists of texts are names.
-_NAMES = frozenset(
+_KEYS_OF_NAMES = frozenset(
     "tools allow deny includeTools excludeTools enabled_tools disabled_tools disabledTools "
     "env_vars autoApprove alwaysAllow".split()
 )
 _SECRET_FLAG = re.compile(r"token|key|secret|passw|pwd|auth|cred|header|bearer|cookie|dsn", re.I)
 _REFERENCE = re.compile(r"\$?\{[^{}]*\}|\$[A-Z][A-Z0-9_]*")
 _FLAG = re.compile(r"-{1,2}[A-Za-z][\w-]*")
-_PLAIN = re.compile(
+_PACKAGE_OR_PATH = re.compile(
     r"@?[\w.-]+(/[\w.-]+)*(@[\w.^~-]+)?|(~|\.{0,2})/[^\s?=&:]*|[A-Za-z]:\\[^\s?=&]*"
 )
 
@@ -36,19 +36,20 @@ def masked_entry(entry: Any, key: str = "") -> Any:
     """
     if isinstance(entry, Mapping):
         # Users choose the names inside `env` and `headers`: there, `command` may contain a secret.
-        own = key in ("", "command", "tools")
+        has_fixed_keys = key in ("", "command", "tools")
         return {
-            name: masked_entry(value, str(name) if own else key) for name, value in entry.items()
+            name: masked_entry(value, str(name) if has_fixed_keys else key)
+            for name, value in entry.items()
         }
     if isinstance(entry, list):
         if key in ("args", "command"):
             return masked_arguments(entry)
-        return [one if key in _NAMES else masked_entry(one) for one in entry]
+        return [item if key in _KEYS_OF_NAMES else masked_entry(item) for item in entry]
     if isinstance(entry, bool) or entry is None:
         return entry
     if not isinstance(entry, str):
         return entry if re.search("timeout", key) else MASK
-    if key in _SHOWN or _REFERENCE.fullmatch(entry):
+    if key in _SHOWN_KEYS or _REFERENCE.fullmatch(entry):
         return entry
     if key in ("url", "httpUrl", "serverUrl"):
         return entry if _is_plain_address(entry) else f"{address_without_secrets(entry)}/{MASK}"
@@ -57,10 +58,10 @@ def masked_entry(entry: Any, key: str = "") -> Any:
 
 def masked_arguments(arguments: Sequence[Any]) -> list[Any]:
     """Arguments of a command. Those that may be secrets are masked."""
-    before = ["", *arguments]
+    previous_arguments = ["", *arguments]
     return [
-        one if is_harmless(str(one), str(last)) else MASK
-        for last, one in zip(before, arguments, strict=False)
+        argument if is_harmless(str(argument), str(previous)) else MASK
+        for previous, argument in zip(previous_arguments, arguments, strict=False)
     ]
 
 
@@ -77,7 +78,7 @@ def is_harmless(argument: str, previous: str = "") -> bool:
         return False
     if _is_plain_address(argument):
         return True
-    return bool(_PLAIN.fullmatch(argument)) and not any(
+    return bool(_PACKAGE_OR_PATH.fullmatch(argument)) and not any(
         map(_looks_random, re.split(r"[/@\\]", argument))
     )
 
@@ -94,13 +95,13 @@ def _is_plain_address(text: str) -> bool:
 
 def _looks_random(word: str) -> bool:
     """Whether a word looks like a token: long, with letters and digits mixed, or one long run."""
-    mixed = bool(re.search(r"\d", word) and re.search(r"[A-Za-z]", word))
-    dated = re.fullmatch(r"[a-z.-]+[\d.-]*", word)  # a package with its version
-    return len(word) >= 32 or (len(word) >= 16 and mixed and not dated)
+    is_mixed = bool(re.search(r"\d", word) and re.search(r"[A-Za-z]", word))
+    has_version = re.fullmatch(r"[a-z.-]+[\d.-]*", word)  # a package with its version
+    return len(word) >= 32 or (len(word) >= 16 and is_mixed and not has_version)
 
 
 #: Least length of a secret in characters. Shorter values are `1`, `true` or `prod`.
-_SHORTEST = 6
+_LEAST_SECRET_CHARS = 6
 
 
 def redacted(text: str, spec: ServerSpec) -> str:
@@ -124,12 +125,14 @@ def _secrets(spec: ServerSpec) -> Iterator[str]:
     values = [*spec.plain_env().values(), *spec.plain_headers().values()]
     # Of `Bearer TOKEN`, a message may quote only the token.
     values += [word for value in spec.plain_headers().values() for word in value.split()]
-    before = ["", *spec.args]
+    previous_arguments = ["", *spec.args]
     values += [
-        one for last, one in zip(before, spec.args, strict=False) if not is_harmless(one, last)
+        argument
+        for previous, argument in zip(previous_arguments, spec.args, strict=False)
+        if not is_harmless(argument, previous)
     ]
     if spec.url is not None:
         parts = urlsplit(spec.url)
         values += [parts.path.lstrip("/"), parts.query, parts.username or "", parts.password or ""]
         values += [word for word in parts.path.split("/") if not is_harmless(word)]
-    return (value for value in values if len(value) >= _SHORTEST)
+    return (value for value in values if len(value) >= _LEAST_SECRET_CHARS)

@@ -65,8 +65,8 @@ class KeyringLogins:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store tokens and their expiry."""
         metadata = None if self.context is None else self.context.oauth_metadata
-        ends = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        self._keep(tokens=tokens, expires_at=ends, metadata=metadata or self.login.metadata)
+        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        self._store(tokens=tokens, expires_at=expires_at, metadata=metadata or self.login.metadata)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """The registration of this program."""
@@ -74,7 +74,7 @@ class KeyringLogins:
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Store a registration."""
-        self._keep(client=client_info)
+        self._store(client=client_info)
 
     def forget(self) -> None:
         """Delete the login.
@@ -84,16 +84,16 @@ class KeyringLogins:
         """
         delete_password(_SERVICE, self._user)
 
-    def _keep(self, **changed: Any) -> None:
-        self.login = self.login.model_copy(update=changed)
+    def _store(self, **changes: Any) -> None:
+        self.login = self.login.model_copy(update=changes)
         store_password(_SERVICE, self._user, self.login.model_dump_json(exclude_none=True))
 
     def _read(self) -> Login:
-        kept = keyring_password(_SERVICE, self._user)
-        if kept is None:
+        stored = keyring_password(_SERVICE, self._user)
+        if stored is None:
             return Login()
         try:
-            return Login.model_validate_json(kept)
+            return Login.model_validate_json(stored)
         except ValidationError:
             return Login()  # of another version: the person logs in again
 
@@ -107,44 +107,44 @@ def login_of(spec: ServerSpec) -> httpx2.Auth | None:
     Raises:
         ConfigError: the keyring cannot be read.
     """
-    kept = KeyringLogins(spec)
-    if kept.login.tokens is None:
+    logins = KeyringLogins(spec)
+    if logins.login.tokens is None:
         return None
 
-    async def refuse(_: str) -> None:
+    async def refuse_redirect(_: str) -> None:
         raise ConsentNeeded(spec.name)
 
-    async def never() -> AuthorizationCodeResult:
+    async def refuse_code() -> AuthorizationCodeResult:
         raise ConsentNeeded(spec.name)
 
-    return provider_for(spec, kept, "http://127.0.0.1/callback", refuse, never)
+    return provider_for(spec, logins, "http://127.0.0.1/callback", refuse_redirect, refuse_code)
 
 
 def provider_for(
     spec: ServerSpec,
-    kept: KeyringLogins,
-    address: str,
-    redirect: Callable[[str], Awaitable[None]],
-    answered: Callable[[], Awaitable[AuthorizationCodeResult]],
+    logins: KeyringLogins,
+    redirect_address: str,
+    show_page: Callable[[str], Awaitable[None]],
+    wait_for_redirect: Callable[[], Awaitable[AuthorizationCodeResult]],
 ) -> OAuthClientProvider:
     """Adds tokens to requests, renews them, and starts a login if there are none.
 
     Args:
         spec: the server.
-        kept: storage of the tokens.
-        address: page for the redirect of the authorization server.
-        redirect: function that shows a page of the authorization server.
-        answered: function that waits for the redirect.
+        logins: storage of the tokens.
+        redirect_address: page for the redirect of the authorization server.
+        show_page: function that shows a page of the authorization server.
+        wait_for_redirect: function that waits for the redirect.
     """
     metadata = OAuthClientMetadata(
-        redirect_uris=[AnyUrl(address)],
+        redirect_uris=[AnyUrl(redirect_address)],
         client_name=_CLIENT_NAME,
         token_endpoint_auth_method="none",  # noqa: S106 - a public client
         grant_types=["authorization_code", "refresh_token"],
     )
-    made = OAuthClientProvider(spec.url or "", metadata, kept, redirect, answered)
+    provider = OAuthClientProvider(spec.url or "", metadata, logins, show_page, wait_for_redirect)
     # The SDK does not load these. Without them, an expired token would not be renewed.
-    made.context.token_expiry_time = kept.login.expires_at
-    made.context.oauth_metadata = kept.login.metadata
-    kept.context = made.context
-    return made
+    provider.context.token_expiry_time = logins.login.expires_at
+    provider.context.oauth_metadata = logins.login.metadata
+    logins.context = provider.context
+    return provider

@@ -22,7 +22,7 @@ from .user_folders import state_folder
 
 #: Size in bytes at which a new log begins. One old log is kept.
 ROTATED_FROM = 1_000_000
-_OTHER = re.compile(r"[^A-Za-z0-9._-]+")
+_UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def log_folder() -> Path:
@@ -32,7 +32,7 @@ def log_folder() -> Path:
 
 def log_path(server: str, folder: Path | None = None) -> Path:
     """Path of a server's log. Each server name has its own log."""
-    name = _OTHER.sub("_", server).strip("._")[:80]
+    name = _UNSAFE_CHARACTERS.sub("_", server).strip("._")[:80]
     if name != server:
         name += f"-{hashlib.sha256(server.encode()).hexdigest()[:8]}"
     return (folder or log_folder()) / f"{name}.log"
@@ -98,10 +98,10 @@ def log_opener(folder: Path | None = None) -> Callable[[str], ServerLog]:
     return lambda server: ServerLog(log_path(server, folder))
 
 
-_TELLING = re.compile(
+_ERROR_WORDS = re.compile(
     r"error|exception|fail|requir|missing|invalid|cannot|not found|denied", re.IGNORECASE
 )
-_LENGTH, _READ = 200, 100_000
+_REASON_CHARS, _MOST_READ_BYTES = 200, 100_000
 
 
 class LogTail:
@@ -114,7 +114,7 @@ class LogTail:
     def __init__(self, spec: ServerSpec) -> None:
         self._spec = spec
         self._path = log_path(spec.name)
-        self._from = self._path.stat().st_size if self._path.exists() else 0
+        self._start = self._path.stat().st_size if self._path.exists() else 0
 
     def reason(self) -> str:
         """The last line about an error, otherwise the last line; "" if there is none.
@@ -126,14 +126,16 @@ class LogTail:
         with self._path.open("rb") as file:
             size = self._path.stat().st_size
             # A log that is smaller than before was started again.
-            begin = self._from if size >= self._from else 0
-            file.seek(max(begin, size - _READ))
+            start = self._start if size >= self._start else 0
+            file.seek(max(start, size - _MOST_READ_BYTES))
             text = file.read().decode("utf-8", "backslashreplace")
-        lines = [line for line in map(_cleaned, text.splitlines()) if re.search(r"[^\W\d_]", line)]
-        telling = [line for line in lines if _TELLING.search(line)]
-        return redacted((telling or lines or [""])[-1], self._spec)[:_LENGTH]
+        lines = [
+            line for line in map(_clean_line, text.splitlines()) if re.search(r"[^\W\d_]", line)
+        ]
+        error_lines = [line for line in lines if _ERROR_WORDS.search(line)]
+        return redacted((error_lines or lines or [""])[-1], self._spec)[:_REASON_CHARS]
 
 
-def _cleaned(line: str) -> str:
+def _clean_line(line: str) -> str:
     without_colours = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line)
-    return "".join(one for one in without_colours if one.isprintable()).strip()
+    return "".join(character for character in without_colours if character.isprintable()).strip()

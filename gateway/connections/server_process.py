@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 #: Most bytes of one message of a server.
 MOST_BYTES = 32 * 1024 * 1024
 #: Seconds that a server has to end: after its stdin was closed, and after it got a signal.
-_GRACE = 2.0
-_KEPT = 4_096
+_GRACE_S = 2.0
+_END_BYTES = 4_096
 #: The id of an answer is first or last, depending on the server's SDK.
-_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
-_LAST = re.compile(rb',\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_ID_FIRST = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,')
+_ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 _CLOSED = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
@@ -81,59 +81,61 @@ async def stdio_transport(
     try:
         processes.started(process.pid)
         async with anyio.create_task_group() as group:
-            group.start_soon(_read, process, to_session, noise)
-            group.start_soon(_write, process, from_session, to_session)
-            group.start_soon(_log, process, log)
+            group.start_soon(_receive_messages, process, to_session, noise)
+            group.start_soon(_send_messages, process, from_session, to_session)
+            group.start_soon(_log_stderr, process, log)
             try:
                 yield read, write
             finally:
                 read.close()
                 write.close()
                 with anyio.CancelScope(shield=True):
-                    await _stop(process)
+                    await _stop_process(process)
                 group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
-            await _stop(process)
+            await _stop_process(process)
         processes.stopped(process.pid)
         for stream in (read, write, to_session, from_session):
             stream.close()
 
 
-async def _read(
-    process: Process, out: MemoryObjectSendStream[SessionMessage | Exception], noise: _Noise
+async def _receive_messages(
+    process: Process,
+    to_session: MemoryObjectSendStream[SessionMessage | Exception],
+    noise: _OnNoise,
 ) -> None:
     assert process.stdout is not None
     lines = LineReader()
-    async with out:
+    async with to_session:
         with suppress(*_CLOSED, anyio.EndOfStream):
             while True:
                 for line in lines.feed(await process.stdout.receive()):
-                    message = _message(line, noise)
+                    message = _parse_message(line, noise)
                     if message is not None:
-                        await out.send(SessionMessage(message))
+                        await to_session.send(SessionMessage(message))
     # A server that still writes while it ends must not block on a full pipe.
     with suppress(*_CLOSED, anyio.EndOfStream):
         while True:
             await process.stdout.receive()
 
 
-async def _write(
+async def _send_messages(
     process: Process,
     messages: MemoryObjectReceiveStream[SessionMessage],
-    out: MemoryObjectSendStream[SessionMessage | Exception],
+    to_session: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
     assert process.stdin is not None
     try:
-        async for one in messages:
-            text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+        async for item in messages:
+            text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
             await process.stdin.send(text.encode() + b"\n")
     except _CLOSED:
         # The MCP session must see the end of the connection and not wait for an answer.
-        await out.aclose()
+        await to_session.aclose()
 
 
-async def _log(process: Process, log: ServerLog) -> None:
+async def _log_stderr(process: Process, log: ServerLog) -> None:
     assert process.stderr is not None
     with suppress(*_CLOSED, anyio.EndOfStream):
         while True:
@@ -143,15 +145,15 @@ async def _log(process: Process, log: ServerLog) -> None:
                 log.write(data)
 
 
-def _message(line: bytes | TooLong, noise: _Noise) -> types.JSONRPCMessage | None:
-    if isinstance(line, TooLong):
-        said = f"a message of {line.size:,} bytes, more than the limit of {MOST_BYTES:,}"
-        noise(said)
-        found = _FIRST.match(line.head) or _LAST.search(line.tail)
-        if found is None:
+def _parse_message(line: bytes | OversizedLine, noise: _OnNoise) -> types.JSONRPCMessage | None:
+    if isinstance(line, OversizedLine):
+        description = f"a message of {line.size:,} bytes, more than the limit of {MOST_BYTES:,}"
+        noise(description)
+        id_match = _ID_FIRST.match(line.head) or _ID_LAST.search(line.tail)
+        if id_match is None:
             return None
-        error = types.ErrorData(code=types.INTERNAL_ERROR, message=f"the server sent {said}")
-        return types.JSONRPCError(jsonrpc="2.0", id=int(found.group(1)), error=error)
+        error = types.ErrorData(code=types.INTERNAL_ERROR, message=f"the server sent {description}")
+        return types.JSONRPCError(jsonrpc="2.0", id=int(id_match.group(1)), error=error)
     if not line.strip():
         return None
     try:
@@ -161,7 +163,7 @@ def _message(line: bytes | TooLong, noise: _Noise) -> types.JSONRPCMessage | Non
         return None
 
 
-class TooLong:
+class OversizedLine:
     """A line that was too long: its beginning, its end and its size in bytes."""
 
     def __init__(self, head: bytes, tail: bytes, size: int) -> None:
@@ -182,42 +184,42 @@ class LineReader:
         self._line = bytearray()
         self._size = 0
 
-    def feed(self, chunk: bytes) -> Iterator[bytes | TooLong]:
+    def feed(self, chunk: bytes) -> Iterator[bytes | OversizedLine]:
         """The lines that end in this chunk."""
-        *ended, rest = chunk.split(b"\n")
-        for part in ended:
-            self._add(part)
-            yield self._taken()
-        self._add(rest)
+        *complete_parts, rest = chunk.split(b"\n")
+        for part in complete_parts:
+            self._append(part)
+            yield self._take_line()
+        self._append(rest)
 
-    def _add(self, part: bytes) -> None:
+    def _append(self, part: bytes) -> None:
         self._line += part
         self._size += len(part)
-        if self._size > self._most and len(self._line) > 4 * _KEPT:
-            self._line[_KEPT:-_KEPT] = b""
+        if self._size > self._most and len(self._line) > 4 * _END_BYTES:
+            self._line[_END_BYTES:-_END_BYTES] = b""
 
-    def _taken(self) -> bytes | TooLong:
-        whole, size = bytes(self._line), self._size
+    def _take_line(self) -> bytes | OversizedLine:
+        line, size = bytes(self._line), self._size
         self._line, self._size = bytearray(), 0
         if size <= self._most:
-            return whole
-        return TooLong(whole[:_KEPT], whole[-_KEPT:], size)
+            return line
+        return OversizedLine(line[:_END_BYTES], line[-_END_BYTES:], size)
 
 
-async def _stop(process: Process) -> None:
+async def _stop_process(process: Process) -> None:
     """Close stdin, wait, then end the process and the rest of its process group."""
     if process.stdin is not None:
         with suppress(*_CLOSED):
             await process.stdin.aclose()
-    with anyio.move_on_after(_GRACE):
+    with anyio.move_on_after(_GRACE_S):
         # Not `process.wait`, which also waits for children that inherited the pipes.
         while process.returncode is None:
             await anyio.sleep(0.01)
     if os.name == "posix":
-        await terminate_posix_process_tree(process, _GRACE)
+        await terminate_posix_process_tree(process, _GRACE_S)
     elif process.returncode is None:
         process.kill()
-    with anyio.move_on_after(_GRACE):
+    with anyio.move_on_after(_GRACE_S):
         while process.returncode is None:
             await anyio.sleep(0.01)
     # anyio has no other way to close this side of the pipes.
@@ -227,12 +229,12 @@ async def _stop(process: Process) -> None:
             transport.close()
 
 
-_Noise = Callable[[str], None]
+_OnNoise = Callable[[str], None]
 
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Tolerance in seconds between two readings of a process's start time.
-_CLOCK = 2.0
+_CLOCK_TOLERANCE_S = 2.0
 _MARK = "SHORTLIST_GATEWAY"
 
 
@@ -256,7 +258,7 @@ class RunningProcesses:
     @property
     def mark(self) -> dict[str, str]:
         """Environment variables that identify the processes of this gateway and their children."""
-        return {_MARK: _mark(os.getpid(), _start_time(os.getpid()))}
+        return {_MARK: _gateway_mark(os.getpid(), _start_time(os.getpid()))}
 
     def started(self, pid: int) -> None:
         """Record a process that is the leader of its process group.
@@ -265,13 +267,13 @@ class RunningProcesses:
             OSError: the file cannot be written.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
-        noted = {
+        record = {
             "pid": pid,
             "started": _start_time(pid),
             "owner": os.getpid(),
             "owner_started": _start_time(os.getpid()),
         }
-        self._path(pid).write_text(json.dumps(noted), encoding="utf-8")
+        self._path(pid).write_text(json.dumps(record), encoding="utf-8")
 
     def stopped(self, pid: int) -> None:
         """Remove a process from the record."""
@@ -283,44 +285,44 @@ class RunningProcesses:
         Returns:
             Ids of the processes that were ended.
         """
-        ended: list[int] = []
+        ended_ids: list[int] = []
         for path in sorted(self._folder.glob("*.json")):
             try:
-                noted = json.loads(path.read_text(encoding="utf-8"))
-                if _is_alive(noted["owner"], noted["owner_started"]):
+                record = json.loads(path.read_text(encoding="utf-8"))
+                if _is_alive(record["owner"], record["owner_started"]):
                     continue
-                ended += _end(noted)
+                ended_ids += _end_processes(record)
             except (OSError, ValueError, KeyError, TypeError) as error:
                 _LOG.warning("%s is not a record of a process and is deleted: %s", path, error)
             path.unlink(missing_ok=True)
-        return ended
+        return ended_ids
 
     def _path(self, pid: int) -> Path:
         return self._folder / f"{pid}.json"
 
 
-def _end(noted: Mapping[str, Any]) -> list[int]:
+def _end_processes(record: Mapping[str, Any]) -> list[int]:
     """Kill a process, and the members of its group that have its gateway's variables."""
     import psutil
 
-    mark = _mark(noted["owner"], noted["owner_started"])
-    ended = []
+    mark = _gateway_mark(record["owner"], record["owner_started"])
+    ended_ids = []
     for process in psutil.process_iter():
         try:
-            if process.pid == noted["pid"]:
-                ours = _is_alive(process.pid, noted["started"])
+            if process.pid == record["pid"]:
+                is_ours = _is_alive(process.pid, record["started"])
             else:
-                ours = _group(process.pid) == noted["pid"]
-                ours = ours and process.environ().get(_MARK) == mark
-            if ours:
+                is_ours = _process_group(process.pid) == record["pid"]
+                is_ours = is_ours and process.environ().get(_MARK) == mark
+            if is_ours:
                 os.kill(process.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
-                ended.append(process.pid)
+                ended_ids.append(process.pid)
         except (OSError, psutil.Error):
             continue  # gone by now, or of another user and so not ours
-    return ended
+    return ended_ids
 
 
-def _group(pid: int) -> int | None:
+def _process_group(pid: int) -> int | None:
     return os.getpgid(pid) if hasattr(os, "getpgid") else None
 
 
@@ -335,8 +337,8 @@ def _start_time(pid: int) -> float:
 
 
 def _is_alive(pid: int, started: float) -> bool:
-    return abs(_start_time(pid) - started) < _CLOCK
+    return abs(_start_time(pid) - started) < _CLOCK_TOLERANCE_S
 
 
-def _mark(owner: int, started: float) -> str:
+def _gateway_mark(owner: int, started: float) -> str:
     return f"{owner}-{started:.0f}"

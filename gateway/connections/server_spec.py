@@ -24,12 +24,12 @@ Transport = Literal["stdio", "http", "sse"]
 
 CALL_TIMEOUT_S = 60.0
 START_TIMEOUT_S = 30.0
-_DAY_S = 86_400
-_NAME_LIMIT = 200
+_MOST_TIMEOUT_S = 86_400
+_NAME_CHARS = 200
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-def _passable(text: str) -> str:
+def _check_text(text: str) -> str:
     """The text, if operating systems accept it as an argument."""
     if "\0" in text:
         raise ValueError("contains a NUL character; remove it")
@@ -42,7 +42,7 @@ def _passable(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(_passable)]
+Text = Annotated[str, AfterValidator(_check_text)]
 
 
 class ToolFilter(BaseModel):
@@ -100,7 +100,7 @@ class ServerSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    name: Text = Field(min_length=1, max_length=_NAME_LIMIT)
+    name: Text = Field(min_length=1, max_length=_NAME_CHARS)
     transport: Transport
     command: Text | None = None
     args: tuple[Text, ...] = ()
@@ -109,34 +109,36 @@ class ServerSpec(BaseModel):
     cwd: Text | None = None
     url: Text | None = None
     headers: dict[str, SecretStr] = Field(default_factory=dict)
-    timeout_s: float = Field(default=CALL_TIMEOUT_S, gt=0, le=_DAY_S, allow_inf_nan=False)
-    start_timeout_s: float = Field(default=START_TIMEOUT_S, gt=0, le=_DAY_S, allow_inf_nan=False)
+    timeout_s: float = Field(default=CALL_TIMEOUT_S, gt=0, le=_MOST_TIMEOUT_S, allow_inf_nan=False)
+    start_timeout_s: float = Field(
+        default=START_TIMEOUT_S, gt=0, le=_MOST_TIMEOUT_S, allow_inf_nan=False
+    )
     disabled: bool = False
     description: Text | None = None
     tools: ToolFilter = ToolFilter()
 
     @field_validator("env")
     @classmethod
-    def _variables(cls, env: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    def _check_variables(cls, env: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, value in env.items():
             if not name or "=" in name:
                 raise ValueError("a variable's name must not be empty and must not contain '='")
-            _named(name, value)
+            _check_value(name, value)
         return env
 
     @field_validator("headers")
     @classmethod
-    def _lines(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    def _check_headers(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, value in headers.items():
             if not _HEADER_NAME.fullmatch(name):
                 raise ValueError("a header's name must consist of letters, digits and '-'")
-            _named(name, value)
+            _check_value(name, value)
             if re.search(r"[\r\n]", value.get_secret_value()):
                 raise ValueError(f"{name}: a header's value must be one line")
         return headers
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _check_transport(self) -> Self:
         if self.transport == "stdio":
             if not (self.command or "").strip():
                 raise ValueError("command: a stdio server needs the program to start; add it")
@@ -193,8 +195,8 @@ def _check_address(url: str) -> None:
         raise ValueError("url: an address must start with http:// or https:// and have a host")
 
 
-def _named(name: str, value: SecretStr) -> None:
+def _check_value(name: str, value: SecretStr) -> None:
     try:
-        _passable(value.get_secret_value())
+        _check_text(value.get_secret_value())
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None

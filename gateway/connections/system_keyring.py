@@ -18,11 +18,11 @@ def keyring_password(service: str, user: str) -> str | None:
         MissingExtraError: the library `keyring` is not installed.
         ConfigError: the keyring is locked, or this machine has none.
     """
-    keyring = _library()
+    keyring = _keyring_library()
     try:
         value: str | None = keyring.get_password(service, user)
     except Exception as error:  # noqa: BLE001 - back ends raise errors of their own libraries
-        raise _refused("read", error) from None
+        raise _keyring_error("read", error) from None
     return value
 
 
@@ -33,11 +33,11 @@ def store_password(service: str, user: str, password: str) -> None:
         MissingExtraError: the library `keyring` is not installed.
         ConfigError: the keyring is locked, or this machine has none.
     """
-    keyring = _library()
+    keyring = _keyring_library()
     try:
         keyring.set_password(service, user, password)
     except Exception as error:  # noqa: BLE001 - as above
-        raise _refused("written", error) from None
+        raise _keyring_error("written", error) from None
 
 
 def delete_password(service: str, user: str) -> None:
@@ -49,23 +49,23 @@ def delete_password(service: str, user: str) -> None:
     """
     if keyring_password(service, user) is None:
         raise ConfigError(f"the keyring has no password for {service}/{user}")
-    keyring = _library()
+    keyring = _keyring_library()
     try:
         keyring.delete_password(service, user)
     except Exception as error:  # noqa: BLE001 - as above
-        raise _refused("written", error) from None
+        raise _keyring_error("written", error) from None
 
 
-def _library() -> Any:
+def _keyring_library() -> Any:
     try:
         return importlib.import_module("keyring")
     except ImportError:
         raise MissingExtraError("the system keyring", "gateway") from None
 
 
-def _refused(what: str, error: Exception) -> ConfigError:
+def _keyring_error(action: str, error: Exception) -> ConfigError:
     # Only the type of the error, because its text may quote the password.
     return ConfigError(
-        f"the system keyring cannot be {what} ({type(error).__name__}); "
+        f"the system keyring cannot be {action} ({type(error).__name__}); "
         "unlock it, or use an environment variable"
     )

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
 _LOG = logging.getLogger("shortlist.gateway")
-Noise = Callable[[str], None]
-Transport = Callable[[ServerSpec, ServerLog, Noise], AbstractAsyncContextManager[Any]]
+OnNoise = Callable[[str], None]
+Transport = Callable[[ServerSpec, ServerLog, OnNoise], AbstractAsyncContextManager[Any]]
 
 
-Login = Callable[[ServerSpec], "httpx2.Auth | None"]
+FindLogin = Callable[[ServerSpec], "httpx2.Auth | None"]
 
 
-def transport_over(processes: RunningProcesses, *, auth: Login | None = None) -> Transport:
+def transport_over(processes: RunningProcesses, *, auth: FindLogin | None = None) -> Transport:
     """A function that opens the transport of a server's configuration.
 
     Args:
@@ -35,19 +35,19 @@ def transport_over(processes: RunningProcesses, *, auth: Login | None = None) ->
             keyring.
     """
 
-    def opened(
-        spec: ServerSpec, log: ServerLog, noise: Noise
+    def open_transport(
+        spec: ServerSpec, log: ServerLog, noise: OnNoise
     ) -> AbstractAsyncContextManager[TransportStreams]:
         if spec.transport == "stdio":
             return stdio_transport(spec, log, noise, processes)
-        own = any(name.lower() == "authorization" for name in spec.headers)
-        login = None if own else (auth or _kept_login)(spec)
-        return _over_sse(spec, login) if spec.transport == "sse" else _over_http(spec, login)
+        has_own_credentials = any(name.lower() == "authorization" for name in spec.headers)
+        login = None if has_own_credentials else (auth or _stored_login)(spec)
+        return _open_sse(spec, login) if spec.transport == "sse" else _open_http(spec, login)
 
-    return opened
+    return open_transport
 
 
-def _kept_login(spec: ServerSpec) -> httpx2.Auth | None:
+def _stored_login(spec: ServerSpec) -> httpx2.Auth | None:
     from .oauth import login_of
 
     try:
@@ -59,32 +59,34 @@ def _kept_login(spec: ServerSpec) -> httpx2.Auth | None:
 
 
 @asynccontextmanager
-async def _over_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
+async def _open_sse(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
     from mcp.client.sse import sse_client
 
     # Between calls the stream has no data. So only the start and posts have a time limit.
-    with _login_needed(spec) as refused:
+    with _convert_unauthorized(spec) as record_unauthorized:
         async with sse_client(
             spec.url or "",
             headers=spec.plain_headers(),
             timeout=spec.start_timeout_s,
             sse_read_timeout=float("inf"),
             auth=auth,
-            httpx_client_factory=partial(_http_client, refused=refused),
+            httpx_client_factory=partial(_http_client, record_unauthorized=record_unauthorized),
         ) as streams:
             yield streams
 
 
 @asynccontextmanager
-async def _over_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
+async def _open_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterator[TransportStreams]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     # An answer may take as long as the call, which has its own limit.
     timeout = httpx2.Timeout(spec.start_timeout_s, read=None)
-    with _login_needed(spec) as refused:
+    with _convert_unauthorized(spec) as record_unauthorized:
         async with (
-            _http_client(spec.plain_headers(), timeout, auth, refused=refused) as client,
+            _http_client(
+                spec.plain_headers(), timeout, auth, record_unauthorized=record_unauthorized
+            ) as client,
             streamable_http_client(
                 spec.url or "", http_client=client, max_sse_event_size=MOST_BYTES
             ) as streams,
@@ -93,22 +95,22 @@ async def _over_http(spec: ServerSpec, auth: httpx2.Auth | None) -> AsyncIterato
 
 
 @contextmanager
-def _login_needed(spec: ServerSpec) -> Iterator[Callable[[], None]]:
+def _convert_unauthorized(spec: ServerSpec) -> Iterator[Callable[[], None]]:
     """Converts a failure after a 401 to `ConsentNeeded`; the SDK's error has no status.
 
     Yields:
         A function that records a 401.
     """
-    seen = False
+    is_unauthorized = False
 
-    def refused() -> None:
-        nonlocal seen
-        seen = True
+    def record_unauthorized() -> None:
+        nonlocal is_unauthorized
+        is_unauthorized = True
 
     try:
-        yield refused
+        yield record_unauthorized
     except Exception as error:
-        if seen:
+        if is_unauthorized:
             raise ConsentNeeded(spec.name) from error
         raise
 
@@ -118,18 +120,18 @@ def _http_client(
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
     *,
-    refused: Callable[[], None],
+    record_unauthorized: Callable[[], None],
 ) -> httpx2.AsyncClient:
     """An HTTP client that refuses answers of more than `MOST_BYTES` and records a 401."""
     import httpx2
 
-    async def bounded(response: httpx2.Response) -> None:
+    async def check_response(response: httpx2.Response) -> None:
         if response.status_code == httpx2.codes.UNAUTHORIZED:
-            refused()
+            record_unauthorized()
         if response.headers.get("content-type", "").startswith("application/json"):
-            response.stream = _Bounded(response.stream)
+            response.stream = _BoundedStream(response.stream)
 
-    class _Bounded(httpx2.AsyncByteStream):
+    class _BoundedStream(httpx2.AsyncByteStream):
         def __init__(self, stream: Any) -> None:
             self._stream = stream
 
@@ -145,5 +147,5 @@ def _http_client(
             await self._stream.aclose()
 
     return httpx2.AsyncClient(
-        headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [bounded]}
+        headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [check_response]}
     )

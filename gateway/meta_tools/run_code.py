@@ -109,7 +109,7 @@ class CodeMode:
         """A server's answer to one call. The client answers the server's questions."""
         # Each call has its own time limit.
         own = Caller(caller.context, client)
-        own.held = caller.held
+        own.question_channel = caller.question_channel
 
         async def send(
             answers: types.InputResponses | None, state: str | None

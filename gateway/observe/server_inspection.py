@@ -55,7 +55,7 @@ async def inspect_servers(fleet: Fleet, *, only_unknown: bool = False) -> list[S
 
     async def start(name: str, upstream: Upstream) -> None:
         try:
-            await upstream.ready()
+            await upstream.connect()
         except UpstreamError:
             refused.add(name)
 

@@ -18,11 +18,11 @@ import mcp.types as types
 from mcp import MCPError
 
 from ...errors import RequestError, ShortlistError
-from ..upstream.caller import Answer, Caller, Context, Question, unsupported
+from ..upstream.caller import Answer, Caller, Context, Question, unsupported_reason
 from ..upstream.fleet import Fleet
-from ..upstream.pending_calls import HELD
+from ..upstream.pending_calls import PENDING_PREFIX
 from ..upstream.server_connection import UpstreamError
-from ..upstream.server_questions import named
+from ..upstream.server_questions import with_server_name
 
 _LOG = logging.getLogger("shortlist.gateway")
 
@@ -102,15 +102,17 @@ async def relay(
         return await with_answers(caller, server, send)
     state, answers = given.request_state, given.input_responses
     subject = f"{server} {subject}"
-    if state is not None and state.startswith(HELD):
-        outcome = await fleet.held.go_on(caller, subject, state.removeprefix(HELD), answers)
+    if state is not None and state.startswith(PENDING_PREFIX):
+        outcome = await fleet.pending_calls.resume(
+            caller, subject, state.removeprefix(PENDING_PREFIX), answers
+        )
     elif state is not None and not state.startswith(_SERVERS):
         raise RequestError(
             "requestState: not a state from this gateway; send the request again without it"
         )
     else:
         own = None if state is None else state.removeprefix(_SERVERS)
-        outcome = await fleet.held.begin(
+        outcome = await fleet.pending_calls.begin(
             fleet.background, caller, subject, lambda: _asked(caller, server, send, answers, own)
         )
     return cast("R | types.InputRequiredResult", outcome)
@@ -129,10 +131,11 @@ async def _asked(
         return result
     asked = dict(result.input_requests or {})
     for question in asked.values():
-        if problem := unsupported(question, caller.context.session.client_capabilities):
+        if problem := unsupported_reason(question, caller.context.session.client_capabilities):
             raise UpstreamError(f"server {server!r}: {problem}")
     return types.InputRequiredResult(
-        input_requests={key: named(question, server) for key, question in asked.items()} or None,
+        input_requests={key: with_server_name(question, server) for key, question in asked.items()}
+        or None,
         request_state=None if result.request_state is None else _SERVERS + result.request_state,
         _meta=result.meta,
     )
@@ -168,7 +171,7 @@ async def with_answers(caller: Caller, server: str, send: Send[R]) -> R:
 
 
 async def _answer(caller: Caller, server: str, question: Question) -> Answer:
-    answer = await caller.ask(named(question, server))
+    answer = await caller.ask(with_server_name(question, server))
     if isinstance(answer, types.ErrorData):
         raise UpstreamError(f"server {server!r}: {answer.message}")
     return answer

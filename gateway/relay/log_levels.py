@@ -40,7 +40,7 @@ class LogLevels:
         server.add_request_handler(
             "logging/setLevel", types.SetLevelRequestParams, answered(self._set)
         )
-        fleet.front.logged = self._send
+        fleet.message_handlers.on_log = self._send
 
     async def _set(
         self, context: Context, params: types.SetLevelRequestParams

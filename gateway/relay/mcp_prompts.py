@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from ...errors import RequestError
 from ...loaders.render.provider_tools import provider_name
 from ..profiles.client_sessions import ClientSession, permitted_servers
-from ..upstream.caller import Caller, Context, Patience, forwarded_meta
+from ..upstream.caller import Caller, Context, TimeLimit, forwarded_meta
 from ..upstream.fleet import Fleet
 from .forwarding import answered, relay
 from .resources import Resources, with_public_links
@@ -174,7 +174,7 @@ class Completions:
         request = types.CompleteRequest(params=asked)
         upstream = self._fleet.upstreams[server]
 
-        async def send_if_able(client: Client, patience: Patience) -> types.CompleteResult:
+        async def send_if_able(client: Client, patience: TimeLimit) -> types.CompleteResult:
             if client.server_capabilities.completions is None:
                 return types.CompleteResult(completion=types.Completion(values=[]))
             return await upstream.requests.send(client, patience, request, _COMPLETED, caller)

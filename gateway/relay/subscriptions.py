@@ -19,7 +19,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from ...errors import RequestError, ShortlistError
 from ..profiles.client_sessions import ClientSession, permitted_servers
-from ..upstream.caller import Context, Patience
+from ..upstream.caller import Context, TimeLimit
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import Upstream, UpstreamError
 from .forwarding import answered
@@ -90,7 +90,7 @@ class Subscriptions:
         server.add_request_handler(
             "subscriptions/listen", types.SubscriptionsListenRequestParams, answered(self._listen)
         )
-        fleet.front.updated = self._updated
+        fleet.message_handlers.on_resource_update = self._updated
 
     def drop(self, client: ClientSession) -> None:
         """End the subscriptions of a client of the older protocol.
@@ -247,10 +247,10 @@ class Subscriptions:
 
     def _subscribing(
         self, upstream: Upstream, place: tuple[str, str], followed: _Followed
-    ) -> Callable[[Client, Patience], Any]:
+    ) -> Callable[[Client, TimeLimit], Any]:
         server, uri = place
 
-        async def subscribe(client: Client, patience: Patience) -> None:
+        async def subscribe(client: Client, patience: TimeLimit) -> None:
             able = client.server_capabilities.resources
             if able is None or not able.subscribe:
                 raise UpstreamError(

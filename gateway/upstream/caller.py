@@ -32,9 +32,9 @@ Answer = (
 #: Levels of log messages, least severe first.
 LEVELS: tuple[types.LoggingLevel, ...] = get_args(types.LoggingLevel)
 #: Level from which on a client gets the messages of its own calls, unless it sets another.
-_USUAL_LEVEL: types.LoggingLevel = "info"
+_DEFAULT_LEVEL: types.LoggingLevel = "info"
 #: Messages of one request that wait to be sent; further ones are dropped.
-_MOST_WAITING = 1_000
+_MOST_QUEUED = 1_000
 
 
 class CallingClient(Protocol):
@@ -53,7 +53,7 @@ class CallingClient(Protocol):
         """Its permission."""
 
 
-class Asks(Protocol):
+class QuestionChannel(Protocol):
     """Asks a client that cannot get requests: questions are in the answers to its own requests."""
 
     async def ask(self, question: Question) -> Answer | types.ErrorData:
@@ -68,16 +68,17 @@ class Caller:
         client: the session that it belongs to.
 
     Attributes:
-        held: asks a client of the newer protocol, which gets no requests; None for other clients.
-        patience: time limit of the request at the server. It pauses during questions.
+        question_channel: asks a client of the newer protocol, which gets no requests; None for
+            other clients.
+        time_limit: time limit of the request at the server. It pauses during questions.
     """
 
     def __init__(self, context: Context, client: CallingClient) -> None:
         self.context = context
         self.client = client
-        self.held: Asks | None = None
-        self.patience: Patience | None = None
-        self._in_order = anyio.Lock()
+        self.question_channel: QuestionChannel | None = None
+        self.time_limit: TimeLimit | None = None
+        self._send_lock = anyio.Lock()
 
     @property
     def is_modern(self) -> bool:
@@ -85,7 +86,7 @@ class Caller:
         return self.context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     @property
-    def wished_level(self) -> types.LoggingLevel | None:
+    def requested_log_level(self) -> types.LoggingLevel | None:
         """Level from which on the client asked for log messages; None if it did not."""
         if self.is_modern:
             level = (self.context.meta or {}).get(LOG_LEVEL_META_KEY)
@@ -98,20 +99,20 @@ class Caller:
         Args:
             question: the server's question.
         """
-        if problem := unsupported(question, self.context.session.client_capabilities):
+        if problem := unsupported_reason(question, self.context.session.client_capabilities):
             return types.ErrorData(code=types.INVALID_REQUEST, message=problem)
-        if self.patience is None:
-            return await self._asked(question)
-        with self.patience.paused():
-            return await self._asked(question)
+        if self.time_limit is None:
+            return await self._send_question(question)
+        with self.time_limit.paused():
+            return await self._send_question(question)
 
-    async def _asked(self, question: Question) -> Answer | types.ErrorData:
-        if self.held is not None:
-            return await self.held.ask(question)
-        related = ServerMessageMetadata(related_request_id=self.context.request_id)
+    async def _send_question(self, question: Question) -> Answer | types.ErrorData:
+        if self.question_channel is not None:
+            return await self.question_channel.ask(question)
+        metadata = ServerMessageMetadata(related_request_id=self.context.request_id)
         try:
             return await self.context.session.send_request(
-                question, _answer_type(question), metadata=related
+                question, _answer_type(question), metadata=metadata
             )
         except MCPError as error:
             return error.error
@@ -121,32 +122,32 @@ class Caller:
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass a log message of the server on, unless it is below the client's level."""
-        level = self.wished_level
+        level = self.requested_log_level
         if level is None:
             if self.is_modern:
                 return
-            level = _USUAL_LEVEL
+            level = _DEFAULT_LEVEL
         if LEVELS.index(params.level) >= LEVELS.index(level):
             await self._send(types.LoggingMessageNotification(params=params))
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Pass progress on, if the client asked for it."""
-        async with self._in_order:
+        async with self._send_lock:
             try:
                 await self.context.session.report_progress(progress, total, message)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
 
-    async def settle(self) -> None:
+    async def wait_until_sent(self) -> None:
         """Wait until all messages so far are sent."""
-        async with self._in_order:
+        async with self._send_lock:
             return
 
     async def _send(self, notification: types.ServerNotification) -> None:
-        if self._in_order.statistics().tasks_waiting >= _MOST_WAITING:
+        if self._send_lock.statistics().tasks_waiting >= _MOST_QUEUED:
             # The server sends faster than the client reads.
             return
-        async with self._in_order:
+        async with self._send_lock:
             try:
                 await self.context.session.send_notification(
                     notification, related_request_id=self.context.request_id
@@ -156,28 +157,30 @@ class Caller:
                 return
 
 
-def unsupported(question: Question, able: types.ClientCapabilities | None) -> str | None:
+def unsupported_reason(
+    question: Question, capabilities: types.ClientCapabilities | None
+) -> str | None:
     """Why a client cannot be asked a question; None if it can.
 
     Args:
         question: a server's question.
-        able: capabilities that the client declared; None for none.
+        capabilities: capabilities that the client declared; None for none.
     """
-    able = able or types.ClientCapabilities()
+    capabilities = capabilities or types.ClientCapabilities()
     if isinstance(question, types.ElicitRequest):
-        asks = "input from the user (elicitation)"
-        supported = able.elicitation is not None
-        if able.elicitation is not None and question.params.mode == "url":
-            asks = "the user to open an address (elicitation by URL)"
-            supported = able.elicitation.url is not None
+        request = "input from the user (elicitation)"
+        supported = capabilities.elicitation is not None
+        if capabilities.elicitation is not None and question.params.mode == "url":
+            request = "the user to open an address (elicitation by URL)"
+            supported = capabilities.elicitation.url is not None
     elif isinstance(question, types.CreateMessageRequest):
-        asks = "a completion by the client's model (sampling)"
-        supported = able.sampling is not None
+        request = "a completion by the client's model (sampling)"
+        supported = capabilities.sampling is not None
     else:
-        asks, supported = "the client's folders (roots)", able.roots is not None
+        request, supported = "the client's folders (roots)", capabilities.roots is not None
     if supported:
         return None
-    return f"the server asks for {asks}, which this client does not support"
+    return f"the server asks for {request}, which this client does not support"
 
 
 def forwarded_meta(meta: Mapping[str, Any] | None, caller: Caller) -> Any:
@@ -187,15 +190,15 @@ def forwarded_meta(meta: Mapping[str, Any] | None, caller: Caller) -> Any:
         meta: `_meta` of the client's request.
         caller: the request.
     """
-    kept: dict[str, Any] = {
+    forwarded: dict[str, Any] = {
         key: value
         for key, value in (meta or {}).items()
         if key not in ("progressToken", "progress_token")
         and not key.startswith("io.modelcontextprotocol/")
     }
-    if caller.wished_level is not None:
-        kept[LOG_LEVEL_META_KEY] = caller.wished_level
-    return kept or None
+    if caller.requested_log_level is not None:
+        forwarded[LOG_LEVEL_META_KEY] = caller.requested_log_level
+    return forwarded or None
 
 
 def _answer_type(question: Question) -> Any:
@@ -208,10 +211,10 @@ def _answer_type(question: Question) -> Any:
 
 
 #: A request may take at most this many times its limit, even with progress reports.
-_MOST = 20
+_LONGEST_FACTOR = 20
 
 
-class Patience:
+class TimeLimit:
     """A time limit that restarts with each progress report.
 
     Args:
@@ -224,45 +227,47 @@ class Patience:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._scope = anyio.CancelScope()
-        self._most = 0.0
-        self._pauses, self._paused_at = 0, 0.0
+        self._last_deadline = 0.0
+        self._running_pauses, self._pause_start = 0, 0.0
 
     def extend(self) -> None:
         """Restart the time limit."""
-        if not self._pauses:
-            self._scope.deadline = min(anyio.current_time() + self._seconds, self._most)
+        if not self._running_pauses:
+            self._scope.deadline = min(anyio.current_time() + self._seconds, self._last_deadline)
 
-    def with_progress(self, told: ProgressFnT | None) -> ProgressFnT:
+    def with_progress(self, callback: ProgressFnT | None) -> ProgressFnT:
         """A progress callback that restarts the time limit.
 
         Args:
-            told: also called with the progress.
+            callback: also called with the progress.
         """
 
-        async def heard(progress: float, total: float | None, message: str | None) -> None:
+        async def report_progress(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
             self.extend()
-            if told is not None:
-                await told(progress, total, message)
+            if callback is not None:
+                await callback(progress, total, message)
 
-        return heard
+        return report_progress
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Stop the time limit during the block, in which the server waits for an answer."""
-        if not self._pauses:
-            self._paused_at = anyio.current_time()
+        if not self._running_pauses:
+            self._pause_start = anyio.current_time()
             self._scope.deadline = inf
-        self._pauses += 1
+        self._running_pauses += 1
         try:
             yield
         finally:
-            self._pauses -= 1
-            if not self._pauses:
-                self._most += anyio.current_time() - self._paused_at
+            self._running_pauses -= 1
+            if not self._running_pauses:
+                self._last_deadline += anyio.current_time() - self._pause_start
                 self.extend()
 
     def __enter__(self) -> Self:
-        self._most = anyio.current_time() + _MOST * self._seconds
+        self._last_deadline = anyio.current_time() + _LONGEST_FACTOR * self._seconds
         self.extend()
         self._scope.__enter__()
         return self

@@ -37,7 +37,7 @@ class FirstUse:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen = 0
+        self._last_stamp = 0
         self.pin(())
 
     def pin(self, tools: Iterable[Tool]) -> None:
@@ -47,12 +47,12 @@ class FirstUse:
             PinsError: the file cannot be read or written.
         """
         change_pins(self.path, lambda pins: pins.pin(tools))
-        self._seen = self._stamp()
+        self._last_stamp = self._stamp()
 
     def has_changed(self) -> bool:
         """Whether another process wrote the file since the last call of this method."""
         stamp = self._stamp()
-        changed, self._seen = stamp != self._seen, stamp
+        changed, self._last_stamp = stamp != self._last_stamp, stamp
         return changed
 
     def _stamp(self) -> int:

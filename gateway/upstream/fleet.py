@@ -21,10 +21,10 @@ from ..connections.transport import Transport, transport_over
 from .caller import Caller
 from .first_use import FirstUse
 from .listed_tools import ListedTools
-from .pending_calls import HeldCalls
+from .pending_calls import PendingCalls
 from .server_connection import ServerState, Upstream
 from .server_lists import Listing
-from .server_questions import Front
+from .server_questions import MessageHandlers
 from .start_cache import Manifests, SavedIndex
 
 #: Name of the placeholder tool for such a server.
@@ -38,16 +38,19 @@ def start_tool(server: str, description: str) -> Tool:
         server: its name.
         description: purpose of the server, written by the operator.
     """
-    how = f"Call this to start the server {server}; its tools are found then."
+    instruction = f"Call this to start the server {server}; its tools are found then."
     return Tool(
-        START, server, f"{description.strip()}\n\n{how}", {"type": "object", "properties": {}}
+        START,
+        server,
+        f"{description.strip()}\n\n{instruction}",
+        {"type": "object", "properties": {}},
     )
 
 
 def started_result(server: str) -> types.CallToolResult:
     """The answer to a call of `start_tool`."""
-    how = json.dumps({"query": "...", "server": server}, ensure_ascii=False)
-    text = f"The server {server!r} is started. Find its tools with search_tools {how}"
+    call = json.dumps({"query": "...", "server": server}, ensure_ascii=False)
+    text = f"The server {server!r} is started. Find its tools with search_tools {call}"
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)],
         structured_content={"server": server, "started": True},
@@ -56,7 +59,7 @@ def started_result(server: str) -> types.CallToolResult:
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds between a change of the tools and the saving of their index.
-_SETTLED = 2.0
+_SAVE_DELAY_S = 2.0
 
 
 class Fleet:
@@ -80,8 +83,8 @@ class Fleet:
         engine: engine with the tools of all servers.
         listed: information about the servers' lists, besides the tools.
         upstreams: name to server.
-        front: receives server messages that belong to no request.
-        held: requests that continue while their clients answer a question.
+        message_handlers: receives server messages that belong to no request.
+        pending_calls: requests that continue while their clients answer a question.
         stopped: set when `run` and all servers have ended.
         on_state: called with a server after each start, stop or failure.
         on_change: called with a server's name after each change of its tools.
@@ -106,25 +109,25 @@ class Fleet:
         self._processes = processes or RunningProcesses.default()
         self._open_log = open_log or log_opener()
         self._transport = transport or transport_over(self._processes)
-        self._idle = idle_s
-        self._described = dict(described or {})
+        self._idle_s = idle_s
+        self._descriptions = dict(described or {})
         self._timeouts = [(Pattern(glob), limit) for glob, limit in (timeouts or {}).items()]
-        self._updating = anyio.Lock()
+        self._update_lock = anyio.Lock()
         self._group: TaskGroup | None = None
-        self.front = Front()
-        self.held = HeldCalls()
+        self.message_handlers = MessageHandlers()
+        self.pending_calls = PendingCalls()
         self.stopped = anyio.Event()
         self.on_state: Callable[[Upstream], None] | None = None
         self.on_change: Callable[[str], None] | None = None
         self.upstreams: dict[str, Upstream] = {}
         self.listed = ListedTools()
-        known = [tool for spec in specs if not spec.disabled for tool in self._added(spec)]
+        tools = [tool for spec in specs if not spec.disabled for tool in self._add_server(spec)]
         settings = dict(engine_settings or {})
         if pins is not None:
-            pins.pin(Catalog(known))
+            pins.pin(Catalog(tools))
             settings["trust"] = {**settings.get("trust", {}), "pins": pins.path}
         self._index = SavedIndex(self._manifests.folder / "index", self.upstreams, settings)
-        self.engine = self._index.engine(known)
+        self.engine = self._index.engine(tools)
         self._unsaved = anyio.Event()
         if self.engine.encoded or not self.engine.ready.done:
             self._unsaved.set()
@@ -137,7 +140,7 @@ class Fleet:
             async with anyio.create_task_group() as group:
                 self._group = group
                 for upstream in self.upstreams.values():
-                    self._begin(upstream)
+                    self._start_task(upstream)
                 task_status.started()
                 group.start_soon(self._keep_index)
                 for pid in await anyio.to_thread.run_sync(self._processes.sweep):
@@ -156,20 +159,20 @@ class Fleet:
         Args:
             specs: all servers of the present configuration.
         """
-        wanted = {spec.name: spec for spec in specs if not spec.disabled}
-        for name in [*self.upstreams, *(name for name in wanted if name not in self.upstreams)]:
-            old, spec = self.upstreams.get(name), wanted.get(name)
-            if old is not None and old.spec == spec:
+        new_specs = {spec.name: spec for spec in specs if not spec.disabled}
+        for name in [*self.upstreams, *(name for name in new_specs if name not in self.upstreams)]:
+            old_upstream, spec = self.upstreams.get(name), new_specs.get(name)
+            if old_upstream is not None and old_upstream.spec == spec:
                 continue
-            async with self._updating:
+            async with self._update_lock:
                 tools: list[Tool] = []
-                if old is not None:
-                    self._forget(old)
+                if old_upstream is not None:
+                    self._remove_server(old_upstream)
                 if spec is not None:
-                    tools = self._added(spec)
-                await anyio.to_thread.run_sync(self._update, name, tools)
+                    tools = self._add_server(spec)
+                await anyio.to_thread.run_sync(self._index_tools, name, tools)
             if spec is not None:
-                self._begin(self.upstreams[name])
+                self._start_task(self.upstreams[name])
 
     @property
     def background(self) -> TaskGroup:
@@ -187,25 +190,27 @@ class Fleet:
         """Names of the servers that are starting and whose tools are not known yet."""
         return tuple(
             name
-            for name, one in self.upstreams.items()
-            if one.state is ServerState.CONFIGURED and name not in self._described
+            for name, upstream in self.upstreams.items()
+            if upstream.state is ServerState.CONFIGURED and name not in self._descriptions
         )
 
     def problems(self) -> dict[str, list[str]]:
         """Server to its problems and those of its tools, one line each."""
-        found: dict[str, list[str]] = {}
+        problems: dict[str, list[str]] = {}
         for name, upstream in self.upstreams.items():
-            found[name] = [] if upstream.problem is None else [upstream.problem]
+            problems[name] = [] if upstream.problem is None else [upstream.problem]
             if upstream.noise:
-                found[name].append(
+                problems[name].append(
                     f"wrote {upstream.noises} lines to stdout that are no messages, such as "
                     f"{upstream.noise[-1]!r:.120}; they were skipped; it should log to stderr"
                 )
-            found[name] += self.listed.problems.get(name, ())
+            problems[name] += self.listed.problems.get(name, ())
         for tool in self.engine.catalog:
-            if tool.server in found and tool.id != (plain := f"{tool.server}/{tool.name}"):
-                found[tool.server].append(f"tool {plain!r} is {tool.id!r}: another has its id")
-        return found
+            if tool.server in problems and tool.id != (plain_id := f"{tool.server}/{tool.name}"):
+                problems[tool.server].append(
+                    f"tool {plain_id!r} is {tool.id!r}: another has its id"
+                )
+        return problems
 
     async def call(
         self,
@@ -241,7 +246,7 @@ class Fleet:
                 raise CatalogError(
                     f"tool {tool.id!r}: server {tool.server!r} no longer has this tool"
                 )
-            await upstream.ready()
+            await upstream.connect()
             return started_result(upstream.spec.name)
         return await upstream.call(
             name,
@@ -250,25 +255,25 @@ class Fleet:
             caller=caller,
             answers=answers,
             state=state,
-            timeout_s=self._timeout(tool.id),
-            again=(tool.annotations or {}).get("readOnlyHint") is True,
+            timeout_s=self._timeout_for(tool.id),
+            may_repeat=(tool.annotations or {}).get("readOnlyHint") is True,
         )
 
-    def _timeout(self, tool_id: str) -> float | None:
-        matching = (limit for pattern, limit in self._timeouts if pattern.fits(tool_id))
-        return next(matching, None)
+    def _timeout_for(self, tool_id: str) -> float | None:
+        matching_limits = (limit for pattern, limit in self._timeouts if pattern.fits(tool_id))
+        return next(matching_limits, None)
 
-    def _added(self, spec: ServerSpec) -> list[Tool]:
+    def _add_server(self, spec: ServerSpec) -> list[Tool]:
         """A server of the configuration with the tools known from its last start."""
         name = spec.name
         upstream = Upstream(
             spec,
             self._open_log,
-            self._listed,
+            self._apply_listing,
             transport=self._transport,
-            idle_s=self._idle,
-            on_state=self._state_changed,
-            front=self.front,
+            idle_s=self._idle_s,
+            on_state=self._report_state,
+            handlers=self.message_handlers,
         )
         # A copy, because other threads iterate over the servers.
         self.upstreams = {**self.upstreams, name: upstream}
@@ -276,31 +281,35 @@ class Fleet:
         if listing is not None:
             upstream.state = ServerState.KNOWN
             return self.listed.read(spec, listing)
-        if name in self._described:
-            return [start_tool(name, self._described[name])]
+        if name in self._descriptions:
+            return [start_tool(name, self._descriptions[name])]
         return []
 
-    def _begin(self, upstream: Upstream) -> None:
+    def _start_task(self, upstream: Upstream) -> None:
         if self._group is not None:
             self._group.start_soon(upstream.run)
             if upstream.spec.name in self.starting:
                 upstream.start()
 
-    def _forget(self, upstream: Upstream) -> None:
+    def _remove_server(self, upstream: Upstream) -> None:
         name = upstream.spec.name
-        self.upstreams = {key: one for key, one in self.upstreams.items() if key != name}
+        self.upstreams = {
+            server: other_upstream
+            for server, other_upstream in self.upstreams.items()
+            if server != name
+        }
         self.listed.forget(name)
         if self._group is not None:
             self._group.start_soon(upstream.remove)
 
-    async def _listed(self, upstream: Upstream, listing: Listing) -> None:
+    async def _apply_listing(self, upstream: Upstream, listing: Listing) -> None:
         """Index the changed tools after a server started or changed its list."""
         name = upstream.spec.name
-        async with self._updating:
+        async with self._update_lock:
             if self.upstreams.get(name) is not upstream:
                 return  # it was removed from the configuration meanwhile
             await anyio.to_thread.run_sync(
-                lambda: self._update(name, self.listed.read(upstream.spec, listing))
+                lambda: self._index_tools(name, self.listed.read(upstream.spec, listing))
             )
         self._unsaved.set()
         try:
@@ -312,29 +321,29 @@ class Fleet:
         """Save the index soon after each change, and once more when all tools are encoded."""
         while True:
             await self._unsaved.wait()
-            await anyio.sleep(_SETTLED)
+            await anyio.sleep(_SAVE_DELAY_S)
             self._unsaved = anyio.Event()
-            whole = self.engine.ready.done
+            was_complete = self.engine.ready.done
             await anyio.to_thread.run_sync(self._index.save, self.engine)
             while not (self.engine.ready.done or self._unsaved.is_set()):
-                await anyio.sleep(_SETTLED)
-            if not whole:
+                await anyio.sleep(_SAVE_DELAY_S)
+            if not was_complete:
                 self._unsaved.set()
 
-    def _update(self, name: str, tools: list[Tool]) -> None:
-        before = [tool for tool in self.engine.catalog if tool.server == name]
-        if [tool.fingerprint for tool in before] == [tool.fingerprint for tool in tools]:
+    def _index_tools(self, server: str, tools: list[Tool]) -> None:
+        indexed_tools = [tool for tool in self.engine.catalog if tool.server == server]
+        if [tool.fingerprint for tool in indexed_tools] == [tool.fingerprint for tool in tools]:
             return
         if self._pins is not None:
             # As in the catalog: a second tool with the same name gets another id.
             self._pins.pin(Catalog(tools))
-        # Whoever is told of the change finds the tools: at once in a first version, otherwise when
-        # the next one is built.
-        self.engine.update(tools, server=name, wait=self.engine.ready.done)
+        # A client that learns of the change must find the tools: at once in a first version,
+        # otherwise when the next version is built.
+        self.engine.update(tools, server=server, wait=self.engine.ready.done)
         if self.on_change is not None:
-            self.on_change(name)
+            self.on_change(server)
 
-    def _state_changed(self, upstream: Upstream) -> None:
+    def _report_state(self, upstream: Upstream) -> None:
         if self.on_state is not None:
             self.on_state(upstream)
 
@@ -345,7 +354,7 @@ class Fleet:
         """
         if self._pins is None or not self._pins.has_changed():
             return
-        async with self._updating:
+        async with self._update_lock:
             update = self.engine.update
             try:
                 await anyio.to_thread.run_sync(lambda: update(self.engine.catalog))

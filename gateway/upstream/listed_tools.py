@@ -18,15 +18,15 @@ from ..connections.server_spec import ServerSpec
 from .server_lists import Listing, Offers
 
 #: Most characters of a result, even if the tool's `_meta` allows more.
-_MOST_CHARS = 500_000
+_MOST_RESULT_CHARS = 500_000
 
 
 def shows_ui(meta: Mapping[str, Any]) -> bool:
     """Whether the tool has a user interface: a `ui://` resource in its `_meta`."""
-    named = [meta.get("ui/resourceUri"), meta.get("openai/outputTemplate")]
+    addresses = [meta.get("ui/resourceUri"), meta.get("openai/outputTemplate")]
     if isinstance(ui := meta.get("ui"), Mapping):
-        named.append(ui.get("resourceUri"))
-    return any(isinstance(one, str) and one.startswith("ui://") for one in named)
+        addresses.append(ui.get("resourceUri"))
+    return any(isinstance(address, str) and address.startswith("ui://") for address in addresses)
 
 
 def is_app_only(meta: Mapping[str, Any]) -> bool:
@@ -38,10 +38,10 @@ def is_app_only(meta: Mapping[str, Any]) -> bool:
 
 def result_chars(meta: Mapping[str, Any]) -> int | None:
     """Most characters of an unchanged result, from the tool's `_meta`; None if it sets no limit."""
-    said = meta.get("anthropic/maxResultSizeChars")
-    if not isinstance(said, int) or isinstance(said, bool) or said <= 0:
+    limit = meta.get("anthropic/maxResultSizeChars")
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit <= 0:
         return None
-    return min(said, _MOST_CHARS)
+    return min(limit, _MOST_RESULT_CHARS)
 
 
 #: Most characters of a tool's `_meta`; a longer one is dropped.
@@ -83,28 +83,28 @@ class ListedTools:
         self.instructions[server] = listing.instructions
         self.offers[server] = listing.offers
         problems = list(listing.problems)
-        made: dict[str, Tool] = {}
+        tools_by_name: dict[str, Tool] = {}
         metas: dict[str, dict[str, Any]] = {}
         for tool in listing.tools:
             if not spec.tools.permits(tool.name):
                 continue
             try:
-                one = _tool(server, tool)
+                catalog_tool = _catalog_tool(server, tool)
             except ShortlistError as error:
                 problems.append(f"tool {tool.name!r:.80} is left out: {error}")
                 continue
-            if one.name in made:
+            if catalog_tool.name in tools_by_name:
                 problems.append(f"tool {tool.name!r:.80} is listed twice; the first one counts")
                 continue
-            made[one.name] = one
-            self._names[server, one.name] = tool.name
-            if tool.meta and _fits(tool.meta):
-                metas[one.id] = dict(tool.meta)
+            tools_by_name[catalog_tool.name] = catalog_tool
+            self._names[server, catalog_tool.name] = tool.name
+            if tool.meta and _is_short(tool.meta):
+                metas[catalog_tool.id] = dict(tool.meta)
         self.problems[server] = problems
-        votes = any(tool.name == VOTING_TOOL for tool in listing.tools)
-        self.voters = self.voters | {server} if votes else self.voters - {server}
-        self._take_metas({**self._metas, server: metas})
-        return list(made.values())
+        has_voting_tool = any(tool.name == VOTING_TOOL for tool in listing.tools)
+        self.voters = self.voters | {server} if has_voting_tool else self.voters - {server}
+        self._set_metas({**self._metas, server: metas})
+        return list(tools_by_name.values())
 
     def forget(self, server: str) -> None:
         """Remove the list of a server."""
@@ -112,8 +112,16 @@ class ListedTools:
         self.offers.pop(server, None)
         self.problems.pop(server, None)
         self.voters -= {server}
-        self._names = {key: raw for key, raw in self._names.items() if key[0] != server}
-        self._take_metas({name: metas for name, metas in self._metas.items() if name != server})
+        self._names = {
+            key: listed_name for key, listed_name in self._names.items() if key[0] != server
+        }
+        self._set_metas(
+            {
+                other_server: metas
+                for other_server, metas in self._metas.items()
+                if other_server != server
+            }
+        )
 
     def name_of(self, tool: Tool) -> str | None:
         """The server's name of a tool; None if the server does not list it."""
@@ -123,13 +131,19 @@ class ListedTools:
         """The `_meta` of a tool; empty if there is none."""
         return self._meta.get(tool_id, {})
 
-    def _take_metas(self, metas: dict[str, dict[str, dict[str, Any]]]) -> None:
+    def _set_metas(self, metas: dict[str, dict[str, dict[str, Any]]]) -> None:
         self._metas = metas
-        self._meta = {tool_id: meta for own in metas.values() for tool_id, meta in own.items()}
-        self.app_only = frozenset(one for one, meta in self._meta.items() if is_app_only(meta))
+        self._meta = {
+            tool_id: meta
+            for server_metas in metas.values()
+            for tool_id, meta in server_metas.items()
+        }
+        self.app_only = frozenset(
+            tool_id for tool_id, meta in self._meta.items() if is_app_only(meta)
+        )
 
 
-def _tool(server: str, listed: types.Tool) -> Tool:
+def _catalog_tool(server: str, listed: types.Tool) -> Tool:
     """A tool of the catalog from a server's list.
 
     Raises:
@@ -147,5 +161,5 @@ def _tool(server: str, listed: types.Tool) -> Tool:
     )
 
 
-def _fits(meta: Mapping[str, Any]) -> bool:
+def _is_short(meta: Mapping[str, Any]) -> bool:
     return len(json.dumps(meta, default=str)) <= _META_CHARS

@@ -21,24 +21,24 @@ from ...errors import RequestError
 from .caller import Answer, Caller, Question
 
 #: Prefix of the state of a request that waits here.
-HELD = "held:"
+PENDING_PREFIX = "held:"
 
 #: Seconds to wait for an answer.
-_PATIENCE = 300.0
+_ANSWER_TIMEOUT_S = 300.0
 #: Most requests that may wait for answers at the same time.
-_MOST = 1_000
+_MOST_WAITING = 1_000
 #: Key of the only question in an answer.
-_KEY = "question"
+_ANSWER_KEY = "question"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClientQuestion:
     """A question to the client."""
 
     question: Question
 
 
-class HeldCall:
+class PendingCall:
     """One request that runs, or waits for an answer of its client.
 
     Args:
@@ -55,30 +55,30 @@ class HeldCall:
         self.subject = subject
         self.scope = anyio.CancelScope()
         self.token = ""
-        self._asking = anyio.Lock()
+        self._question_lock = anyio.Lock()
         self.question: Question | None = None
         self._answer: Answer | None = None
-        self._answered = anyio.Event()
+        self._answer_arrived = anyio.Event()
         self._outcome: BaseModel | Exception | None = None
-        self._news = anyio.Event()
+        self._outcome_or_question = anyio.Event()
 
-    async def work(self, send: Callable[[], Awaitable[BaseModel]]) -> None:
+    async def run(self, send: Callable[[], Awaitable[BaseModel]]) -> None:
         """Send the request and store its outcome."""
         with self.scope:
             try:
                 self._outcome = await send()
             except Exception as error:  # noqa: BLE001 - raised again in the client's request
                 self._outcome = error
-        self._news.set()
+        self._outcome_or_question.set()
 
     async def ask(self, question: Question) -> Answer | types.ErrorData:
         """Ask the client in the answer to its request, and wait for its next request."""
-        async with self._asking:
-            self._answered, self._answer = anyio.Event(), None
+        async with self._question_lock:
+            self._answer_arrived, self._answer = anyio.Event(), None
             self.token, self.question = token_hex(16), question
-            self._news.set()
-            with anyio.move_on_after(_PATIENCE):
-                await self._answered.wait()
+            self._outcome_or_question.set()
+            with anyio.move_on_after(_ANSWER_TIMEOUT_S):
+                await self._answer_arrived.wait()
             self.question = None
             if self._answer is None:
                 return types.ErrorData(
@@ -90,17 +90,17 @@ class HeldCall:
         """Take the answer from the client's next request. That request gets the next outcome."""
         self.caller.context = caller.context
         self._answer = answer
-        self._news = anyio.Event()
-        self._answered.set()
+        self._outcome_or_question = anyio.Event()
+        self._answer_arrived.set()
 
-    async def next(self) -> BaseModel | Asked:
+    async def next_outcome(self) -> BaseModel | ClientQuestion:
         """The outcome, or a question that the client has to answer first.
 
         Raises:
-            Exception: whatever the request came to.
+            Exception: the error of the request.
         """
         try:
-            await self._news.wait()
+            await self._outcome_or_question.wait()
         except BaseException:
             # The client is gone or has cancelled. This stops the call at the server.
             self.scope.cancel()
@@ -110,15 +110,15 @@ class HeldCall:
         if self._outcome is not None:
             return self._outcome
         if self.question is not None:
-            return Asked(self.question)
+            return ClientQuestion(self.question)
         raise RequestError("the request was stopped before its server answered; try again")
 
 
-class HeldCalls:
+class PendingCalls:
     """All requests that wait for answers of their clients. For one event loop."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, HeldCall] = {}
+        self._waiting: dict[str, PendingCall] = {}
 
     async def begin(
         self,
@@ -136,21 +136,21 @@ class HeldCalls:
             send: function that sends it.
 
         Raises:
-            Exception: whatever the request came to.
+            Exception: the error of the request.
         """
-        call = HeldCall(caller, subject)
-        caller.held = call
-        group.start_soon(call.work, send)
-        return await self._next(call)
+        call = PendingCall(caller, subject)
+        caller.question_channel = call
+        group.start_soon(call.run, send)
+        return await self._wait_for_outcome(call)
 
-    async def go_on(
+    async def resume(
         self, caller: Caller, subject: str, token: str, answers: types.InputResponses | None
     ) -> BaseModel:
         """Continue a request whose client has answered.
 
         Raises:
             RequestError: no such request waits for this client, or the answer is missing.
-            Exception: whatever the request came to.
+            Exception: the error of the request.
         """
         call = self._waiting.get(token)
         if (
@@ -162,23 +162,26 @@ class HeldCalls:
             raise RequestError(
                 "no request waits for this answer; send the request again without it"
             )
-        answer = (answers or {}).get(_KEY)
+        answer = (answers or {}).get(_ANSWER_KEY)
         if answer is None:
-            raise RequestError(f"inputResponses: the answer {_KEY!r} is missing")
+            raise RequestError(f"inputResponses: the answer {_ANSWER_KEY!r} is missing")
         del self._waiting[token]
         call.answer(caller, answer)
-        return await self._next(call)
+        return await self._wait_for_outcome(call)
 
-    async def _next(self, call: HeldCall) -> BaseModel:
-        outcome = await call.next()
-        if not isinstance(outcome, Asked):
+    async def _wait_for_outcome(self, call: PendingCall) -> BaseModel:
+        outcome = await call.next_outcome()
+        if not isinstance(outcome, ClientQuestion):
             return outcome
-        for token in [token for token, one in self._waiting.items() if one.question is None]:
+        for token in [
+            token for token, waiting_call in self._waiting.items() if waiting_call.question is None
+        ]:
             del self._waiting[token]
-        if len(self._waiting) >= _MOST:
+        if len(self._waiting) >= _MOST_WAITING:
             call.scope.cancel()
             raise RequestError("too many requests wait for answers; try again later")
         self._waiting[call.token] = call
         return types.InputRequiredResult(
-            input_requests={_KEY: outcome.question}, request_state=HELD + call.token
+            input_requests={_ANSWER_KEY: outcome.question},
+            request_state=PENDING_PREFIX + call.token,
         )

@@ -14,24 +14,29 @@ import mcp.types as types
 from mcp import Client, MCPError
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from ..connections.connection_errors import ConsentNeeded, in_one_line, is_end, wants_login
+from ..connections.connection_errors import (
+    ConsentNeeded,
+    in_one_line,
+    is_connection_end,
+    wants_login,
+)
 from ..connections.masking import redacted
 from ..connections.server_log import ServerLog
 from ..connections.server_spec import ServerSpec
 from ..connections.transport import Transport
-from .caller import Caller, Patience
-from .server_lists import LISTS_CHANGED, Listing, Pages, Rereading, read_listing
-from .server_questions import Front, QuestionCauses, ServerRequests, watched
+from .caller import Caller, TimeLimit
+from .server_lists import LISTS_CHANGED, Listing, Pages, RereadingSchedule, read_listing
+from .server_questions import MessageHandlers, QuestionCauses, ServerRequests, watched_streams
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds before a restart: after the first failure, and at most.
 _BACK_OFF, _MOST_BACK_OFF = 0.5, 60.0
 #: After this many failures in a row, calls are refused at once until the next try.
-_TRIPPED = 3
+_FAILURE_LIMIT = 3
 #: Number of stored stdout lines that are not messages.
-_NOISE = 20
+_NOISE_LINES = 20
 
-_CALLED: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+_CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
     types.CallToolResult | types.InputRequiredResult
 )
 
@@ -82,92 +87,92 @@ class Upstream:
         self,
         spec: ServerSpec,
         open_log: Callable[[str], ServerLog],
-        changed: Callable[[Upstream, Listing], Awaitable[None]],
+        on_listing: Callable[[Upstream, Listing], Awaitable[None]],
         *,
         transport: Transport,
         idle_s: float | None = None,
         on_state: Callable[[Upstream], None] | None = None,
-        front: Front | None = None,
+        handlers: MessageHandlers | None = None,
     ) -> None:
         self.spec = spec
         self.state = ServerState.CONFIGURED
         self.problem: str | None = None
         self.started_ms: float | None = None
-        self.noise: deque[str] = deque(maxlen=_NOISE)
+        self.noise: deque[str] = deque(maxlen=_NOISE_LINES)
         self.noises = 0
-        self.requests = ServerRequests(spec.name, front or Front())
+        self.requests = ServerRequests(spec.name, handlers or MessageHandlers())
         self._open_log = open_log
-        self._changed = changed
+        self._on_listing = on_listing
         self._transport = transport
-        self._idle = idle_s
+        self._idle_s = idle_s
         self._on_state = on_state
         self._client: Client | None = None
         self._causes = QuestionCauses()
-        self._wanted = anyio.Event()
-        self._changed_state = anyio.Condition()
-        self._woken = anyio.Event()
+        self._start_requested = anyio.Event()
+        self._state_condition = anyio.Condition()
+        self._wakeup = anyio.Event()
         self._is_lost = False
-        self._rereading = Rereading(lambda: self._woken.set())
+        self._schedule = RereadingSchedule(lambda: self._wakeup.set())
         self._failures = 0
         self._timeouts = 0
         self._failed_starts = 0
         self._retry_at = 0.0
-        self._probing = anyio.Lock()
-        self._used = monotonic()
+        self._probe_lock = anyio.Lock()
+        self._last_use = monotonic()
         #: Running requests, and how many of them last as long as the server does.
-        self._calls = self._lasting = 0
-        self._removed = False
-        self._quiet = anyio.Event()
+        self._request_count = self._lasting_count = 0
+        self._is_removed = False
+        self._requests_ended = anyio.Event()
         self._scope: anyio.CancelScope | None = None
 
     async def run(self) -> None:
         """Start the server whenever it is needed, until cancelled or removed."""
         with anyio.CancelScope() as self._scope:
-            while not self._removed:
-                await self._wanted.wait()
-                self._wanted = anyio.Event()
+            while not self._is_removed:
+                await self._start_requested.wait()
+                self._start_requested = anyio.Event()
                 self._is_lost = False
                 try:
                     await self._serve()
                 except Exception as error:  # noqa: BLE001 - whatever a server or its transport raises
-                    self._fail(error)
+                    self._record_failure(error)
                 self._client = None
-                await self._tell()
-                if (wait := self._retry_at - monotonic()) > 0:
-                    await anyio.sleep(wait)
+                await self._report_state()
+                if (wait_s := self._retry_at - monotonic()) > 0:
+                    await anyio.sleep(wait_s)
 
     async def remove(self) -> None:
         """Stop the server after its running calls. Later calls are refused."""
-        self._removed = True
-        if self._calls:
-            await self._quiet.wait()
+        self._is_removed = True
+        if self._request_count:
+            await self._requests_ended.wait()
         if self._scope is not None:
             self._scope.cancel()
 
-    async def ready(self) -> Client:
+    async def connect(self) -> Client:
         """The connection; starts the server if it is not running.
 
         Raises:
             UpstreamError: it does not start in time, or failed several times in a row.
         """
-        if self._removed:
+        if self._is_removed:
             raise UpstreamError(f"server {self.spec.name!r} was removed from the configuration")
         if self._is_tripped and monotonic() < self._retry_at:
-            raise self._unavailable()
+            raise self._unavailable_error()
         failed_before = self._failed_starts
         with anyio.move_on_after(self.spec.start_timeout_s):
-            async with self._changed_state:
+            async with self._state_condition:
                 while not self._is_connected and self._failed_starts == failed_before:
-                    self._wanted.set()
-                    await self._changed_state.wait()
+                    self._start_requested.set()
+                    await self._state_condition.wait()
         if self._client is None or not self._is_connected:
-            raise self._unavailable()
+            raise self._unavailable_error()
         return self._client
 
     def start(self) -> None:
         """Ask for a start without waiting for it."""
         if self._client is None:
-            self._wanted.set()
+            self._start_requested.set()
 
     async def call(
         self,
@@ -179,7 +184,7 @@ class Upstream:
         answers: types.InputResponses | None = None,
         state: str | None = None,
         timeout_s: float | None = None,
-        again: bool = False,
+        may_repeat: bool = False,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Call a tool.
 
@@ -192,7 +197,7 @@ class Upstream:
             answers: the client's answers to the questions in the server's last result.
             state: the server's state from that result.
             timeout_s: seconds without a sign of progress; the server's own limit when absent.
-            again: whether the call may be repeated once after a lost connection.
+            may_repeat: whether the call may be repeated once after a lost connection.
 
         Raises:
             UpstreamError: the server is gone, does not answer in time, or refuses.
@@ -207,11 +212,11 @@ class Upstream:
         # Not `Client.call_tool`, which raises if a result does not match the output schema.
         request = types.CallToolRequest(params=params)
         try:
-            return await self.forward(request, _CALLED, caller, timeout_s)
+            return await self.forward(request, _CALL_RESULT, caller, timeout_s)
         except LostError:
-            if not again:
+            if not may_repeat:
                 raise
-            return await self.forward(request, _CALLED, caller, timeout_s)
+            return await self.forward(request, _CALL_RESULT, caller, timeout_s)
 
     async def forward(
         self,
@@ -233,14 +238,14 @@ class Upstream:
             UpstreamError: as `request` raises it.
         """
 
-        async def send(client: Client, patience: Patience) -> R:
-            return await self.requests.send(client, patience, request, result_type, caller)
+        async def send(client: Client, time_limit: TimeLimit) -> R:
+            return await self.requests.send(client, time_limit, request, result_type, caller)
 
         return await self.request(send, timeout_s, caller=caller)
 
     async def request(
         self,
-        send: Callable[[Client, Patience], Awaitable[Answer]],
+        send: Callable[[Client, TimeLimit], Awaitable[Answer]],
         timeout_s: float | None = None,
         *,
         caller: Caller | None = None,
@@ -261,14 +266,14 @@ class Upstream:
         """
         if self._is_tripped and not lasting:
             # After several failures, only one request at a time tries the server.
-            async with self._probing:
+            async with self._probe_lock:
                 if self._is_tripped:
-                    return await self._request(send, timeout_s, caller, lasting=False)
-        return await self._request(send, timeout_s, caller, lasting=lasting)
+                    return await self._send_request(send, timeout_s, caller, lasting=False)
+        return await self._send_request(send, timeout_s, caller, lasting=lasting)
 
-    async def _request(
+    async def _send_request(
         self,
-        send: Callable[[Client, Patience], Awaitable[Answer]],
+        send: Callable[[Client, TimeLimit], Awaitable[Answer]],
         timeout_s: float | None,
         caller: Caller | None,
         *,
@@ -276,33 +281,35 @@ class Upstream:
     ) -> Answer:
         name, timeout_s = self.spec.name, timeout_s or self.spec.timeout_s
         client = await self._connection_for(caller)
-        self._calls += 1
-        self._lasting += lasting
+        self._request_count += 1
+        self._lasting_count += lasting
         try:
-            with Patience(timeout_s) as patience:
-                answer = await send(client, patience)
+            with TimeLimit(timeout_s) as time_limit:
+                answer = await send(client, time_limit)
         except TimeoutError as error:
-            self._timed_out()
-            why = f"server {name!r} did not answer within {timeout_s:g} s"
-            raise UpstreamError(f"{why}; it is not known whether the call had an effect") from error
+            self._count_timeout()
+            reason = f"server {name!r} did not answer within {timeout_s:g} s"
+            raise UpstreamError(
+                f"{reason}; it is not known whether the call had an effect"
+            ) from error
         except ValidationError as error:
             raise UpstreamError(f"server {name!r} gave an answer that is not valid MCP") from error
         except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            if self._is_lost or self._client is not client or is_end(error):
+            if self._is_lost or self._client is not client or is_connection_end(error):
                 if self._client is client:
-                    self._lost()
-                why = f"server {name!r} ended during the call; it starts again with the next one"
-                raise LostError(why) from error
+                    self._mark_lost()
+                reason = f"server {name!r} ended during the call; it starts again with the next one"
+                raise LostError(reason) from error
             raise UpstreamError(f"server {name!r}: {error}") from error
         else:
             self._failures = self._timeouts = 0
             return answer
         finally:
-            self._calls -= 1
-            self._lasting -= lasting
-            self._used = monotonic()
-            if self._removed and not self._calls:
-                self._quiet.set()
+            self._request_count -= 1
+            self._lasting_count -= lasting
+            self._last_use = monotonic()
+            if self._is_removed and not self._request_count:
+                self._requests_ended.set()
 
     async def _connection_for(self, caller: Caller | None) -> Client:
         """The connection for a client's request.
@@ -312,13 +319,13 @@ class Upstream:
         subscriptions are renewed.
         """
         while True:
-            client = await self.ready()
-            is_idle = self._calls == self._lasting
+            client = await self.connect()
+            is_idle = self._request_count == self._lasting_count
             if caller is None or not (is_idle and self._causes.must_reconnect(caller.client.id)):
                 return client
             _LOG.info("server %r: connects again after abandoned calls", self.spec.name)
             self._client = None
-            self._woken.set()
+            self._wakeup.set()
 
     async def lower_log_level(self, level: types.LoggingLevel) -> None:
         """Ask the server, if it runs, for log messages from a level on."""
@@ -331,28 +338,30 @@ class Upstream:
 
     @property
     def _is_tripped(self) -> bool:
-        return self._failures >= _TRIPPED
+        return self._failures >= _FAILURE_LIMIT
 
-    def _unavailable(self) -> UpstreamError:
-        why = self.problem or f"it did not start within {self.spec.start_timeout_s:g} s"
-        wait = self._retry_at - monotonic()
-        later = f"; it is tried again in {wait:.0f} s" if self._is_tripped and wait > 1 else ""
-        return UpstreamError(f"server {self.spec.name!r} is not available: {why}{later}")
+    def _unavailable_error(self) -> UpstreamError:
+        reason = self.problem or f"it did not start within {self.spec.start_timeout_s:g} s"
+        wait_s = self._retry_at - monotonic()
+        next_try = (
+            f"; it is tried again in {wait_s:.0f} s" if self._is_tripped and wait_s > 1 else ""
+        )
+        return UpstreamError(f"server {self.spec.name!r} is not available: {reason}{next_try}")
 
-    def _timed_out(self) -> None:
+    def _count_timeout(self) -> None:
         """Restart the server after several calls in a row without an answer."""
         self._timeouts += 1
-        if self._timeouts >= _TRIPPED:
+        if self._timeouts >= _FAILURE_LIMIT:
             self._timeouts = 0
-            self._lost()
+            self._mark_lost()
 
-    def _fail(self, error: Exception) -> None:
+    def _record_failure(self, error: Exception) -> None:
         """Record a failure and the time of the next try."""
         if self._client is None:
             self._failed_starts += 1
         self._failures += 1
-        wait = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
-        self._retry_at = monotonic() + wait
+        wait_s = min(_BACK_OFF * 2 ** (self._failures - 1), _MOST_BACK_OFF)
+        self._retry_at = monotonic() + wait_s
         self.state, self.problem = ServerState.FAILED, redacted(in_one_line(error), self.spec)
         if wants_login(error):
             self.state, self.problem = (
@@ -361,63 +370,63 @@ class Upstream:
             )
         _LOG.warning("server %r: %s", self.spec.name, self.problem)
 
-    async def _tell(self) -> None:
+    async def _report_state(self) -> None:
         if self._on_state is not None:
             self._on_state(self)
-        async with self._changed_state:
-            self._changed_state.notify_all()
+        async with self._state_condition:
+            self._state_condition.notify_all()
 
     async def _serve(self) -> None:
-        start = monotonic()
-        self._rereading = Rereading(lambda: self._woken.set())
+        start_time = monotonic()
+        self._schedule = RereadingSchedule(lambda: self._wakeup.set())
         pages, causes = Pages(), QuestionCauses()
         with (
             self._open_log(self.spec.name) as log,
-            anyio.fail_after(self.spec.start_timeout_s) as limit,
+            anyio.fail_after(self.spec.start_timeout_s) as start_limit,
         ):
-            opened = self._transport(self.spec, log, self._noted)
-            transport = watched(opened, pages, causes, ended=self._lost)
+            transport = self._transport(self.spec, log, self._record_noise)
+            streams = watched_streams(transport, pages, causes, on_end=self._mark_lost)
             async with (
                 Client(
-                    transport, message_handler=self._heard, **self.requests.callbacks()
+                    streams, message_handler=self._handle_message, **self.requests.callbacks()
                 ) as client,
                 anyio.create_task_group() as group,
             ):
                 listing = await self._publish(client, pages)
-                limit.deadline = float("inf")
-                self.started_ms = (monotonic() - start) * 1e3
+                start_limit.deadline = float("inf")
+                self.started_ms = (monotonic() - start_time) * 1e3
                 self.state, self.problem = ServerState.STARTED, None
                 self._client, self._causes = client, causes
-                self._used = monotonic()
-                await self._tell()
-                group.start_soon(self._rereading.listen, client)
-                await self._attend(client, pages, listing)
+                self._last_use = monotonic()
+                await self._report_state()
+                group.start_soon(self._schedule.listen, client)
+                await self._follow_changes(client, pages, listing)
                 group.cancel_scope.cancel()
         self.state = ServerState.KNOWN
 
-    async def _attend(self, client: Client, pages: Pages, listing: Listing) -> None:
+    async def _follow_changes(self, client: Client, pages: Pages, listing: Listing) -> None:
         """Read the lists again when they change, until the server is idle or must connect again.
 
         Raises:
             UpstreamError: the connection was lost.
         """
         while True:
-            due = self._rereading.due(client, listing.fresh_s)
-            used = monotonic() if self._calls else self._used
-            idle_at = float("inf") if self._idle is None else used + self._idle
-            with anyio.move_on_after(max(0.01, min(due, idle_at) - monotonic())):
-                await self._woken.wait()
-            self._woken = anyio.Event()
+            reread_at = self._schedule.due(client, listing.fresh_s)
+            last_use = monotonic() if self._request_count else self._last_use
+            idle_at = float("inf") if self._idle_s is None else last_use + self._idle_s
+            with anyio.move_on_after(max(0.01, min(reread_at, idle_at) - monotonic())):
+                await self._wakeup.wait()
+            self._wakeup = anyio.Event()
             now = monotonic()
             if self._is_lost:
                 raise UpstreamError("the connection ended")
             if self._client is not client:
                 return
-            if now >= due:
-                self._rereading.begin()
+            if now >= reread_at:
+                self._schedule.begin()
                 listing = await self._read_again(client, pages, listing)
-                self._rereading.end()
-            elif not self._calls and now >= idle_at:
+                self._schedule.end()
+            elif not self._request_count and now >= idle_at:
                 self._client = None
                 return
 
@@ -434,19 +443,19 @@ class Upstream:
     async def _publish(self, client: Client, pages: Pages) -> Listing:
         with anyio.fail_after(self.spec.start_timeout_s):
             listing = await read_listing(client, pages)
-        await self._changed(self, listing)
+        await self._on_listing(self, listing)
         return listing
 
-    async def _heard(self, message: object) -> None:
+    async def _handle_message(self, message: object) -> None:
         if isinstance(message, LISTS_CHANGED):
-            self._rereading.changed()
+            self._schedule.changed()
         elif isinstance(message, types.ResourceUpdatedNotification):
             await self.requests.resource_updated(message.params.uri)
 
-    def _lost(self) -> None:
+    def _mark_lost(self) -> None:
         self._is_lost = True
-        self._woken.set()
+        self._wakeup.set()
 
-    def _noted(self, line: str) -> None:
+    def _record_noise(self, line: str) -> None:
         self.noise.append(line)
         self.noises += 1

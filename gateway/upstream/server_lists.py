@@ -25,9 +25,9 @@ from pydantic import ValidationError
 from ..connections.connection_errors import in_one_line
 
 #: Most pages, and most entries, of one list; further ones are not read.
-_OFFER_PAGES, _ENTRIES = 200, 10_000
+_MOST_OFFER_PAGES, _MOST_ENTRIES = 200, 10_000
 #: Time limit in seconds for one list, so that a slow list does not delay a server with known tools.
-_LIST_S = 10.0
+_LIST_TIMEOUT_S = 10.0
 
 T = TypeVar("T")
 
@@ -46,11 +46,13 @@ class Offers:
     templates: tuple[types.ResourceTemplate, ...] = ()
     prompts: tuple[types.Prompt, ...] = ()
 
-    def saved(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """JSON form."""
         return {
-            name: [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in given]
-            for name, given in (
+            name: [
+                entry.model_dump(mode="json", by_alias=True, exclude_none=True) for entry in entries
+            ]
+            for name, entries in (
                 ("resources", self.resources),
                 ("templates", self.templates),
                 ("prompts", self.prompts),
@@ -58,22 +60,22 @@ class Offers:
         }
 
     @classmethod
-    def from_saved(cls, saved: Mapping[str, Any]) -> Offers:
-        """Offers from the result of `saved`.
+    def from_json(cls, document: Mapping[str, Any]) -> Offers:
+        """Offers from the result of `to_json`.
 
         Raises:
-            ValueError: it is not a result of `saved`.
+            ValueError: it is not a result of `to_json`.
             KeyError: a list is missing.
         """
         return cls(
-            tuple(types.Resource.model_validate(one) for one in saved["resources"]),
-            tuple(types.ResourceTemplate.model_validate(one) for one in saved["templates"]),
-            tuple(types.Prompt.model_validate(one) for one in saved["prompts"]),
+            tuple(types.Resource.model_validate(entry) for entry in document["resources"]),
+            tuple(types.ResourceTemplate.model_validate(entry) for entry in document["templates"]),
+            tuple(types.Prompt.model_validate(entry) for entry in document["prompts"]),
         )
 
 
 #: The offers of a server with tools only.
-NOTHING = Offers()
+NO_OFFERS = Offers()
 
 
 async def read_offers(client: Client, problems: list[str]) -> Offers:
@@ -83,7 +85,7 @@ async def read_offers(client: Client, problems: list[str]) -> Offers:
         client: the connection.
         problems: gets a line for each declared list that cannot be read in full.
     """
-    able = client.server_capabilities
+    capabilities = client.server_capabilities
 
     async def resources(cursor: str | None) -> tuple[list[types.Resource], str | None]:
         page = await client.list_resources(cursor=cursor, cache_mode="refresh")
@@ -97,43 +99,44 @@ async def read_offers(client: Client, problems: list[str]) -> Offers:
         page = await client.list_prompts(cursor=cursor, cache_mode="refresh")
         return page.prompts, page.next_cursor
 
+    has_resources, has_prompts = capabilities.resources, capabilities.prompts
     return Offers(
-        await _read_pages("resources", resources, problems) if able.resources else (),
-        await _read_pages("resource templates", templates, problems) if able.resources else (),
-        await _read_pages("prompts", prompts, problems) if able.prompts else (),
+        await _read_pages("resources", resources, problems) if has_resources else (),
+        await _read_pages("resource templates", templates, problems) if has_resources else (),
+        await _read_pages("prompts", prompts, problems) if has_prompts else (),
     )
 
 
 async def _read_pages(
     kind: str,
-    read: Callable[[str | None], Awaitable[tuple[list[T], str | None]]],
+    read_page: Callable[[str | None], Awaitable[tuple[list[T], str | None]]],
     problems: list[str],
 ) -> tuple[T, ...]:
     entries: list[T] = []
-    seen: set[str | None] = set()
+    cursors_read: set[str | None] = set()
     cursor: str | None = None
     try:
-        with anyio.fail_after(_LIST_S):
-            for _ in range(_OFFER_PAGES):
-                page, cursor = await read(cursor)
+        with anyio.fail_after(_LIST_TIMEOUT_S):
+            for _ in range(_MOST_OFFER_PAGES):
+                page, cursor = await read_page(cursor)
                 entries += page
-                if not cursor or cursor in seen or len(entries) >= _ENTRIES:
+                if not cursor or cursor in cursors_read or len(entries) >= _MOST_ENTRIES:
                     break
-                seen.add(cursor)
+                cursors_read.add(cursor)
     except (MCPError, ValidationError, TimeoutError) as error:
         if isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND:
             # Many servers declare resources but have no templates.
             return ()
-        why = "it takes too long" if isinstance(error, TimeoutError) else in_one_line(error)
-        problems.append(f"its list of {kind} is not read to its end: {why}")
-    return tuple(entries[:_ENTRIES])
+        reason = "it takes too long" if isinstance(error, TimeoutError) else in_one_line(error)
+        problems.append(f"its list of {kind} is not read to its end: {reason}")
+    return tuple(entries[:_MOST_ENTRIES])
 
 
-_METHOD = "tools/list"
+_TOOLS_METHOD = "tools/list"
 #: The protocol version with the strictest rules for tools.
 _STRICTEST = "2025-11-25"
 #: Most problems that are stored for a connection.
-_NAMED = 100
+_MOST_PROBLEMS = 100
 
 
 class Pages:
@@ -150,44 +153,46 @@ class Pages:
         self.problems: list[str] = []
         self._requested: set[types.RequestId] = set()
 
-    def sent(self, message: types.JSONRPCMessage) -> None:
+    def record_request(self, message: types.JSONRPCMessage) -> None:
         """Record a request for a page."""
-        if isinstance(message, types.JSONRPCRequest) and message.method == _METHOD:
+        if isinstance(message, types.JSONRPCRequest) and message.method == _TOOLS_METHOD:
             self._requested.add(message.id)
 
-    def received(self, message: types.JSONRPCMessage) -> None:
+    def filter_response(self, message: types.JSONRPCMessage) -> None:
         """Remove malformed tools if the message is a page and `screened` is set."""
         if isinstance(message, types.JSONRPCResponse) and message.id in self._requested:
             self._requested.discard(message.id)
             tools = message.result.get("tools")
             if isinstance(tools, list) and self.screened:
-                message.result["tools"] = self.readable(tools)
+                message.result["tools"] = self.valid_tools(tools)
 
-    def readable(self, tools: list[Any]) -> list[Any]:
+    def valid_tools(self, tools: list[Any]) -> list[Any]:
         """The valid tools of a page. The others become problems."""
-        return [tool for tool in tools if self._reads(tool)]
+        return [tool for tool in tools if self._is_valid(tool)]
 
-    def _reads(self, tool: Any) -> bool:
+    def _is_valid(self, tool: Any) -> bool:
         if isinstance(tool, dict):
             for field in ("inputSchema", "outputSchema"):
                 if isinstance(schema := tool.get(field), dict):
                     schema.setdefault("type", "object")
         try:
-            validate_server_result(_METHOD, _STRICTEST, {"tools": [tool]})
+            validate_server_result(_TOOLS_METHOD, _STRICTEST, {"tools": [tool]})
         except ValidationError as error:
-            if len(self.problems) < _NAMED:
-                first = error.errors(include_url=False, include_input=False)[0]
+            if len(self.problems) < _MOST_PROBLEMS:
+                first_error = error.errors(include_url=False, include_input=False)[0]
                 name = tool.get("name") if isinstance(tool, dict) else None
-                place = ".".join(map(str, first["loc"][2:])) or "the tool"
-                self.problems.append(f"tool {name!r:.80} is left out: {place}: {first['msg']}")
+                place = ".".join(map(str, first_error["loc"][2:])) or "the tool"
+                self.problems.append(
+                    f"tool {name!r:.80} is left out: {place}: {first_error['msg']}"
+                )
             return False
         return True
 
 
 #: Most pages of a list, and most tools of a server; further ones are not read.
-_PAGES, _TOOLS = 200, 10_000
+_MOST_TOOL_PAGES, _MOST_TOOLS = 200, 10_000
 #: Most characters of a description; the rest is cut.
-_DESCRIPTION = 20_000
+_DESCRIPTION_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,7 @@ class Listing:
     version: str = ""
     fresh_s: float = 0.0
     problems: tuple[str, ...] = ()
-    offers: Offers = NOTHING
+    offers: Offers = NO_OFFERS
 
 
 async def read_listing(client: Client, pages: Pages) -> Listing:
@@ -227,54 +232,59 @@ async def read_listing(client: Client, pages: Pages) -> Listing:
 async def _read_tools(client: Client, pages: Pages) -> Listing:
     tools: list[types.Tool] = []
     problems: list[str] = []
-    fresh: list[float] = []
+    fresh_seconds: list[float] = []
     cursor: str | None = None
-    seen: set[str] = set()
+    cursors_read: set[str] = set()
     pages.problems = []
     if client.server_capabilities.tools is None:
-        return Listing((), client.instructions or "", _version(client))
-    for number in range(1, _PAGES + 1):
-        page = await _page(client, cursor, pages)
-        tools += (_bounded(tool, problems) for tool in page.tools)
-        fresh.append(page.ttl_ms / 1e3)
+        return Listing((), client.instructions or "", _server_version(client))
+    for number in range(1, _MOST_TOOL_PAGES + 1):
+        page = await _read_tool_page(client, cursor, pages)
+        for tool in page.tools:
+            _shorten_description(tool, problems)
+        tools += page.tools
+        fresh_seconds.append(page.ttl_ms / 1e3)
         cursor = page.next_cursor
         if not cursor:
             break
-        if cursor in seen:
+        if cursor in cursors_read:
             problems.append(f"its list has no end: page {number} leads to one that was read")
             break
-        if len(tools) >= _TOOLS:
+        if len(tools) >= _MOST_TOOLS:
             break
-        if number == _PAGES:
-            problems.append(f"its list has more than {_PAGES} pages; the rest is left out")
-        seen.add(cursor)
-    if (cursor and len(tools) >= _TOOLS) or len(tools) > _TOOLS:
-        problems.append(f"it lists more than {_TOOLS:,} tools; the rest is left out")
+        if number == _MOST_TOOL_PAGES:
+            problems.append(
+                f"its list has more than {_MOST_TOOL_PAGES} pages; the rest is left out"
+            )
+        cursors_read.add(cursor)
+    if (cursor and len(tools) >= _MOST_TOOLS) or len(tools) > _MOST_TOOLS:
+        problems.append(f"it lists more than {_MOST_TOOLS:,} tools; the rest is left out")
     return Listing(
-        tuple(tools[:_TOOLS]),
+        tuple(tools[:_MOST_TOOLS]),
         client.instructions or "",
-        _version(client),
-        min(fresh),
+        _server_version(client),
+        min(fresh_seconds),
         (*problems, *pages.problems),
     )
 
 
-def _version(client: Client) -> str:
+def _server_version(client: Client) -> str:
     info = client.server_info
     return f"{info.name} {info.version}" if info else ""
 
 
-def _bounded(tool: types.Tool, problems: list[str]) -> types.Tool:
-    if tool.description and len(tool.description) > _DESCRIPTION:
+def _shorten_description(tool: types.Tool, problems: list[str]) -> None:
+    if tool.description and len(tool.description) > _DESCRIPTION_CHARS:
         problems.append(
             f"tool {tool.name!r:.80}: its description has {len(tool.description):,} characters; "
-            f"only the first {_DESCRIPTION:,} are read"
+            f"only the first {_DESCRIPTION_CHARS:,} are read"
         )
-        tool.description = tool.description[:_DESCRIPTION]
-    return tool
+        tool.description = tool.description[:_DESCRIPTION_CHARS]
 
 
-async def _page(client: Client, cursor: str | None, pages: Pages) -> types.ListToolsResult:
+async def _read_tool_page(
+    client: Client, cursor: str | None, pages: Pages
+) -> types.ListToolsResult:
     try:
         return await client.list_tools(cursor=cursor, cache_mode="refresh")
     except ValidationError:
@@ -286,11 +296,11 @@ async def _page(client: Client, cursor: str | None, pages: Pages) -> types.ListT
 
 _LOG = logging.getLogger("shortlist.gateway")
 #: Seconds between a change of a list and its reading: at first, and at most if changes go on.
-_SETTLED, _MOST_SETTLED = 0.2, 30.0
+_SETTLE_S, _MOST_SETTLE_S = 0.2, 30.0
 #: Least number of seconds for which a list counts as fresh. A server cannot shorten it.
-_LEAST_FRESH = 60.0
+_LEAST_FRESH_S = 60.0
 #: Seconds before the gateway asks for changes again after their stream ended: at first, at most.
-_RELISTEN, _MOST_RELISTEN = 5.0, 300.0
+_RELISTEN_S, _MOST_RELISTEN_S = 5.0, 300.0
 
 #: Messages by which a server says that a list has changed.
 LISTS_CHANGED = (
@@ -300,7 +310,7 @@ LISTS_CHANGED = (
 )
 
 
-class Rereading:
+class RereadingSchedule:
     """Time of the next reading of a list: soon after a change, and later if many changes follow.
 
     Args:
@@ -309,18 +319,18 @@ class Rereading:
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self._wake = wake
-        self._pause = _SETTLED
+        self._settle_s = _SETTLE_S
         self._read_at = monotonic()
-        self._due: float | None = None
+        self._due_at: float | None = None
 
     def changed(self) -> None:
         """Note that the list changed. It is read a moment later, with further changes."""
-        if self._due is not None:
+        if self._due_at is not None:
             return
         now = monotonic()
-        calm = now >= self._read_at + 2 * self._pause
-        self._pause = _SETTLED if calm else min(self._pause * 2, _MOST_SETTLED)
-        self._due = now + self._pause
+        is_calm = now >= self._read_at + 2 * self._settle_s
+        self._settle_s = _SETTLE_S if is_calm else min(self._settle_s * 2, _MOST_SETTLE_S)
+        self._due_at = now + self._settle_s
         self._wake()
 
     def due(self, client: Client, fresh_s: float) -> float:
@@ -330,15 +340,15 @@ class Rereading:
             client: the connection. If the server reports changes, `fresh_s` is not used.
             fresh_s: number of seconds after which the server's list may be outdated.
         """
-        if self._due is not None:
-            return self._due
-        if not fresh_s or _tells_changes(client):
+        if self._due_at is not None:
+            return self._due_at
+        if not fresh_s or _reports_tool_changes(client):
             return float("inf")
-        return self._read_at + max(fresh_s, _LEAST_FRESH)
+        return self._read_at + max(fresh_s, _LEAST_FRESH_S)
 
     def begin(self) -> None:
         """Note that the list is read now. A later change needs another reading."""
-        self._due = None
+        self._due_at = None
 
     def end(self) -> None:
         """Note that the list was read."""
@@ -346,11 +356,14 @@ class Rereading:
 
     async def listen(self, client: Client) -> None:
         """Receive changes from a server of the newer protocol, which clients must ask for them."""
-        able = client.server_capabilities
-        tells = any(one and one.list_changed for one in (able.tools, able.prompts, able.resources))
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not tells:
+        capabilities = client.server_capabilities
+        reports_changes = any(
+            capability and capability.list_changed
+            for capability in (capabilities.tools, capabilities.prompts, capabilities.resources)
+        )
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or not reports_changes:
             return
-        wait = _RELISTEN
+        wait_s = _RELISTEN_S
         while True:
             try:
                 async with client.listen(
@@ -362,12 +375,12 @@ class Rereading:
                         self.changed()
             except (MCPError, SubscriptionLost) as error:
                 _LOG.info("a server reports no list changes for now: %s", error)
-            await anyio.sleep(wait)
-            wait = min(wait * 2, _MOST_RELISTEN)
+            await anyio.sleep(wait_s)
+            wait_s = min(wait_s * 2, _MOST_RELISTEN_S)
             # Changes in between were not reported.
             self.changed()
 
 
-def _tells_changes(client: Client) -> bool:
+def _reports_tool_changes(client: Client) -> bool:
     tools = client.server_capabilities.tools
     return tools is not None and bool(tools.list_changed)

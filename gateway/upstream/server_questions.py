@@ -28,8 +28,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
 
-from ..connections.connection_errors import names_end
-from .caller import LEVELS, Answer, Caller, Patience, Question
+from ..connections.connection_errors import is_end_message
+from .caller import LEVELS, Answer, Caller, Question, TimeLimit
 from .server_lists import Pages
 
 _LOG_MESSAGE, _CANCEL = "notifications/message", "notifications/cancelled"
@@ -115,7 +115,7 @@ class QuestionCauses:
         #: Calls without an answer, oldest first, by the id of their request.
         self._calls: dict[types.RequestId, ClientCall] = {}
 
-    def sent(self, message: types.JSONRPCMessage) -> None:
+    def record_sent(self, message: types.JSONRPCMessage) -> None:
         """Record a request that is sent as a call, or the cancellation of one."""
         if isinstance(message, types.JSONRPCRequest):
             call = _CALL.get()
@@ -126,7 +126,9 @@ class QuestionCauses:
             if request_id is not None and request_id in self._calls:
                 self._calls[request_id].caller = None
 
-    def received(self, message: types.JSONRPCMessage, context: Context | None) -> Context | None:
+    def record_received(
+        self, message: types.JSONRPCMessage, context: Context | None
+    ) -> Context | None:
         """Record an answer. Returns the context in which the message must be handled.
 
         The cause is decided here, in the order of the messages. The answer to the call may arrive
@@ -143,20 +145,20 @@ class QuestionCauses:
             return context
         if isinstance(message, types.JSONRPCNotification) and message.method != _LOG_MESSAGE:
             return context
-        stream = None if context is None else context.get(_CALL)
-        handling = copy_context() if context is None else context
-        handling.run(_CAUSE.set, self.cause_of_question(stream))
-        return handling
+        stream_call = None if context is None else context.get(_CALL)
+        handling_context = copy_context() if context is None else context
+        handling_context.run(_CAUSE.set, self.cause_of_question(stream_call))
+        return handling_context
 
-    def cause_of_question(self, named: ClientCall | None = None) -> Cause:
+    def cause_of_question(self, named_call: ClientCall | None = None) -> Cause:
         """The possible cause of a question that arrives now.
 
         Args:
-            named: the call on whose response stream the question arrives; None if there is none.
+            named_call: the call on whose response stream the question arrives, if any.
         """
         calls = list(self._calls.values())
-        if named is not None and named in calls:
-            calls = [named]
+        if named_call is not None and named_call in calls:
+            calls = [named_call]
         client_ids = frozenset(call.client_id for call in calls)
         callers = [call.caller for call in calls if call.caller is not None]
         return Cause(client_ids, callers[0] if callers and len(client_ids) == 1 else None)
@@ -183,7 +185,7 @@ def _is_answer(message: types.JSONRPCResponse | types.JSONRPCError) -> bool:
     """
     if isinstance(message, types.JSONRPCResponse):
         return True
-    return message.error.code != _CANCELLED and not names_end(message.error.message)
+    return message.error.code != _CANCELLED and not is_end_message(message.error.message)
 
 
 _LOG = logging.getLogger("shortlist.gateway")
@@ -192,20 +194,20 @@ R = TypeVar("R", bound=BaseModel)
 
 
 @dataclass(eq=False, slots=True)
-class Front:
+class MessageHandlers:
     """Receives server messages that belong to no request.
 
     Attributes:
-        logged: called with a server's name, a log message, and the id of the only client that may
+        on_log: called with a server's name, a log message, and the id of the only client that may
             get it; None for all clients.
-        updated: called with a server's name and the address of a changed resource.
+        on_resource_update: called with a server's name and the address of a changed resource.
         only_client: the only client, if it can be asked at any time; None otherwise.
     """
 
-    logged: (
+    on_log: (
         Callable[[str, types.LoggingMessageNotificationParams, str | None], Awaitable[None]] | None
     ) = None
-    updated: Callable[[str, str], Awaitable[None]] | None = None
+    on_resource_update: Callable[[str, str], Awaitable[None]] | None = None
     only_client: Caller | None = None
 
 
@@ -217,25 +219,25 @@ class ServerRequests:
         front: receives messages that belong to no request.
     """
 
-    def __init__(self, server: str, front: Front) -> None:
-        self._front = front
+    def __init__(self, server: str, handlers: MessageHandlers) -> None:
+        self._handlers = handlers
         self._server = server
-        self._level: int | None = None
+        self._level_rank: int | None = None
 
     def callbacks(self) -> dict[str, Any]:
         """Arguments of the `Client` that talks to the server."""
-        self._level = None
+        self._level_rank = None
         return {
-            "elicitation_callback": self._elicit,
-            "sampling_callback": self._sample,
-            "list_roots_callback": self._roots,
-            "logging_callback": self._logged,
+            "elicitation_callback": self._answer_elicitation,
+            "sampling_callback": self._answer_sampling,
+            "list_roots_callback": self._answer_roots,
+            "logging_callback": self._pass_log_on,
         }
 
     async def send(
         self,
         client: Client,
-        patience: Patience,
+        time_limit: TimeLimit,
         request: types.ClientRequest,
         result_type: TypeAdapter[R],
         caller: Caller | None,
@@ -244,22 +246,22 @@ class ServerRequests:
 
         Args:
             client: the connection.
-            patience: time limit of the request.
+            time_limit: time limit of the request.
             request: the request for the server.
             result_type: type of the answer.
             caller: the client's request; None for a request of the gateway itself.
         """
         if caller is None:
             return await client.session.send_request(
-                request, result_type, progress_callback=patience.with_progress(None)
+                request, result_type, progress_callback=time_limit.with_progress(None)
             )
-        caller.patience = patience
-        await self.lower_level(client, caller.wished_level)
+        caller.time_limit = time_limit
+        await self.lower_level(client, caller.requested_log_level)
         with calling(caller):
             answer = await client.session.send_request(
-                request, result_type, progress_callback=patience.with_progress(caller.progress)
+                request, result_type, progress_callback=time_limit.with_progress(caller.progress)
             )
-        await caller.settle()
+        await caller.wait_until_sent()
         return answer
 
     async def lower_level(self, client: Client, level: types.LoggingLevel | None) -> None:
@@ -273,12 +275,12 @@ class ServerRequests:
         """
         if level is None or client.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
-        asked = LEVELS.index(level)
-        if self._level is not None and self._level <= asked:
+        level_rank = LEVELS.index(level)
+        if self._level_rank is not None and self._level_rank <= level_rank:
             return
         if client.server_capabilities.logging is None:
             return
-        self._level = asked
+        self._level_rank = level_rank
         request = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))
         try:
             await client.session.send_request(request, types.EmptyResult)
@@ -287,10 +289,10 @@ class ServerRequests:
 
     async def resource_updated(self, uri: str) -> None:
         """Handle a server's message that a resource has changed."""
-        if self._front.updated is not None:
-            await self._front.updated(self._server, uri)
+        if self._handlers.on_resource_update is not None:
+            await self._handlers.on_resource_update(self._server, uri)
 
-    async def _elicit(
+    async def _answer_elicitation(
         self,
         context: ClientRequestContext,  # noqa: ARG002
         params: types.ElicitRequestParams,
@@ -298,26 +300,26 @@ class ServerRequests:
         answer = await self._ask(types.ElicitRequest(params=params))
         if isinstance(answer, types.ElicitResult | types.ErrorData):
             return answer
-        return _mismatch(answer)
+        return _mismatch_error(answer)
 
-    async def _sample(
+    async def _answer_sampling(
         self,
         context: ClientRequestContext,  # noqa: ARG002
         params: types.CreateMessageRequestParams,
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
         answer = await self._ask(types.CreateMessageRequest(params=params))
         if isinstance(answer, types.ElicitResult | types.ListRootsResult):
-            return _mismatch(answer)
+            return _mismatch_error(answer)
         return answer
 
-    async def _roots(
+    async def _answer_roots(
         self,
         context: ClientRequestContext,  # noqa: ARG002
     ) -> types.ListRootsResult | types.ErrorData:
         answer = await self._ask(types.ListRootsRequest())
         if isinstance(answer, types.ListRootsResult | types.ErrorData):
             return answer
-        return _mismatch(answer)
+        return _mismatch_error(answer)
 
     async def _ask(self, question: Question) -> Answer | types.ErrorData:
         """Ask the client that caused the question, if it is certain which one did."""
@@ -327,33 +329,33 @@ class ServerRequests:
             _LOG.warning("server %r: refused a question: %s", self._server, cause.refusal)
             message = f"the gateway cannot ask: {cause.refusal}"
             return types.ErrorData(code=types.INVALID_REQUEST, message=message)
-        return await caller.ask(named(question, self._server))
+        return await caller.ask(with_server_name(question, self._server))
 
     def _only_client(self, cause: Cause) -> Caller | None:
         """The only client of the gateway, unless other clients can be the cause."""
-        client = self._front.only_client
+        client = self._handlers.only_client
         return client if client is not None and cause.client_ids <= {client.client.id} else None
 
-    async def _logged(self, params: types.LoggingMessageNotificationParams) -> None:
+    async def _pass_log_on(self, params: types.LoggingMessageNotificationParams) -> None:
         cause = cause_of_message()
         if cause.caller is not None:
             await cause.caller.log(params)
         elif len(cause.client_ids) > 1:
             _LOG.info("server %r: dropped a log message that fits several clients", self._server)
-        elif self._front.logged is not None:
-            await self._front.logged(self._server, params, next(iter(cause.client_ids), None))
+        elif self._handlers.on_log is not None:
+            await self._handlers.on_log(self._server, params, next(iter(cause.client_ids), None))
 
 
-def named(question: Question, server: str) -> Question:
+def with_server_name(question: Question, server: str) -> Question:
     """The question with the server's name at the beginning of its text."""
     if not isinstance(question, types.ElicitRequest):
         return question
     params = question.params
-    message = f"[{server}] {params.message}"
-    return types.ElicitRequest(params=params.model_copy(update={"message": message}))
+    prefixed = f"[{server}] {params.message}"
+    return types.ElicitRequest(params=params.model_copy(update={"message": prefixed}))
 
 
-def _mismatch(answer: object) -> types.ErrorData:
+def _mismatch_error(answer: object) -> types.ErrorData:
     return types.ErrorData(
         code=types.INTERNAL_ERROR,
         message=f"the client answered another question ({type(answer).__name__})",
@@ -361,11 +363,11 @@ def _mismatch(answer: object) -> types.ErrorData:
 
 
 @asynccontextmanager
-async def watched(
+async def watched_streams(
     transport: AbstractAsyncContextManager[Any],
     pages: Pages,
     causes: QuestionCauses,
-    ended: Callable[[], None],
+    on_end: Callable[[], None],
 ) -> AsyncIterator[tuple[_Reader, _Writer]]:
     """The streams of a transport. All messages pass `pages` and `causes`.
 
@@ -373,13 +375,13 @@ async def watched(
         transport: the transport to a server.
         pages: removes malformed tools.
         causes: records the calls.
-        ended: called when the connection has ended.
+        on_end: called when the connection has ended.
     """
     async with transport as (read, write):
-        yield _Reader(read, pages, causes, ended), _Writer(write, pages, causes)
+        yield _Reader(read, pages, causes, on_end), _Writer(write, pages, causes)
 
 
-class _Wrapped:
+class _WatchedStream:
     """A stream around another one. Both close together."""
 
     def __init__(self, stream: Any, pages: Pages, causes: QuestionCauses) -> None:
@@ -403,16 +405,16 @@ class _Wrapped:
         await self._stream.__aexit__(kind, error, traceback)
 
 
-class _Writer(_Wrapped):
+class _Writer(_WatchedStream):
     """Receives the messages of the MCP session for the server."""
 
     async def send(self, item: SessionMessage) -> None:
-        self._pages.sent(item.message)
-        self._causes.sent(item.message)
+        self._pages.record_request(item.message)
+        self._causes.record_sent(item.message)
         await self._stream.send(item)
 
 
-class _Reader(_Wrapped):
+class _Reader(_WatchedStream):
     """Gives the messages of the server to the MCP session.
 
     Attributes:
@@ -420,17 +422,17 @@ class _Reader(_Wrapped):
     """
 
     def __init__(
-        self, stream: Any, pages: Pages, causes: QuestionCauses, ended: Callable[[], None]
+        self, stream: Any, pages: Pages, causes: QuestionCauses, on_end: Callable[[], None]
     ) -> None:
         super().__init__(stream, pages, causes)
-        self._ended = ended
+        self._on_end = on_end
         self.last_context: Context | None = None
 
     async def receive(self) -> Any:
         try:
-            return self._seen(await self._stream.receive())
+            return self._record(await self._stream.receive())
         except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self._ended()
+            self._on_end()
             raise
 
     def __aiter__(self) -> Self:
@@ -438,15 +440,15 @@ class _Reader(_Wrapped):
 
     async def __anext__(self) -> Any:
         try:
-            return self._seen(await self._stream.__anext__())
+            return self._record(await self._stream.__anext__())
         except (StopAsyncIteration, anyio.ClosedResourceError):
-            self._ended()
+            self._on_end()
             raise
 
-    def _seen(self, item: Any) -> Any:
+    def _record(self, item: Any) -> Any:
         # Only the transports over HTTP have it.
         self.last_context = getattr(self._stream, "last_context", None)
         if isinstance(item, SessionMessage):
-            self._pages.received(item.message)
-            self.last_context = self._causes.received(item.message, self.last_context)
+            self._pages.filter_response(item.message)
+            self.last_context = self._causes.record_received(item.message, self.last_context)
         return item

@@ -45,16 +45,16 @@ class Manifests:
         try:
             if path.stat().st_size > _MOST_BYTES:
                 return None
-            saved = json.loads(path.read_text(encoding="utf-8"))
-            if saved["format"] != _FORMAT:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if document["format"] != _FORMAT:
                 return None
-            tools = tuple(types.Tool.model_validate(tool) for tool in saved["tools"])
+            tools = tuple(types.Tool.model_validate(tool) for tool in document["tools"])
             return Listing(
                 tools,
-                str(saved["instructions"]),
-                str(saved["version"]),
-                problems=tuple(map(str, saved["problems"])),
-                offers=Offers.from_saved(saved["offers"]),
+                str(document["instructions"]),
+                str(document["version"]),
+                problems=tuple(map(str, document["problems"])),
+                offers=Offers.from_json(document["offers"]),
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -69,16 +69,16 @@ class Manifests:
         tools = [
             tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listing.tools
         ]
-        saved = {
+        document = {
             "format": _FORMAT,
             "server": spec.name,
             "version": listing.version,
             "instructions": listing.instructions,
             "problems": listing.problems,
             "tools": tools,
-            "offers": listing.offers.saved(),
+            "offers": listing.offers.to_json(),
         }
-        text = json.dumps(saved)
+        text = json.dumps(document)
         if len(text) > _MOST_BYTES:
             return
         with NamedTemporaryFile(
@@ -89,8 +89,8 @@ class Manifests:
 
     def _path(self, spec: ServerSpec) -> Path:
         """The file of a server. Each command, address or environment has its own file."""
-        where = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
-        parts = (spec.name, *where)
+        location = (spec.command, spec.args, spec.cwd, spec.url, sorted(spec.env))
+        parts = (spec.name, *location)
         return self.folder / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}.json"
 
 

@@ -116,7 +116,7 @@ async def relisted(made: Gateway, server: FakeServer, *tools: types.Tool) -> Non
     """A server lists other tools now, and the gateway has read them."""
     server.tools, fleet = list(tools), made.fleet
     read = fleet.listed.read(fleet.upstreams[server.name].spec, Listing(tuple(tools)))
-    await anyio.to_thread.run_sync(fleet._update, server.name, read)
+    await anyio.to_thread.run_sync(fleet._index_tools, server.name, read)
 
 
 def text_of(result: types.CallToolResult) -> str:

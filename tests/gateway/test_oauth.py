@@ -93,7 +93,7 @@ async def test_without_a_login_a_server_waits_for_consent(tmp_path, kept):
                 while upstream.state is not ServerState.AWAITING_CONSENT:
                     await anyio.sleep(0.02)
             with pytest.raises(UpstreamError, match="shortlist auth login plans"):
-                await upstream.ready()
+                await upstream.connect()
             group.cancel_scope.cancel()
         assert authorization.logins == 0
 

@@ -214,12 +214,12 @@ def sent(causes, number, client_id):
     caller = SimpleNamespace(client=SimpleNamespace(id=client_id))
     block = calling(caller)
     block.__enter__()
-    causes.sent(types.JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call"))
+    causes.record_sent(types.JSONRPCRequest(jsonrpc="2.0", id=number, method="tools/call"))
     return caller, block
 
 
 def answered(causes, number):
-    causes.received(types.JSONRPCResponse(jsonrpc="2.0", id=number, result={}), None)
+    causes.record_received(types.JSONRPCResponse(jsonrpc="2.0", id=number, result={}), None)
 
 
 def test_a_call_is_a_possible_cause_until_it_is_answered():
@@ -252,7 +252,7 @@ def test_a_refused_call_is_no_possible_cause_any_more():
     _, ann_waits = sent(causes, 1, "ann")
     _, bob_waits = sent(causes, 2, "bob")
     error = types.ErrorData(code=types.INVALID_PARAMS, message="no such tool")
-    causes.received(types.JSONRPCError(jsonrpc="2.0", id=1, error=error), None)
+    causes.record_received(types.JSONRPCError(jsonrpc="2.0", id=1, error=error), None)
     assert causes.cause_of_question().client_ids == {"bob"}
     for block in (bob_waits, ann_waits):
         block.__exit__(None, None, None)

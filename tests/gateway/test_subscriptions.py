@@ -148,7 +148,7 @@ async def test_a_subscription_ends_with_its_server_and_begins_again_with_it(
         await subscribe(client, NOTE)
         removed = made.fleet.upstreams["one"]
         await made.fleet.reload([])
-        await until(lambda: removed._calls == 0)
+        await until(lambda: removed._request_count == 0)
         await made.fleet.reload([talking("one", era)])
         with anyio.fail_after(30):
             while updates(heard) != [NOTE]:
@@ -167,7 +167,7 @@ async def test_a_subscription_lets_calls_of_a_failing_server_through(tmp_path):
         upstream._failures = 3
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: upstream.request(forever, lasting=True))
-            await until(lambda: upstream._calls == 1)
+            await until(lambda: upstream._request_count == 1)
             with anyio.fail_after(5):
                 await upstream.call("echo", {})
             group.cancel_scope.cancel()

@@ -20,8 +20,8 @@ from shortlist.gateway.connections.server_log import ROTATED_FROM, ServerLog
 from shortlist.gateway.connections.server_process import (
     MOST_BYTES,
     LineReader,
+    OversizedLine,
     RunningProcesses,
-    TooLong,
 )
 from shortlist.gateway.upstream.server_connection import LostError, UpstreamError
 from shortlist.tests.gateway.fleets import call, noted, rough, running, text_of, until
@@ -202,7 +202,7 @@ def test_lines_come_whole_whatever_the_chunks(lengths, steps, most):
         if len(line) <= most:
             assert read == line
         else:
-            assert isinstance(read, TooLong)
+            assert isinstance(read, OversizedLine)
             assert read.size == len(line)
             assert line.startswith(read.head[:4_096])
             assert line.endswith(read.tail[-4_096:])
