@@ -52,7 +52,7 @@ async def serve_http(
 
     async def health(_: Any) -> JSONResponse:
         # Numbers only, because this request needs no token.
-        states = Counter(one.state.value for one in gateway.fleet.upstreams.values())
+        states = Counter(upstream.state.value for upstream in gateway.fleet.upstreams.values())
         return JSONResponse({"status": "ok", "servers": dict(states)})
 
     routes = [Route("/healthz", health)]
@@ -60,32 +60,32 @@ async def serve_http(
         is_open = not tokens and host in LOOPBACK
         routes.append(Route("/metrics", MetricsRoute(metrics, metrics_token, is_open=is_open)))
     app = gateway.server.streamable_http_app(host=host, custom_starlette_routes=routes)
-    watched = SessionEnd(app, gateway.sessions.end)
-    guarded = BearerTokens(watched, tokens or {}, frozenset({"/healthz", "/metrics"}))
+    reporting = SessionEnd(app, gateway.sessions.end)
+    guarded = BearerTokens(reporting, tokens or {}, frozenset({"/healthz", "/metrics"}))
     config = uvicorn.Config(guarded, host=host, port=port, log_level="warning", lifespan="on")
-    front = _Front(config, started)
+    http_server = _HttpServer(config, started)
     async with anyio.create_task_group() as group:
         await group.start(gateway.fleet.run)
         try:
-            await front.serve()
+            await http_server.serve()
         finally:
             with anyio.CancelScope(shield=True):
-                if front.started:
-                    await front.shutdown()
+                if http_server.started:
+                    await http_server.shutdown()
         group.cancel_scope.cancel()
 
 
-class _Front(uvicorn.Server):
+class _HttpServer(uvicorn.Server):
     """A uvicorn server that reports its port."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[int], None] | None) -> None:
         super().__init__(config)
-        self._told = started
+        self._on_start = started
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
-        if self._told is not None and self.servers:
-            self._told(self.servers[0].sockets[0].getsockname()[1])
+        if self._on_start is not None and self.servers:
+            self._on_start(self.servers[0].sockets[0].getsockname()[1])
 
 
 class MetricsRoute:
@@ -148,8 +148,8 @@ class BearerTokens:
         token = _bearer(scope)
         matching = [
             name
-            for name, known in self._tokens.items()
-            if compare_digest(known.encode(), token.encode())
+            for name, profile_token in self._tokens.items()
+            if compare_digest(profile_token.encode(), token.encode())
         ]
         if not matching:
             challenge = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
@@ -161,8 +161,9 @@ class BearerTokens:
 
 def _bearer(scope: Any) -> str:
     """The bearer token of a request, "" if it has none."""
-    given: str = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-    return given[7:] if given[:7].lower() == "bearer " else ""
+    authorization: str = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+    is_bearer = authorization[:7].lower() == "bearer "
+    return authorization[7:] if is_bearer else ""
 
 
 class SessionEnd:
@@ -175,17 +176,17 @@ class SessionEnd:
 
     def __init__(self, app: Any, ended: Callable[[str | None, str], None]) -> None:
         self._app = app
-        self._ended = ended
+        self._on_end = ended
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass a request on, and check the answer to a `DELETE`."""
-        number = b""
+        session_id = b""
         if scope["type"] == "http" and scope["method"] == "DELETE":
-            number = dict(scope["headers"]).get(b"mcp-session-id", b"")
+            session_id = dict(scope["headers"]).get(b"mcp-session-id", b"")
 
-        async def watched(message: Any) -> None:
-            if number and message["type"] == "http.response.start" and message["status"] < 300:
-                self._ended(scope.get("shortlist.profile"), number.decode("latin-1"))
+        async def report(message: Any) -> None:
+            if session_id and message["type"] == "http.response.start" and message["status"] < 300:
+                self._on_end(scope.get("shortlist.profile"), session_id.decode("latin-1"))
             await send(message)
 
-        await self._app(scope, receive, watched if number else send)
+        await self._app(scope, receive, report if session_id else send)

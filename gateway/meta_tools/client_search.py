@@ -31,7 +31,7 @@ from ..upstream.server_connection import ServerState, UpstreamError
 from .meta_tool_definitions import Kind, kind_of
 
 #: Most characters of a server's instructions that are used.
-_READ = 4_000
+_READ_CHARS = 4_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -48,57 +48,57 @@ def safe_instructions(server: str, text: str) -> str:
     if not text.strip():
         return ""
     try:
-        read = Tool("instructions", server, text[:_READ])
+        as_tool = Tool("instructions", server, text[:_READ_CHARS])
     except ToolError:
         return ""
-    return "" if scan(read) else read.description.strip()
+    return "" if scan(as_tool) else as_tool.description.strip()
 
 
-def first_sentence(text: str, most: int = 160) -> str:
+def first_sentence(text: str, max_chars: int = 160) -> str:
     """The first sentence of instructions, on one line; cut after a word if it is long."""
     line = " ".join(_SENTENCE.split(text.strip(), maxsplit=1)[0].split())
-    return line if len(line) <= most else f"{line[:most].rpartition(' ')[0]}..."
+    return line if len(line) <= max_chars else f"{line[:max_chars].rpartition(' ')[0]}..."
 
 
-def servers_meant(
-    query: str, instructions: Mapping[str, str], found: Iterable[str]
+def servers_by_instructions(
+    query: str, instructions: Mapping[str, str], tool_texts: Iterable[str]
 ) -> list[tuple[str, int]]:
     """Servers whose instructions contain words of a query that no found tool contains.
 
     Args:
         query: text to search for.
         instructions: server to its instructions.
-        found: texts of the found tools. Their words are not counted.
+        tool_texts: texts of the found tools. Their words are not counted.
 
     Returns:
         Server and number of words, most words first.
     """
-    wanted = frozenset(terms(query))
-    words = {server: wanted & _words(text) for server, text in instructions.items()}
-    uses = Counter(word for mine in words.values() for word in mine)
-    alone = frozenset(word for word, count in uses.items() if count == 1)
-    if alone:
-        alone = alone.difference(*(terms(text) for text in found))
-    own = {server: len(mine & alone) for server, mine in words.items()}
-    ranked = sorted(own, key=lambda server: (-own[server], server))
-    return [(server, own[server]) for server in ranked if own[server]]
+    query_words = frozenset(terms(query))
+    words = {server: query_words & _terms_of(text) for server, text in instructions.items()}
+    servers_with = Counter(word for server_words in words.values() for word in server_words)
+    unique = frozenset(word for word, servers in servers_with.items() if servers == 1)
+    if unique:
+        unique = unique.difference(*(terms(text) for text in tool_texts))
+    counts = {server: len(server_words & unique) for server, server_words in words.items()}
+    ranked = sorted(counts, key=lambda server: (-counts[server], server))
+    return [(server, counts[server]) for server in ranked if counts[server]]
 
 
 @lru_cache(512)
-def _words(text: str) -> frozenset[str]:
+def _terms_of(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
 #: Tools added for a server that only matched by its instructions.
-_ADDED = 2
+_ADDED_TOOLS = 2
 #: Least number of common words of query and instructions if the search abstained.
-_WORDS = 2
+_ABSTAINED_WORDS = 2
 #: Time limit of a search in milliseconds, a hundred times what it takes on an idle machine. Where
 #: the encoder takes longer, the tier `fast` answers.
 SEARCH_MS = 500.0
 
 
-def find(
+def find_tools(
     view: View,
     query: str,
     instructions: Mapping[str, str],
@@ -121,38 +121,40 @@ def find(
     Raises:
         RequestError: an argument is wrong.
     """
-    found = view.search(query, k=k, tier=tier, budget_ms=SEARCH_MS, decide=True)
-    texts = (embedding_text(hit.tool) for hit in found.hits)
-    servers = {hit.tool.server for hit in found.hits}
-    least = _WORDS if found.abstained else 1
-    meant = [
+    selection = view.search(query, k=k, tier=tier, budget_ms=SEARCH_MS, decide=True)
+    texts = (embedding_text(hit.tool) for hit in selection.hits)
+    hit_servers = {hit.tool.server for hit in selection.hits}
+    min_words = _ABSTAINED_WORDS if selection.abstained else 1
+    matching_servers = [
         server
-        for server, words in servers_meant(query, instructions, texts)
-        if words >= least and server not in servers
+        for server, words in servers_by_instructions(query, instructions, texts)
+        if words >= min_words and server not in hit_servers
     ]
-    if not meant:
-        return found
-    tools = [tool for tool in view.tools() if tool.server == meant[0]]
-    own = view.limited(tool.id for tool in tools)
-    added = own.search(query, k=min(_ADDED, k), tier=tier, budget_ms=SEARCH_MS).ranked
+    if not matching_servers:
+        return selection
+    best_server = matching_servers[0]
+    tools = [tool for tool in view.tools() if tool.server == best_server]
+    server_view = view.limited(tool.id for tool in tools)
+    added_count = min(_ADDED_TOOLS, k)
+    added = server_view.search(query, k=added_count, tier=tier, budget_ms=SEARCH_MS).ranked
     if not added:
-        added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[: min(_ADDED, k)])
-    kept = found.hits[: k - len(added)]
-    most = kept[-1].score if kept else added[0].score
-    behind = tuple(
-        hit._replace(rank=rank, score=min(hit.score, most))
-        for rank, hit in enumerate(added, len(kept) + 1)
+        added = tuple(Hit(tool, 0, 0.0, {}) for tool in tools[:added_count])
+    first_hits = selection.hits[: k - len(added)]
+    max_score = first_hits[-1].score if first_hits else added[0].score
+    last_hits = tuple(
+        hit._replace(rank=rank, score=min(hit.score, max_score))
+        for rank, hit in enumerate(added, len(first_hits) + 1)
     )
-    return replace(found, hits=(*kept, *behind), abstained=False, reason=None)
+    return replace(selection, hits=(*first_hits, *last_hits), abstained=False, reason=None)
 
 
 #: Seconds after which a late vote is cancelled.
-_LATEST = 5.0
+_LATE_S = 5.0
 _Answer = types.CallToolResult | types.InputRequiredResult
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CollectedVotes:
     """The votes of servers about their own tools, for one search.
 
     Args:
@@ -163,7 +165,7 @@ class Said:
     votes: Votes = field(default_factory=Votes)
     arguments: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
-    def claimed(self, view: View) -> tuple[Tool, Mapping[str, Any]] | None:
+    def claimed_call(self, view: View) -> tuple[Tool, Mapping[str, Any]] | None:
         """The claimed tool to call without the model, and its arguments; None if there is none.
 
         It must be permitted and annotated as read-only, because clients expect that a search
@@ -174,15 +176,15 @@ class Said:
         """
         for row in view.admission.claimed[:1]:
             tool = view.admission.tools[row]
-            given = self.arguments.get((tool.server or "", tool.name))
-            if given is not None and kind_of(tool.annotations) is Kind.READ:
-                return tool, given
+            arguments = self.arguments.get((tool.server or "", tool.name))
+            if arguments is not None and kind_of(tool.annotations) is Kind.READ:
+                return tool, arguments
         return None
 
 
 async def collect_votes(
     fleet: Fleet, profile: Profile, query: str, catalog: Catalog, caller: Caller
-) -> Said:
+) -> CollectedVotes:
     """Ask the servers for their votes about a query.
 
     Servers are asked if they run, have the tool, and may vote by the profile. All are asked in
@@ -195,27 +197,31 @@ async def collect_votes(
         catalog: the catalog version of the search.
         caller: the client's request, which gets the servers' messages.
     """
-    asked = [
+    voting_servers = [
         name
         for name in sorted(fleet.listed.voters)
-        if granted(name, profile.asked)
+        if granted(name, profile.vote_servers)
         and profile.names_server(name)
         and name in fleet.upstreams
         and fleet.upstreams[name].state is ServerState.STARTED
     ]
-    if not asked:
-        return Said()
+    if not voting_servers:
+        return CollectedVotes()
     arguments: dict[tuple[str, str], Mapping[str, Any]] = {}
     voters = Voters(
-        {name: partial(_votes, fleet, arguments, caller) for name in asked},
-        trusted=[name for name in asked if granted(name, profile.trusted)],
+        {name: partial(_server_votes, fleet, arguments, caller) for name in voting_servers},
+        trusted=[name for name in voting_servers if granted(name, profile.vote_claims)],
     )
     votes = await voters.collect(query, catalog)
-    called = {key: one for key, one in arguments.items() if granted(key[0], profile.called)}
-    return Said(votes, called)
+    callable_claims = {
+        (server, tool): claim
+        for (server, tool), claim in arguments.items()
+        if granted(server, profile.vote_calls)
+    }
+    return CollectedVotes(votes, callable_claims)
 
 
-async def _votes(
+async def _server_votes(
     fleet: Fleet,
     arguments: dict[tuple[str, str], Mapping[str, Any]],
     caller: Caller,
@@ -224,8 +230,8 @@ async def _votes(
     result = await _call_voting_tool(fleet, ballot, caller)
     if not isinstance(result, types.CallToolResult) or result.is_error:
         raise UpstreamError(f"server {ballot.server!r}: its vote failed")
-    said = _said(result)
-    rows = said.get("votes") if isinstance(said, dict) else None
+    value = _result_value(result)
+    rows = value.get("votes") if isinstance(value, dict) else None
     if not isinstance(rows, list):
         raise UpstreamError(f"server {ballot.server!r}: its answer has no list `votes`")
     rows = rows[: 2 * len(ballot.tools) + 1]
@@ -241,21 +247,21 @@ async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _An
     A vote that comes too late for the search is not cancelled. A cancelled call would be a possible
     cause of the server's questions until the gateway connects again.
     """
-    given = {"query": ballot.query, "tools": list(ballot.tools)}
+    arguments = {"query": ballot.query, "tools": list(ballot.tools)}
     upstream = fleet.upstreams[ballot.server]
-    give, take = anyio.create_memory_object_stream[_Answer | Exception](1)
+    sender, receiver = anyio.create_memory_object_stream[_Answer | Exception](1)
 
     async def call() -> None:
         # Not a time limit of the call: the server is restarted after some calls that exceed theirs.
-        with give, suppress(anyio.BrokenResourceError), anyio.move_on_after(_LATEST):
+        with sender, suppress(anyio.BrokenResourceError), anyio.move_on_after(_LATE_S):
             try:
-                give.send_nowait(await upstream.call(VOTING_TOOL, given, caller=caller))
+                sender.send_nowait(await upstream.call(VOTING_TOOL, arguments, caller=caller))
             except Exception as error:  # noqa: BLE001 - raised again where the search still waits
-                give.send_nowait(error)
+                sender.send_nowait(error)
 
     fleet.background.start_soon(call)
-    with take:
-        answer = await take.receive()
+    with receiver:
+        answer = await receiver.receive()
     if isinstance(answer, Exception):
         raise answer
     return answer
@@ -263,11 +269,11 @@ async def _call_voting_tool(fleet: Fleet, ballot: Ballot, caller: Caller) -> _An
 
 def _vote(row: Any) -> Vote:
     """A vote from a row. `Voters` refuses invalid ones."""
-    held = row if isinstance(row, dict) else {}
-    return Vote(held.get("tool"), held.get("action"), held.get("reason", ""))  # type: ignore[arg-type]
+    fields = row if isinstance(row, dict) else {}
+    return Vote(fields.get("tool"), fields.get("action"), fields.get("reason", ""))  # type: ignore[arg-type]
 
 
-def _said(result: types.CallToolResult) -> Any:
+def _result_value(result: types.CallToolResult) -> Any:
     if result.structured_content is not None:
         return result.structured_content
     text = "".join(part.text for part in result.content if isinstance(part, types.TextContent))

@@ -21,7 +21,7 @@ from ...view import View
 from ..profiles.client_sessions import ClientSession
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import ServerState
-from .client_search import find, first_sentence, safe_instructions
+from .client_search import find_tools, first_sentence, safe_instructions
 from .meta_tool_definitions import CALLS, digest_tokens, kind_of
 
 #: Tokens of definitions in one answer.
@@ -36,15 +36,15 @@ def search(
     Raises:
         RequestError: an argument is wrong.
     """
-    view = everything = client.view()
+    permitted = view = client.view()
     server = arguments.get("server")
     if server is not None:
         ids = [tool.id for tool in view.tools() if tool.server == server]
         if not ids:
-            known = ", ".join(sorted({tool.server or "" for tool in view.tools()}))
-            raise RequestError(f"server: no {server!r:.80}; use one of: {known}")
+            permitted_names = ", ".join(sorted({tool.server or "" for tool in view.tools()}))
+            raise RequestError(f"server: no {server!r:.80}; use one of: {permitted_names}")
         view = view.limited(ids)
-    found = find(
+    selection = find_tools(
         view,
         arguments["query"],
         instructions(fleet, view),
@@ -53,28 +53,28 @@ def search(
     )
     detail = arguments.get("detail", "summary")
     summaries = shared_summaries(view.admission.index.summaries)
-    held: dict[str, Any] = {
+    content: dict[str, Any] = {
         "tools": [
             {
                 "name": hit.id,
                 "server": hit.tool.server,
-                "description": described(hit.tool, detail, summaries),
+                "description": describe_tool(hit.tool, detail, summaries),
                 "score": round(hit.score, 4),
             }
-            for hit in found.hits
+            for hit in selection.hits
         ],
-        "abstained": found.abstained,
-        "reason": found.reason if found.abstained else None,
-        "dropped": len(found.dropped),
-        "tier": found.tier,
-        "tier_reason": found.tier_reason,
-        "pending": found.pending,
+        "abstained": selection.abstained,
+        "reason": selection.reason if selection.abstained else None,
+        "dropped": len(selection.dropped),
+        "tier": selection.tier,
+        "tier_reason": selection.tier_reason,
+        "pending": selection.pending,
         "starting": [
-            name for name in fleet.starting if client.views.permits_server(name, everything)
+            name for name in fleet.starting if client.views.permits_server(name, permitted)
         ],
-        "quarantined": client.views.waiting(everything),
+        "quarantined": client.views.quarantined_count(permitted),
     }
-    return _answer(_listed(found, detail, held), held)
+    return _answer(_search_text(selection, detail, content), content)
 
 
 def details(
@@ -92,58 +92,63 @@ def details(
     view, detail = client.view(), arguments.get("detail", "full")
     summaries = shared_summaries(view.admission.index.summaries)
     names = client.views.names(view.catalog)
-    asked_for = [
-        (asked, view.details([names.meant(asked, view)])[0]) for asked in arguments["names"]
-    ]
+    outcomes = [(name, view.details([names.resolve(name, view)])[0]) for name in arguments["names"]]
     if stubs is not None and detail == "signature":
-        return _stubs(client, asked_for, stubs)
-    left, tools = DETAIL_TOKENS, []
-    for asked, found in asked_for:
-        if isinstance(found, Refusal | UnknownToolError):
-            one = _missing(asked, found)
-        else:
-            one = {"name": found.id, **definition(found, detail, summaries)}
-            if client.profile.split:
-                one["call_with"] = CALLS[kind_of(found.annotations)]
-            cost = bundled_counter().count(json.dumps(one, ensure_ascii=False))
-            if cost > left:
-                one = {"name": found.id, "signature": f"{found.id}{signature(found)}"[:4_000]}
-                one["shortened"] = "ask for this tool alone to see its definition"
-                cost = bundled_counter().count(json.dumps(one, ensure_ascii=False))
-            left -= cost
-        tools.append(one)
-    held = {"tools": tools}
-    return _answer(json.dumps(held, ensure_ascii=False, indent=1), held)
+        return _stubs(client, outcomes, stubs)
+    remaining, rows = DETAIL_TOKENS, []
+    for name, outcome in outcomes:
+        if isinstance(outcome, Refusal | UnknownToolError):
+            rows.append(_error_row(name, outcome))
+            continue
+        tool = outcome
+        row = {"name": tool.id, **definition(tool, detail, summaries)}
+        if client.profile.split:
+            row["call_with"] = CALLS[kind_of(tool.annotations)]
+        cost = _json_tokens(row)
+        if cost > remaining:
+            row = {"name": tool.id, "signature": f"{tool.id}{signature(tool)}"[:4_000]}
+            row["shortened"] = "ask for this tool alone to see its definition"
+            cost = _json_tokens(row)
+        remaining -= cost
+        rows.append(row)
+    content = {"tools": rows}
+    return _answer(json.dumps(content, ensure_ascii=False, indent=1), content)
 
 
-def _missing(asked: str, found: Refusal | UnknownToolError) -> dict[str, Any]:
+def _json_tokens(row: Mapping[str, Any]) -> int:
+    return bundled_counter().count(json.dumps(row, ensure_ascii=False))
+
+
+def _error_row(name: str, error: Refusal | UnknownToolError) -> dict[str, Any]:
     """The text in place of a definition: why there is none."""
-    if isinstance(found, UnknownToolError):
-        return {"name": asked, "error": "unknown", "nearest": list(found.nearest)}
+    if isinstance(error, UnknownToolError):
+        return {"name": name, "error": "unknown", "nearest": list(error.nearest)}
     return {
-        "name": asked,
+        "name": name,
         "error": "denied",
-        "code": found.detail.get("code", found.kind),
-        "reason": found.reason,
-        "unlocked_by": list(found.unlocked_by),
+        "code": error.detail.get("code", error.kind),
+        "reason": error.reason,
+        "unlocked_by": list(error.unlocked_by),
     }
 
 
 def _stubs(
     client: ClientSession,
-    asked_for: list[tuple[str, Tool | Refusal | UnknownToolError]],
+    outcomes: list[tuple[str, Tool | Refusal | UnknownToolError]],
     stubs: Callable[[ClientSession, Iterable[Tool]], str],
 ) -> types.CallToolResult:
     """The stubs of all tools in one text with shared types, then a line for each missing tool."""
-    tools = [found for _, found in asked_for if isinstance(found, Tool)]
-    missing = [_missing(asked, one) for asked, one in asked_for if not isinstance(one, Tool)]
-    text, shown = stubs(client, tools), len(tools)
-    while shown > 1 and bundled_counter().count(text) > DETAIL_TOKENS:
-        shown -= 1
-        text = stubs(client, tools[:shown])
+    tools = [outcome for _, outcome in outcomes if isinstance(outcome, Tool)]
+    missing = [
+        _error_row(name, outcome) for name, outcome in outcomes if not isinstance(outcome, Tool)
+    ]
+    text, stub_count = stubs(client, tools), len(tools)
+    while stub_count > 1 and bundled_counter().count(text) > DETAIL_TOKENS:
+        stub_count -= 1
+        text = stubs(client, tools[:stub_count])
     missing += [
         {"name": tool.id, "error": "left out", "reason": "too long together; ask for it alone"}
-        for tool in tools[shown:]
+        for tool in tools[stub_count:]
     ]
     parts = [text, json.dumps(missing, ensure_ascii=False) if missing else ""]
     return _answer("\n\n".join(filter(None, parts)), {"stubs": text, "missing": missing})
@@ -167,7 +172,7 @@ def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dic
     by_server: dict[str, list[Tool]] = {name: [] for name in fleet.upstreams}
     for tool in view.tools():
         by_server.setdefault(tool.server or "", []).append(tool)
-    said = instructions(fleet, view)
+    texts = instructions(fleet, view)
     for name, tools in by_server.items():
         upstream = fleet.upstreams.get(name)
         pending = upstream is not None and upstream.state in (
@@ -180,7 +185,7 @@ def server_rows(fleet: Fleet, client: ClientSession, view: View) -> Iterable[dic
                 "state": "known" if upstream is None else upstream.state.value,
                 "tools": len(tools),
                 "topics": _topics(tuple(tools)),
-                "instructions": said.get(name, ""),
+                "instructions": texts.get(name, ""),
                 "problem": None if upstream is None else upstream.problem,
             }
 
@@ -193,36 +198,36 @@ def _topics(tools: tuple[Tool, ...]) -> str:
 def instructions(fleet: Fleet, view: View) -> dict[str, str]:
     """Server to its cleaned instructions, for each permitted server."""
     servers = {tool.server for tool in view.tools()}
-    given = {
+    texts = {
         name: safe_instructions(name, text) for name, text in fleet.listed.instructions.items()
     }
-    return {name: text for name, text in given.items() if text and name in servers}
+    return {name: text for name, text in texts.items() if text and name in servers}
 
 
 def digest(fleet: Fleet, client: ClientSession, view: View) -> str:
     """Text for the description of `search_tools`: the operator's text, then a line for each server.
 
-    Servers come first; the tokens that are left go to the first sentences of their
+    Servers come first; the remaining tokens go to the first sentences of their
     instructions.
     """
     count = bundled_counter().count
     operator = client.profile.operator.strip()
     lines = [operator] if operator else []
-    left = digest_tokens(client.profile.split) - count(operator)
+    remaining = digest_tokens(client.profile.split) - count(operator)
     rows = sorted(server_rows(fleet, client, view), key=lambda row: row["name"])
-    for at, row in enumerate(rows):
+    for position, row in enumerate(rows):
         line = f"{row['name']} ({row['tools']})" + (f": {row['topics']}" if row["topics"] else "")
         cost = count(line) + 1
-        if cost > left - 12:
-            lines.append(f"and {len(rows) - at} more servers")
+        if cost > remaining - 12:
+            lines.append(f"and {len(rows) - position} more servers")
             return "\n".join(lines)
-        left -= cost
+        remaining -= cost
         lines.append(line)
     for row in rows:
         line = f"{row['name']} says: {first_sentence(row['instructions'])}"
         cost = count(line) + 1
-        if row["instructions"] and cost <= left:
-            left -= cost
+        if row["instructions"] and cost <= remaining:
+            remaining -= cost
             lines.append(line)
     return "\n".join(lines)
 
@@ -230,17 +235,17 @@ def digest(fleet: Fleet, client: ClientSession, view: View) -> str:
 def definition(tool: Tool, detail: str, summaries: Summaries) -> dict[str, Any]:
     """A tool at a level of detail, as an object."""
     if detail == "full":
-        held = {
+        fields = {
             "description": tool.description,
             "input_schema": tool.input_schema,
             "output_schema": tool.output_schema,
             "annotations": tool.annotations,
         }
-        return {key: value for key, value in held.items() if value}
-    return {"description": described(tool, detail, summaries)}
+        return {key: value for key, value in fields.items() if value}
+    return {"description": describe_tool(tool, detail, summaries)}
 
 
-def described(tool: Tool, detail: str, summaries: Summaries) -> str:
+def describe_tool(tool: Tool, detail: str, summaries: Summaries) -> str:
     """A tool at a level of detail, as one text."""
     if detail == "name":
         return ""
@@ -251,27 +256,27 @@ def described(tool: Tool, detail: str, summaries: Summaries) -> str:
     return summaries.of(tool)
 
 
-def _listed(found: Selection, detail: str, held: Mapping[str, Any]) -> str:
+def _search_text(selection: Selection, detail: str, content: Mapping[str, Any]) -> str:
     """Hits grouped by server, best server first, and notes for the model."""
     groups: dict[str, list[str]] = {}
-    for row in held["tools"]:
+    for row in content["tools"]:
         line = f"- {row['name']}" + (f": {row['description']}" if detail != "name" else "")
         groups.setdefault(row["server"] or "", []).append(line)
     parts = [f"{server}\n" + "\n".join(lines) for server, lines in groups.items()]
-    if found.abstained:
-        parts.append(f"No tool fits: {found.reason}.")
+    if selection.abstained:
+        parts.append(f"No tool fits: {selection.reason}.")
     elif not groups:
         parts.append("No tool was found.")
-    if held["starting"]:
-        parts.append(f"Still starting, search again soon: {', '.join(held['starting'])}.")
-    if held["quarantined"]:
-        waiting = held["quarantined"]
+    if content["starting"]:
+        parts.append(f"Still starting, search again soon: {', '.join(content['starting'])}.")
+    if content["quarantined"]:
+        waiting = content["quarantined"]
         tools = "1 tool waits" if waiting == 1 else f"{waiting} tools wait"
         parts.append(f"{tools} for the operator's approval (shortlist trust diff).")
     return "\n\n".join(parts)
 
 
-def _answer(text: str, held: Mapping[str, Any]) -> types.CallToolResult:
+def _answer(text: str, content: Mapping[str, Any]) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=text)], structured_content=dict(held)
+        content=[types.TextContent(type="text", text=text)], structured_content=dict(content)
     )

@@ -133,15 +133,15 @@ def digest_tokens(split: bool) -> int:
 
 def _split_calls() -> list[types.Tool]:
     """One call tool for each kind of effect."""
-    made = []
+    tools = []
     for kind, name in CALLS.items():
-        own = types.ToolAnnotations(
+        hints = types.ToolAnnotations(
             read_only_hint=kind is Kind.READ,
             # A read-only tool destroys nothing, and clients know this.
             destructive_hint=None if kind is Kind.READ else kind is Kind.DESTRUCTIVE,
         )
-        made.append(_call(name, f"Call a {kind} tool", _SPLIT[kind], own))
-    return made
+        tools.append(_call(name, f"Call a {kind} tool", _SPLIT[kind], hints))
+    return tools
 
 
 def _call(name: str, title: str, text: str, hints: types.ToolAnnotations) -> types.Tool:
@@ -171,21 +171,23 @@ def least_permissive(annotations: list[Mapping[str, Any]]) -> types.ToolAnnotati
     """
     annotations = annotations or [{}]
 
-    def said(one: Mapping[str, Any], hint: str, default: bool) -> bool:
-        value = one.get(hint)
+    def hint(tool_hints: Mapping[str, Any], name: str, default: bool) -> bool:
+        value = tool_hints.get(name)
         return value if isinstance(value, bool) else default
 
-    read_only = all(said(one, "readOnlyHint", False) for one in annotations)
+    read_only = all(hint(tool_hints, "readOnlyHint", False) for tool_hints in annotations)
     return types.ToolAnnotations(
         read_only_hint=read_only,
         destructive_hint=not read_only
         and any(
-            said(one, "destructiveHint", True)
-            for one in annotations
-            if not said(one, "readOnlyHint", False)
+            hint(tool_hints, "destructiveHint", True)
+            for tool_hints in annotations
+            if not hint(tool_hints, "readOnlyHint", False)
         ),
-        idempotent_hint=all(said(one, "idempotentHint", False) for one in annotations),
-        open_world_hint=any(said(one, "openWorldHint", True) for one in annotations),
+        idempotent_hint=all(
+            hint(tool_hints, "idempotentHint", False) for tool_hints in annotations
+        ),
+        open_world_hint=any(hint(tool_hints, "openWorldHint", True) for tool_hints in annotations),
     )
 
 

@@ -15,8 +15,8 @@ from ...codemode import ApprovalRequest, CodeResult, CodeRunner, ToolCallError
 from ...codemode.grants import destroys
 from ...gating.verdict import Verdict
 from ...view import View
-from ..observe.gateway_events import CallWatch
-from ..observe.observer import Asker, Observer
+from ..observe.gateway_events import CallRecord
+from ..observe.observer import Observer, Requester
 from ..profiles.client_sessions import ClientSession
 from ..relay.forwarding import relay, with_answers
 from ..upstream.caller import Caller, Context
@@ -24,7 +24,7 @@ from ..upstream.fleet import Fleet
 from ..upstream.server_connection import UpstreamError
 
 #: Most characters of the arguments, and of the script, in a question to the user.
-_SHOWN = 4_000
+_SHOWN_CHARS = 4_000
 
 
 class CodeMode:
@@ -44,43 +44,48 @@ class CodeMode:
         self._runner = CodeRunner()
 
     async def run(
-        self, context: Context, client: ClientSession, given: types.CallToolRequestParams
+        self, context: Context, client: ClientSession, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         """The answer of `run_code`, or a question to the client.
 
         Args:
             context: context of the request.
             client: its session.
-            given: parameters of the request.
+            params: parameters of the request.
 
         Raises:
             RequestError: the client answered a question that was not asked.
         """
-        caller, code = Caller(context, client), str((given.arguments or {})["code"])
+        caller, code = Caller(context, client), str((params.arguments or {})["code"])
 
         async def send(_answers: object, _state: object) -> types.CallToolResult:
-            return await self._ran(caller, client, code)
+            return await self._run_script(caller, client, code)
 
         return await relay(
-            self._fleet, caller, given, server="", subject=f"run_code {code}", send=send
+            self._fleet, caller, params, server="", subject=f"run_code {code}", send=send
         )
 
-    async def _ran(self, caller: Caller, client: ClientSession, code: str) -> types.CallToolResult:
+    async def _run_script(
+        self, caller: Caller, client: ClientSession, code: str
+    ) -> types.CallToolResult:
         profile = client.profile
-        asker = Asker.of(caller.context.request, client.session.id)
-        checks = _ClientChecks(client, self._observer, asker)
+        requester = Requester.of(caller.context.request, client.session.id)
+        checks = _ClientChecks(client, self._observer, requester)
 
         async def call(tool: Tool, arguments: Mapping[str, Any]) -> Any:
-            with checks.recorded(Verdict("passed", tool.id, tool, arguments=arguments)) as watch:
-                result = await self._called(caller, client, tool, arguments)
-                watch.answered(result)
-            return value_of(result)
+            with checks.record_call(
+                Verdict("passed", tool.id, tool, arguments=arguments)
+            ) as call_record:
+                result = await self._call_tool(caller, client, tool, arguments)
+                call_record.record_result(result)
+            return script_value(result)
 
         async def approve(request: ApprovalRequest) -> bool:
             answer = await caller.ask(_question(request))
             return isinstance(answer, types.ElicitResult) and answer.action == "accept"
 
-        asks = caller.context.session.client_capabilities
+        capabilities = caller.context.session.client_capabilities
+        can_ask = capabilities is not None and capabilities.elicitation is not None
         # The client's cancellation reaches this task again and again, and would interrupt the
         # script's own cleaning up.
         running = asyncio.ensure_future(
@@ -91,7 +96,7 @@ class CodeMode:
                 grants=profile.grants,
                 flows=profile.flows,
                 extract=profile.extract,
-                approve=None if asks is None or asks.elicitation is None else approve,
+                approve=approve if can_ask else None,
             )
         )
         try:
@@ -101,23 +106,25 @@ class CodeMode:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait([running])
             raise
-        return _answer(client, result)
+        return _code_answer(client, result)
 
-    async def _called(
+    async def _call_tool(
         self, caller: Caller, client: ClientSession, tool: Tool, arguments: Mapping[str, Any]
     ) -> types.CallToolResult:
         """A server's answer to one call. The client answers the server's questions."""
         # Each call has its own time limit.
-        own = Caller(caller.context, client)
-        own.question_channel = caller.question_channel
+        call_caller = Caller(caller.context, client)
+        call_caller.question_channel = caller.question_channel
 
         async def send(
             answers: types.InputResponses | None, state: str | None
         ) -> types.CallToolResult | types.InputRequiredResult:
-            return await self._fleet.call(tool, arguments, caller=own, answers=answers, state=state)
+            return await self._fleet.call(
+                tool, arguments, caller=call_caller, answers=answers, state=state
+            )
 
         try:
-            return await with_answers(own, tool.server or "", send)
+            return await with_answers(call_caller, tool.server or "", send)
         except UpstreamError as error:
             raise ToolCallError(str(error)) from None
 
@@ -133,10 +140,10 @@ class CodeMode:
 class _ClientChecks:
     """Checks of a script's calls by the client's session, with the last votes of the servers."""
 
-    def __init__(self, client: ClientSession, observer: Observer, asker: Asker) -> None:
+    def __init__(self, client: ClientSession, observer: Observer, requester: Requester) -> None:
         self._client = client
         self._observer = observer
-        self._asker = asker
+        self._asker = requester
 
     def view(self) -> View:
         """The tools that the client may use now."""
@@ -146,7 +153,7 @@ class _ClientChecks:
         """The verdict on a call. A refusal is recorded."""
         verdict = self._client.session.check(name, arguments, votes=self._client.votes)
         if verdict.status not in ("passed", "promoted"):
-            with self.recorded(verdict):
+            with self.record_call(verdict):
                 pass
         return verdict
 
@@ -154,7 +161,7 @@ class _ClientChecks:
         """Record the outcome of a call."""
         self._client.session.record_call(tool_id, ok=ok)
 
-    def recorded(self, verdict: Verdict) -> _Recording:
+    def record_call(self, verdict: Verdict) -> _Recording:
         """Record a call in the gateway's events. It ends with the block."""
         return _Recording(self._observer, self._asker, verdict)
 
@@ -162,30 +169,30 @@ class _ClientChecks:
 class _Recording:
     """One call of a script in the gateway's events."""
 
-    def __init__(self, observer: Observer, asker: Asker, verdict: Verdict) -> None:
-        self._watch = CallWatch()
-        self._watch.checked(verdict)
+    def __init__(self, observer: Observer, requester: Requester, verdict: Verdict) -> None:
+        self._call_record = CallRecord()
+        self._call_record.record_check(verdict)
         name = verdict.asked if verdict.tool is None else verdict.tool.id
         params = types.CallToolRequestParams(name=name, arguments=dict(verdict.arguments))
-        self._request = observer.request(asker, params, self._watch)
+        self._request = observer.request(requester, params, self._call_record)
 
-    def __enter__(self) -> CallWatch:
+    def __enter__(self) -> CallRecord:
         self._request.__enter__()
-        return self._watch
+        return self._call_record
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if isinstance(error, Exception):
-            self._watch.failed()
+            self._call_record.record_failure()
         self._request.__exit__(kind, error, trace)
 
 
 def _question(request: ApprovalRequest) -> types.ElicitRequest:
     """The question to the user, with the call and the script."""
-    arguments = json.dumps(request.arguments, ensure_ascii=False)[:_SHOWN]
-    why = ", which says that it may destroy something," if destroys(request.tool) else ""
+    arguments = json.dumps(request.arguments, ensure_ascii=False)[:_SHOWN_CHARS]
+    warning = ", which says that it may destroy something," if destroys(request.tool) else ""
     message = (
-        f"A script wants to call {request.tool.id}{why} with {arguments}. Accept to allow this "
-        f"call.\n\nThe script:\n{request.code[:_SHOWN]}"
+        f"A script wants to call {request.tool.id}{warning} with {arguments}. Accept to allow this "
+        f"call.\n\nThe script:\n{request.code[:_SHOWN_CHARS]}"
     )
     params = types.ElicitRequestFormParams(
         message=message, requested_schema={"type": "object", "properties": {}}
@@ -193,7 +200,7 @@ def _question(request: ApprovalRequest) -> types.ElicitRequest:
     return types.ElicitRequest(params=params)
 
 
-def value_of(result: types.CallToolResult) -> Any:
+def script_value(result: types.CallToolResult) -> Any:
     """The value that a script gets: the structured content, the only text, or the content blocks.
 
     Raises:
@@ -211,19 +218,19 @@ def value_of(result: types.CallToolResult) -> Any:
     ]
 
 
-def _answer(client: ClientSession, result: CodeResult) -> types.CallToolResult:
+def _code_answer(client: ClientSession, result: CodeResult) -> types.CallToolResult:
     """The answer to the client. A long result is stored."""
     tokens = client.profile.result_tokens
-    held = result.to_dict(tokens=tokens)
+    shortened = result.to_dict(tokens=tokens)
     whole = result.to_dict()
-    if held["result"] != whole["result"] or held["output"] != whole["output"]:
-        tools = tuple(dict.fromkeys(one.tool for one in result.calls if one.ok))
+    if shortened["result"] != whole["result"] or shortened["output"] != whole["output"]:
+        tools = tuple(dict.fromkeys(call.tool for call in result.calls if call.ok))
         text = json.dumps(whole["result"], ensure_ascii=False)
         text = f"{whole['output']}\n{text}" if whole["output"] else text
-        stored = client.results.keep(text, tools, client.profile)
-        held["whole"] = f'read_result {{"id": "{stored}"}}'
+        stored = client.results.store(text, tools, client.profile)
+        shortened["whole"] = f'read_result {{"id": "{stored}"}}'
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=json.dumps(held, ensure_ascii=False))],
-        structured_content=held,
+        content=[types.TextContent(type="text", text=json.dumps(shortened, ensure_ascii=False))],
+        structured_content=shortened,
         is_error=not result.ok,
     )

@@ -10,7 +10,7 @@ from ...catalog import Tool
 from ...catalog.pattern import Pattern
 from ...loaders.counting import costs_at_most
 from ...view import View
-from ..profiles.client_sessions import PASSING, ClientSession, Shown
+from ..profiles.client_sessions import TEMPORARY_REFUSALS, ClientSession, ToolListing
 from ..profiles.profile import CALL, DETAILS, READ, RUN, Profile, direct_name
 from ..upstream.fleet import Fleet
 from ..upstream.listed_tools import shows_ui
@@ -36,20 +36,20 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
 
     Args:
         fleet: the servers.
-        client: its session; `shown` is updated.
+        client: its session; `tool_listing` is updated.
     """
     view, profile = client.view(), client.profile
-    shown = client.shown
-    if shown is None or shown.profile != profile:
-        shown = client.shown = Shown(profile, _is_small(fleet, client, view))
-    if shown.whole:
-        return [*(_direct(fleet, tool) for tool in view.tools()), *_for_scripts(profile)]
+    listing = client.tool_listing
+    if listing is None or listing.profile != profile:
+        listing = client.tool_listing = ToolListing(profile, _fits_whole(fleet, client, view))
+    if listing.all_direct:
+        return [*(_direct_tool(fleet, tool) for tool in view.tools()), *_script_tools(profile)]
     direct = directly_shown(fleet, client, view)
     ids = {tool.id for tool in direct}
     hidden = [tool for tool in view.tools() if tool.id not in ids]
-    if not shown.meta or _is_too_harmless(shown.meta, hidden):
-        may_come = [] if fleet.starting else [*hidden, *_may_be_permitted(client, view)]
-        hints = least_permissive([one.annotations or {} for one in may_come])
+    if not listing.meta_tools or _is_too_harmless(listing.meta_tools, hidden):
+        callable_later = [] if fleet.starting else [*hidden, *_may_be_permitted(client, view)]
+        hints = least_permissive([tool.annotations or {} for tool in callable_later])
         text = answers.digest(fleet, client, view)
         meta = meta_tools(
             text,
@@ -58,11 +58,11 @@ def shown_tools(fleet: Fleet, client: ClientSession) -> list[types.Tool]:
             code=profile.code,
             extract=profile.extract is not None,
         )
-        shown = client.shown = Shown(profile, False, tuple(meta))
-    return [*shown.meta, *(_direct(fleet, tool) for tool in direct)]
+        listing = client.tool_listing = ToolListing(profile, False, tuple(meta))
+    return [*listing.meta_tools, *(_direct_tool(fleet, tool) for tool in direct)]
 
 
-def _for_scripts(profile: Profile) -> list[types.Tool]:
+def _script_tools(profile: Profile) -> list[types.Tool]:
     """The meta-tools that scripts need if all tools are shown directly."""
     if not profile.code:
         return []
@@ -76,7 +76,7 @@ def _may_be_permitted(client: ClientSession, view: View) -> Iterator[Tool]:
     for tool in view.catalog:
         if client.views.allows(tool.id, view):
             refusal = view.refusal(tool.id)
-            if refusal is not None and refusal.kind in (*PASSING, "quarantined"):
+            if refusal is not None and refusal.kind in (*TEMPORARY_REFUSALS, "quarantined"):
                 yield tool
 
 
@@ -84,14 +84,14 @@ def directly_shown(fleet: Fleet, client: ClientSession, view: View) -> Sequence[
     """The permitted tools shown beside the meta-tools: in `pinned`, or with a user interface."""
     pins = frozenset(client.profile.pinned)
     globs = [Pattern(pin) for pin in client.profile.pinned if pin.strip()]
-    shown, with_ui = [], 0
+    direct, ui_count = [], 0
     for tool in view.tools():
         if tool.id in pins or any(glob.matches_id(tool.id) for glob in globs):
-            shown.append(tool)
-        elif with_ui < _UI_TOOLS and shows_ui(fleet.listed.meta(tool.id)):
-            with_ui += 1
-            shown.append(tool)
-    return shown
+            direct.append(tool)
+        elif ui_count < _UI_TOOLS and shows_ui(fleet.listed.meta(tool.id)):
+            ui_count += 1
+            direct.append(tool)
+    return direct
 
 
 def is_shown_as(client: ClientSession, tool: Tool) -> bool:
@@ -101,22 +101,22 @@ def is_shown_as(client: ClientSession, tool: Tool) -> bool:
         client: session of the client.
         tool: a permitted tool.
     """
-    if client.shown is None:
+    if client.tool_listing is None:
         return True
-    return not _is_too_harmless(client.shown.meta, [tool])
+    return not _is_too_harmless(client.tool_listing.meta_tools, [tool])
 
 
 def _is_too_harmless(meta: Sequence[types.Tool], tools: Sequence[Tool]) -> bool:
     """Whether one of the tools is more dangerous than the annotations of `call_tool`."""
-    order = list(Kind)
-    for one in meta:
-        if one.name == CALL and one.annotations is not None:
-            most = order.index(kind_shown(one.annotations))
-            return any(order.index(kind_of(tool.annotations)) > most for tool in tools)
+    kinds = list(Kind)
+    for meta_tool in meta:
+        if meta_tool.name == CALL and meta_tool.annotations is not None:
+            declared = kinds.index(kind_shown(meta_tool.annotations))
+            return any(kinds.index(kind_of(tool.annotations)) > declared for tool in tools)
     return False
 
 
-def _is_small(fleet: Fleet, client: ClientSession, view: View) -> bool:
+def _fits_whole(fleet: Fleet, client: ClientSession, view: View) -> bool:
     """Whether all permitted definitions are known and cost a small share of the context."""
     permitted = view.tools()
     denied = frozenset(tool.id for tool in view.catalog) - {tool.id for tool in permitted}
@@ -128,7 +128,7 @@ def _is_small(fleet: Fleet, client: ClientSession, view: View) -> bool:
     )
 
 
-def _direct(fleet: Fleet, tool: Tool) -> types.Tool:
+def _direct_tool(fleet: Fleet, tool: Tool) -> types.Tool:
     """The definition of a tool that is shown directly.
 
     The output schema is left out, because the shortened form of a long result does not match it.

@@ -11,7 +11,7 @@ import mcp.types as types
 
 from ...catalog import Tool
 from ...gating.verdict import Verdict
-from ..observe.gateway_events import CallWatch
+from ..observe.gateway_events import CallRecord
 from ..profiles.client_sessions import ClientSession
 from ..relay.forwarding import relay
 from ..relay.resources import with_public_links
@@ -23,48 +23,48 @@ from .shown_tools import is_shown_as
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClientCall:
     """A client's call of a tool.
 
     Args:
         name: id, `server__tool`, name of a tool shown directly, or a name that is unique.
         arguments: arguments of the tool.
-        given: parameters of the client's request, with its `_meta` and the client's answers.
+        params: parameters of the client's request, with its `_meta` and the client's answers.
         through: name of the meta-tool; None for a call by the tool's own name.
     """
 
     name: str
     arguments: Any
-    given: types.CallToolRequestParams
+    params: types.CallToolRequestParams
     through: str | None = None
 
 
-async def call_through(
-    fleet: Fleet, context: Context, client: ClientSession, asked: Asked, watch: CallWatch
+async def forward_call(
+    fleet: Fleet, context: Context, client: ClientSession, call: ClientCall, call_record: CallRecord
 ) -> types.CallToolResult | types.InputRequiredResult:
     """Forward a call to the tool's server, if it is permitted and its arguments are valid."""
-    if asked.through is not None and asked.name in RESERVED:
-        return error_result(f"{asked.name} is called by its own name, not through {asked.through}.")
+    if call.through is not None and call.name in RESERVED:
+        return error_result(f"{call.name} is called by its own name, not through {call.through}.")
     view = client.view()
-    name = client.views.names(view.catalog).meant(asked.name, view)
-    if asked.through is None and fleet.listed.app_only:
-        own = _of_an_app(client, asked.name)
-        if own is not None:
-            verdict = client.app_view().check(own.id, asked.arguments)
-            return await _passed(fleet, context, client, verdict, asked, watch)
-    found = view.details([name])[0]
-    if isinstance(found, Tool) and (wrong := _wrong_way(client, asked, found)):
-        return error_result(wrong)
+    name = client.views.names(view.catalog).resolve(call.name, view)
+    if call.through is None and fleet.listed.app_only:
+        app_tool = _app_only_tool(client, call.name)
+        if app_tool is not None:
+            verdict = client.app_view().check(app_tool.id, call.arguments)
+            return await _run_checked(fleet, context, client, verdict, call, call_record)
+    named = view.details([name])[0]
+    if isinstance(named, Tool) and (problem := _meta_tool_problem(client, call, named)):
+        return error_result(problem)
     check = client.session.check
     verdict = await anyio.to_thread.run_sync(
-        lambda: check(name, asked.arguments, votes=client.votes)
+        lambda: check(name, call.arguments, votes=client.votes)
     )
     if verdict.tool is None or not verdict.passed:
-        watch.checked(verdict)
-        return error_result(refused(verdict, asked.name))
+        call_record.record_check(verdict)
+        return error_result(refusal_text(verdict, call.name))
     tool, ok = verdict.tool, False
     try:
-        result = await _passed(fleet, context, client, verdict, asked, watch)
+        result = await _run_checked(fleet, context, client, verdict, call, call_record)
         ok = isinstance(result, types.CallToolResult) and not result.is_error
     finally:
         with anyio.CancelScope(shield=True):
@@ -73,22 +73,22 @@ async def call_through(
     return result
 
 
-async def _passed(
+async def _run_checked(
     fleet: Fleet,
     context: Context,
     client: ClientSession,
     verdict: Verdict,
-    asked: Asked,
-    watch: CallWatch,
+    call: ClientCall,
+    call_record: CallRecord,
 ) -> types.CallToolResult | types.InputRequiredResult:
     """The server's answer to a permitted call; a refusal for a denied one."""
-    watch.checked(verdict)
+    call_record.record_check(verdict)
     tool, profile = verdict.tool, client.profile
     if tool is None or not verdict.passed:
-        return error_result(refused(verdict, asked.name))
+        return error_result(refusal_text(verdict, call.name))
 
     caller, arguments = Caller(context, client), verdict.arguments
-    meta = forwarded_meta(asked.given.meta, caller)
+    meta = forwarded_meta(call.params.meta, caller)
 
     async def send(
         answers: types.InputResponses | None, state: str | None
@@ -99,38 +99,40 @@ async def _passed(
 
     server = tool.server or ""
     subject = f"{tool.id} {json.dumps(arguments, sort_keys=True)}"
-    result = await relay(fleet, caller, asked.given, server=server, subject=subject, send=send)
+    result = await relay(fleet, caller, call.params, server=server, subject=subject, send=send)
     if isinstance(result, types.InputRequiredResult):
         return result
-    watch.answered(result)
+    call_record.record_result(result)
     result = result.model_copy(update={"content": with_public_links(server, result.content)})
     chars = result_chars(fleet.listed.meta(tool.id))
-    return client.results.shown(result, tool.id, profile, tokens=profile.result_tokens, chars=chars)
+    return client.results.shorten(
+        result, tool.id, profile, tokens=profile.result_tokens, chars=chars
+    )
 
 
-def _of_an_app(client: ClientSession, name: str) -> Tool | None:
+def _app_only_tool(client: ClientSession, name: str) -> Tool | None:
     """The tool, if it is for user interfaces alone; None for every other tool."""
     view = client.app_view()
-    found = view.details([client.views.names(view.catalog).meant(name, view)])[0]
-    if not isinstance(found, Tool) or client.view().permits(found.id):
+    tool = view.details([client.views.names(view.catalog).resolve(name, view)])[0]
+    if not isinstance(tool, Tool) or client.view().permits(tool.id):
         return None
-    return found
+    return tool
 
 
-def _wrong_way(client: ClientSession, asked: Asked, tool: Tool) -> str:
+def _meta_tool_problem(client: ClientSession, call: ClientCall, tool: Tool) -> str:
     """Why this meta-tool may not call this permitted tool; empty if it may."""
     kind = kind_of(tool.annotations)
-    if asked.through in CALLS.values() and asked.through != CALLS[kind]:
+    if call.through in CALLS.values() and call.through != CALLS[kind]:
         return f"{tool.id} is a {kind} tool by its annotations: call it with {CALLS[kind]}."
-    if asked.through is not None and not is_shown_as(client, tool):
+    if call.through is not None and not is_shown_as(client, tool):
         return (
-            f"{tool.id} is a {kind} tool, and {asked.through} is annotated as more harmless than "
+            f"{tool.id} is a {kind} tool, and {call.through} is annotated as more harmless than "
             "that: call the tool by its own name if it is listed, or list the tools again."
         )
     return ""
 
 
-def refused(verdict: Verdict, name: str) -> str:
+def refusal_text(verdict: Verdict, name: str) -> str:
     """The answer to a refused call.
 
     It uses the client's name of the tool. It never quotes rules, because they may name other tools.
@@ -141,9 +143,9 @@ def refused(verdict: Verdict, name: str) -> str:
     """
     if verdict.refusal is None:
         return verdict.text
-    held = replace(verdict, refusal=replace(verdict.refusal, tool_id=name)).to_dict()
-    code = held.pop("detail").get("code", verdict.refusal.kind)
-    text = json.dumps({**held, "tool": name, "code": code}, ensure_ascii=False)
+    fields = replace(verdict, refusal=replace(verdict.refusal, tool_id=name)).to_dict()
+    code = fields.pop("detail").get("code", verdict.refusal.kind)
+    text = json.dumps({**fields, "tool": name, "code": code}, ensure_ascii=False)
     return text.encode("utf-8", "replace").decode()
 
 

@@ -20,29 +20,31 @@ class DefinitionTokens:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], int] = {}
+        self._counts: dict[tuple[str, str], int] = {}
         self._lock = Lock()
 
     def of(self, tools: Iterable[Tool]) -> dict[str, int]:
         """Tool id to the tokens of its definition. Only counts of these tools stay in the cache."""
         with self._lock:
-            counter, known, found = bundled_counter(), {}, {}
+            counter, counts, by_id = bundled_counter(), {}, {}
             for tool in tools:
                 key = tool.id, tool.fingerprint
-                count = self._known.get(key)
+                count = self._counts.get(key)
                 if count is None:
                     text = definition_text(tool.name, tool.description, tool.input_schema)
                     count = counter.count(text)
-                known[key] = found[tool.id] = count
-            self._known = known
-            return found
+                counts[key] = by_id[tool.id] = count
+            self._counts = counts
+            return by_id
 
 
 def shown_tokens(tools: Iterable[types.Tool]) -> int:
     """Tokens of definitions in the client's form: name, description and input schema."""
     return sum(
-        bundled_counter().count(definition_text(one.name, one.description or "", one.input_schema))
-        for one in tools
+        bundled_counter().count(
+            definition_text(tool.name, tool.description or "", tool.input_schema)
+        )
+        for tool in tools
     )
 
 

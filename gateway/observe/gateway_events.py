@@ -134,7 +134,7 @@ class SearchEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
-        told = {
+        values = {
             "kind": self.kind,
             **self.place.to_dict(),
             "client": self.client,
@@ -149,7 +149,7 @@ class SearchEvent:
             "tokens": self.tokens,
             "ms": round(self.ms, 3),
         }
-        return told if self.content is None else told | {"content": dict(self.content)}
+        return values if self.content is None else values | {"content": dict(self.content)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class RunEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form: the check and the outcome."""
-        told = self.check.to_dict() | {
+        values = self.check.to_dict() | {
             "client": self.client,
             "server": self.server,
             "outcome": self.outcome,
@@ -233,7 +233,7 @@ class RunEvent:
             "sent": self.sent,
             "received": self.received,
         }
-        return told if self.content is None else told | {"content": dict(self.content)}
+        return values if self.content is None else values | {"content": dict(self.content)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ class ServerEvent:
         }
 
 
-class CallWatch:
+class CallRecord:
     """Collects the check, the result and the times of one call, until `end`.
 
     Attributes:
@@ -290,7 +290,7 @@ class CallWatch:
         self.outcome: Outcome = "cancelled"
         self._at = perf_counter()
 
-    def checked(self, verdict: Verdict) -> None:
+    def record_check(self, verdict: Verdict) -> None:
         """Record the verdict and the time of the check."""
         now = perf_counter()
         self.check_ms, self._at = (now - self._at) * 1e3, now
@@ -298,13 +298,13 @@ class CallWatch:
         if verdict.status != "passed":
             self.outcome = verdict.status
 
-    def answered(self, result: types.CallToolResult) -> None:
+    def record_result(self, result: types.CallToolResult) -> None:
         """Record the server's result."""
         self.run_ms = (perf_counter() - self._at) * 1e3
         self.result = result
         self.outcome = "tool_error" if result.is_error else "ok"
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         """Record that the server did not answer, or refused."""
         self.outcome = "server_error"
 

@@ -41,45 +41,45 @@ class Metrics:
     def __init__(self, fleet: Fleet, sessions: Callable[[], int]) -> None:
         self._fleet = fleet
         self._sessions = sessions
-        self._registry = kept = CollectorRegistry()
-        ProcessCollector(registry=kept)
-        PlatformCollector(registry=kept)
-        kept.register(self)
+        self._registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        registry.register(self)
         self._searches = Counter(
             "shortlist_searches", "Searches, by the tier that ran", ["tier", "outcome"],
-            registry=kept,
+            registry=registry,
         )  # fmt: skip
         self._search_seconds = Histogram(
             "shortlist_search_seconds", "Time of a search", ["tier"],
-            buckets=_SEARCH_SECONDS, registry=kept,
+            buckets=_SEARCH_SECONDS, registry=registry,
         )  # fmt: skip
         self._calls = Counter(
-            "shortlist_calls", "Calls of tools, by server", ["server", "outcome"], registry=kept
+            "shortlist_calls", "Calls of tools, by server", ["server", "outcome"], registry=registry
         )
         self._call_seconds = Histogram(
             "shortlist_call_seconds", "Time a server takes for a call", ["server"],
-            buckets=_CALL_SECONDS, registry=kept,
+            buckets=_CALL_SECONDS, registry=registry,
         )  # fmt: skip
         self._starts = Counter(
-            "shortlist_server_starts", "Starts of servers", ["server", "outcome"], registry=kept
+            "shortlist_server_starts", "Starts of servers", ["server", "outcome"], registry=registry
         )
         self._defined = Counter(
             "shortlist_tokens_defined",
             "Tokens of all definitions that clients would have read",
-            registry=kept,
+            registry=registry,
         )
         self._sent = Counter(
             "shortlist_tokens_sent",
             "Tokens that clients were given instead: definitions shown, answers, details",
             ["kind"],
-            registry=kept,
+            registry=registry,
         )
 
     def __call__(self, event: Event) -> None:
         """Count an event."""
         match event:
             case SearchEvent():
-                tier = self._known(event.tier, self._fleet.engine.tiers)
+                tier = self._label(event.tier, self._fleet.engine.tiers)
                 self._searches.labels(tier, event.outcome).inc()
                 self._search_seconds.labels(tier).observe(event.ms / 1e3)
                 self._sent.labels("search").inc(event.tokens)
@@ -89,7 +89,7 @@ class Metrics:
                 self._defined.inc(event.permitted_tokens)
                 self._sent.labels("list").inc(event.tokens)
             case RunEvent():
-                server = self._known(event.server, self._fleet.upstreams)
+                server = self._label(event.server, self._fleet.upstreams)
                 self._calls.labels(server, event.outcome).inc()
                 if event.run_ms is not None:
                     self._call_seconds.labels(server).observe(event.run_ms / 1e3)
@@ -102,16 +102,16 @@ class Metrics:
         """The present numbers of servers by state, tools and sessions."""
         # A copy, because servers may change while a thread counts.
         upstreams = list(self._fleet.upstreams.values())
-        states = Tally(one.state.value for one in upstreams)
+        states = Tally(upstream.state.value for upstream in upstreams)
         servers = GaugeMetricFamily("shortlist_servers", "Servers, by state", labels=["state"])
         for state in ServerState:
             servers.add_metric([state.value], states[state.value])
         yield servers
         catalog, quarantined = self._fleet.engine.catalog, self._fleet.engine.quarantined
-        held = sum(tool_id in catalog for tool_id in quarantined)
+        quarantined_count = sum(tool_id in catalog for tool_id in quarantined)
         tools = GaugeMetricFamily("shortlist_tools", "Tools, by state", labels=["state"])
-        tools.add_metric(["offered"], len(catalog) - held)
-        tools.add_metric(["quarantined"], held)
+        tools.add_metric(["offered"], len(catalog) - quarantined_count)
+        tools.add_metric(["quarantined"], quarantined_count)
         yield tools
         yield GaugeMetricFamily("shortlist_sessions", "MCP sessions", value=self._sessions())
 
@@ -120,5 +120,5 @@ class Metrics:
         return generate_latest(self._registry)
 
     @staticmethod
-    def _known(name: str, names: Collection[str]) -> str:
+    def _label(name: str, names: Collection[str]) -> str:
         return name if name in names else _NONE

@@ -41,12 +41,12 @@ class GatewaySpans:
                 self._span(name, event, ms, _call(event), error)
             case ServerEvent():
                 if event.ms is not None or event.problem is not None:
-                    told: Attributes = {
+                    attributes: Attributes = {
                         "shortlist.server": event.server,
                         "shortlist.server.tools": event.tools,
                     }
                     failed = None if event.problem is None else "failed"
-                    self._span("shortlist.server.start", event, event.ms or 0.0, told, failed)
+                    self._span("shortlist.server.start", event, event.ms or 0.0, attributes, failed)
 
     def _span(
         self, name: str, event: Event, ms: float, attributes: Attributes, error: str | None
@@ -68,7 +68,7 @@ class GatewaySpans:
 
 
 def _search(event: SearchEvent) -> Attributes:
-    told: Attributes = {
+    attributes: Attributes = {
         "gen_ai.operation.name": "retrieval",
         "gen_ai.provider.name": "shortlist",
         "gen_ai.data_source.id": "tools",
@@ -80,8 +80,8 @@ def _search(event: SearchEvent) -> Attributes:
         "shortlist.tokens": event.tokens,
     }
     if event.content is not None:
-        told["gen_ai.retrieval.query.text"] = event.content["query"]
-    return told
+        attributes["gen_ai.retrieval.query.text"] = event.content["query"]
+    return attributes
 
 
 def _call(event: RunEvent) -> Attributes:
@@ -97,5 +97,5 @@ def _call(event: RunEvent) -> Attributes:
     }
 
 
-def _nanoseconds(at: datetime) -> int:
-    return int(at.timestamp() * 1e9)
+def _nanoseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1e9)

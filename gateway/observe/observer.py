@@ -18,12 +18,12 @@ from ...gating.verdict import Verdict
 from ...session import CallEvent, EventSink, Recorder
 from ...session.event import Place
 from ...view import View
-from ..profiles.client_sessions import KEPT
+from ..profiles.client_sessions import MAX_SESSIONS
 from ..profiles.gateway_settings import DEFAULT_PROFILE
 from ..profiles.profile import DETAILS, SEARCH
 from .definition_tokens import DefinitionTokens, characters, shown_tokens, text_tokens
 from .gateway_events import (
-    CallWatch,
+    CallRecord,
     CatalogEvent,
     DetailsEvent,
     ListEvent,
@@ -40,7 +40,7 @@ GATEWAY = "gateway"
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Requester:
     """Who sent a request.
 
     Args:
@@ -54,7 +54,7 @@ class Asker:
     lasting: bool
 
     @classmethod
-    def of(cls, request: Any, session: str) -> Asker:
+    def of(cls, request: Any, session: str) -> Requester:
         """Who sent a request.
 
         Args:
@@ -86,7 +86,7 @@ class _Conversation:
     """State of a conversation: its number of searches, and whether its list is recorded."""
 
     searches: int = 0
-    listed: bool = False
+    is_listed: bool = False
 
 
 class Observer:
@@ -116,9 +116,9 @@ class Observer:
         """Wait until all lists are recorded."""
         self._counting.shutdown()
 
-    def listed(
+    def record_list(
         self,
-        asker: Asker,
+        requester: Requester,
         view: View,
         tools: Sequence[types.Tool],
         quarantined: Collection[str],
@@ -126,34 +126,41 @@ class Observer:
         """Record the tools that a client sees, once for each conversation.
 
         Args:
-            asker: sender of the request.
+            requester: sender of the request.
             view: the tools that the client may use.
             tools: the tools that the client got.
             quarantined: ids of the quarantined tools.
         """
         if self._recorder is None:
             return
-        name, conversation = self._conversation(asker)
-        if conversation.listed:
+        name, conversation = self._conversation(requester)
+        if conversation.is_listed:
             return
-        conversation.listed = True
+        conversation.is_listed = True
         place = Place.now(name, conversation.searches)
-        permitted, held = [tool.id for tool in view.tools()], frozenset(quarantined)
-        counted = self._counting.submit(
-            self._count, view.catalog, held, permitted, tools, place, asker.client
+        permitted = [tool.id for tool in view.tools()]
+        quarantined_ids = frozenset(quarantined)
+        recording = self._counting.submit(
+            self._count_and_record,
+            view.catalog,
+            quarantined_ids,
+            permitted,
+            tools,
+            place,
+            requester.client,
         )
-        counted.add_done_callback(_log_failure)
+        recording.add_done_callback(_log_failure)
 
     @contextmanager
     def request(
-        self, asker: Asker, params: types.CallToolRequestParams, watch: CallWatch
+        self, requester: Requester, params: types.CallToolRequestParams, call_record: CallRecord
     ) -> Iterator[Request]:
         """Record a search, a request for definitions or a call, after its answer.
 
         Args:
-            asker: sender of the request.
+            requester: sender of the request.
             params: parameters of the request.
-            watch: check, result and times of the call, if the request is one.
+            call_record: check, result and times of the call, if the request is one.
 
         Yields:
             The request; assign its answer.
@@ -162,16 +169,16 @@ class Observer:
         try:
             yield request
         finally:
-            watch.end()
+            call_record.end()
             if self._recorder is not None and request.answer is not None:
                 ms = (perf_counter() - start) * 1e3
-                if watch.verdict is not None:
-                    self._called(self._recorder, asker, watch, watch.verdict)
+                if call_record.verdict is not None:
+                    self._record_call(self._recorder, requester, call_record, call_record.verdict)
                 elif params.name == SEARCH:
                     arguments = params.arguments or {}
-                    self._searched(self._recorder, asker, arguments, request.answer, ms)
+                    self._record_search(self._recorder, requester, arguments, request.answer, ms)
                 elif params.name == DETAILS:
-                    self._described(self._recorder, asker, request.answer, ms)
+                    self._record_details(self._recorder, requester, request.answer, ms)
 
     def server(
         self, name: str, state: str, *, ms: float | None, tools: int, problem: str | None
@@ -189,46 +196,46 @@ class Observer:
             place = Place.now(GATEWAY, 0)
             self._recorder(ServerEvent(place, name, state, ms, tools, problem))
 
-    def _searched(
+    def _record_search(
         self,
         record: Recorder,
-        asker: Asker,
+        requester: Requester,
         arguments: Mapping[str, Any],
         result: types.CallToolResult,
         ms: float,
     ) -> None:
-        name, conversation = self._conversation(asker)
+        name, conversation = self._conversation(requester)
         conversation.searches += 1
-        told = result.structured_content or {}
+        answer_values = result.structured_content or {}
         query, server = str(arguments.get("query", "")), arguments.get("server")
         record(
             SearchEvent(
                 place=Place.now(name, conversation.searches),
-                client=asker.client,
+                client=requester.client,
                 query=record.hashed(query),
                 # A name that is not a server's may be text of the model.
-                server=server if told and isinstance(server, str) else None,
-                tier=str(told.get("tier", "")),
-                found=tuple((one["name"], one["score"]) for one in told.get("tools", ())),
-                abstained=bool(told.get("abstained")),
-                reason=told.get("reason"),
-                starting=len(told.get("starting", ())),
-                quarantined=int(told.get("quarantined", 0)),
+                server=server if answer_values and isinstance(server, str) else None,
+                tier=str(answer_values.get("tier", "")),
+                found=tuple((row["name"], row["score"]) for row in answer_values.get("tools", ())),
+                abstained=bool(answer_values.get("abstained")),
+                reason=answer_values.get("reason"),
+                starting=len(answer_values.get("starting", ())),
+                quarantined=int(answer_values.get("quarantined", 0)),
                 tokens=text_tokens(result),
                 ms=ms,
                 content={"query": query} if self._content else None,
             )
         )
 
-    def _described(
-        self, record: Recorder, asker: Asker, result: types.CallToolResult, ms: float
+    def _record_details(
+        self, record: Recorder, requester: Requester, result: types.CallToolResult, ms: float
     ) -> None:
         rows = (result.structured_content or {}).get("tools", ())
         errors = [row.get("error") for row in rows]
         record(
             DetailsEvent(
-                place=self._place(asker),
-                client=asker.client,
+                place=self._place(requester),
+                client=requester.client,
                 found=tuple(row["name"] for row in rows if "error" not in row),
                 denied=errors.count("denied"),
                 unknown=errors.count("unknown"),
@@ -237,45 +244,47 @@ class Observer:
             )
         )
 
-    def _called(self, record: Recorder, asker: Asker, watch: CallWatch, verdict: Verdict) -> None:
-        tool, result = verdict.tool, watch.result
+    def _record_call(
+        self, record: Recorder, requester: Requester, call_record: CallRecord, verdict: Verdict
+    ) -> None:
+        tool, result = verdict.tool, call_record.result
         content = None
         if self._content and result is not None:
-            shown = result.model_dump(mode="json", by_alias=True, exclude_none=True)
-            content = {"arguments": verdict.arguments, "result": shown}
-        place = self._place(asker)
+            result_json = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+            content = {"arguments": verdict.arguments, "result": result_json}
+        place = self._place(requester)
         record(
             RunEvent(
-                check=CallEvent.of(verdict, place, ms=watch.check_ms, content=self._content),
-                client=asker.client,
+                check=CallEvent.of(verdict, place, ms=call_record.check_ms, content=self._content),
+                client=requester.client,
                 server="" if tool is None else tool.server or "",
-                outcome=watch.outcome,
-                run_ms=watch.run_ms,
+                outcome=call_record.outcome,
+                run_ms=call_record.run_ms,
                 sent=characters(verdict.arguments),
                 received=0 if result is None else _content_characters(result),
                 content=content,
             )
         )
 
-    def _conversation(self, asker: Asker) -> tuple[str, _Conversation]:
+    def _conversation(self, requester: Requester) -> tuple[str, _Conversation]:
         """The conversation of a request, and its name."""
-        name = asker.session
-        if not asker.lasting:
+        name = requester.session
+        if not requester.lasting:
             now = monotonic()
-            before, last = self._sessionless.get(asker.client, ("", -_PAUSE_S))
-            name = before if now - last < _PAUSE_S else name
-            self._sessionless[asker.client] = name, now
-        found = self._conversations.setdefault(name, _Conversation())
+            last_name, last_request = self._sessionless.get(requester.client, ("", -_PAUSE_S))
+            name = last_name if now - last_request < _PAUSE_S else name
+            self._sessionless[requester.client] = name, now
+        conversation = self._conversations.setdefault(name, _Conversation())
         self._conversations.move_to_end(name)
-        if len(self._conversations) > KEPT:
+        if len(self._conversations) > MAX_SESSIONS:
             self._conversations.popitem(last=False)
-        return name, found
+        return name, conversation
 
-    def _place(self, asker: Asker) -> Place:
-        name, conversation = self._conversation(asker)
+    def _place(self, requester: Requester) -> Place:
+        name, conversation = self._conversation(requester)
         return Place.now(name, conversation.searches)
 
-    def _count(
+    def _count_and_record(
         self,
         catalog: Catalog,
         quarantined: frozenset[str],
@@ -289,7 +298,9 @@ class Observer:
         counts = self._tokens.of(catalog)
         if catalog.fingerprint != self._recorded_catalog:
             self._recorded_catalog = catalog.fingerprint
-            offered = {one: count for one, count in counts.items() if one not in quarantined}
+            offered = {
+                tool_id: count for tool_id, count in counts.items() if tool_id not in quarantined
+            }
             self._recorder(CatalogEvent(place, catalog.fingerprint, offered))
         self._recorder(
             ListEvent(
@@ -304,8 +315,8 @@ class Observer:
         )
 
 
-def _log_failure(counted: Future[None]) -> None:
-    if (error := counted.exception()) is not None:
+def _log_failure(recording: Future[None]) -> None:
+    if (error := recording.exception()) is not None:
         _LOG.error("a list of tools was not recorded", exc_info=error)
 
 

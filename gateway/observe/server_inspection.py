@@ -74,9 +74,11 @@ def _reports(fleet: Fleet, refused: set[str]) -> Iterable[ServerReport]:
     tokens = DefinitionTokens().of(fleet.engine.catalog)
     problems = fleet.problems()
     for name, upstream in fleet.upstreams.items():
-        found = list(problems.get(name, ()))
+        server_problems = list(problems.get(name, ()))
         if name in refused and upstream.problem is None:
-            found.insert(0, f"it did not start within {upstream.spec.start_timeout_s:g} s")
+            server_problems.insert(
+                0, f"it did not start within {upstream.spec.start_timeout_s:g} s"
+            )
         yield ServerReport(
             name,
             available=name not in refused,
@@ -84,12 +86,12 @@ def _reports(fleet: Fleet, refused: set[str]) -> Iterable[ServerReport]:
                 tool.id: tokens[tool.id] for tool in fleet.engine.catalog if tool.server == name
             },
             ms=upstream.started_ms if upstream.state is ServerState.STARTED else None,
-            problems=tuple(found),
+            problems=tuple(server_problems),
         )
 
 
-_LOOK_S = 0.05
-"""Seconds between two looks at whether all servers have listed their tools."""
+_POLL_S = 0.05
+"""Seconds between two checks whether all servers have listed their tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +119,19 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
 
     Example::
 
-        found = read_configured_tools(Path("mcp.json"))
-        engine = Engine.from_tools(found.tools)
+        configured = read_configured_tools(Path("mcp.json"))
+        engine = Engine.from_tools(configured.tools)
     """
     config = read_client_config(path)
-    fleet = anyio.run(_listed, [spec for spec in config.servers if not spec.disabled])
+    fleet = anyio.run(_list_tools, [spec for spec in config.servers if not spec.disabled])
     problems = list(config.problems)
     for name, upstream in fleet.upstreams.items():
         if upstream.problem is not None:
             problems.append(f"server {name!r}: {upstream.problem}")
-        problems += [f"server {name!r}: tool {one}" for one in fleet.listed.problems.get(name, ())]
-    order = {name: place for place, name in enumerate(fleet.upstreams)}
+        problems += [
+            f"server {name!r}: tool {problem}" for problem in fleet.listed.problems.get(name, ())
+        ]
+    order = {name: position for position, name in enumerate(fleet.upstreams)}
     tools = sorted(fleet.engine.catalog, key=lambda tool: order[tool.server or ""])
     if not tools:
         none = "every server is disabled or lists none" if config.servers else "no servers in it"
@@ -136,7 +140,7 @@ def read_configured_tools(path: Path) -> ConfiguredTools:
     return ConfiguredTools(tuple(tools), tuple(problems))
 
 
-async def _listed(specs: Iterable[ServerSpec]) -> Fleet:
+async def _list_tools(specs: Iterable[ServerSpec]) -> Fleet:
     # Lists of earlier starts are not used, so that the tools are the present ones.
     with TemporaryDirectory() as folder:
         fleet = Fleet(
@@ -147,6 +151,6 @@ async def _listed(specs: Iterable[ServerSpec]) -> Fleet:
         async with anyio.create_task_group() as group:
             await group.start(fleet.run)
             while fleet.starting:
-                await anyio.sleep(_LOOK_S)
+                await anyio.sleep(_POLL_S)
             group.cancel_scope.cancel()
     return fleet

@@ -18,25 +18,25 @@ from .long_results import Results, ResultStore
 from .profile import NOTHING, Profile, ProfileViews
 
 #: Most sessions; the least recently used ones are deleted.
-KEPT = 10_000
+MAX_SESSIONS = 10_000
 _SESSION = "mcp-session-id"
 #: Kinds of refusals that calls and votes can cause and lift.
-PASSING = frozenset({"precondition", "excluded"})
+TEMPORARY_REFUSALS = frozenset({"precondition", "excluded"})
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ToolListing:
     """How a session's client sees the tools. Decided at its first request for them.
 
     Args:
         profile: the profile at that time.
-        whole: whether all tools are shown directly.
-        meta: the meta-tools, with the same bytes until the profile changes.
+        all_direct: whether all tools are shown directly.
+        meta_tools: the meta-tools, with the same bytes until the profile changes.
     """
 
     profile: Profile
-    whole: bool
-    meta: tuple[types.Tool, ...] = ()
+    all_direct: bool
+    meta_tools: tuple[types.Tool, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -46,7 +46,7 @@ class ClientSession:
     views: ProfileViews
     session: Session
     results: Results
-    shown: Shown | None = None
+    tool_listing: ToolListing | None = None
     #: Votes of the servers about the last search, valid until the next one.
     votes: Votes = field(default_factory=Votes)
     #: The client's log level, and the connection for log messages that belong to no request.
@@ -90,7 +90,9 @@ class ClientSession:
         if tool_id not in view.catalog:
             return False
         refusal = view.refusal(tool_id)
-        return refusal is None or (permission == self.profile and refusal.kind in PASSING)
+        return refusal is None or (
+            permission == self.profile and refusal.kind in TEMPORARY_REFUSALS
+        )
 
 
 class ClientSessions:
@@ -102,7 +104,7 @@ class ClientSessions:
 
     Args:
         fleet: the servers.
-        begin: function that makes a session with the views of a profile.
+        make_session: function that makes a session with the views of a profile.
         default: profile of a request without a token.
         profiles: name to profile. The bearer token of a request selects the name.
 
@@ -113,16 +115,16 @@ class ClientSessions:
     def __init__(
         self,
         fleet: Fleet,
-        begin: Callable[[ProfileViews], Session],
+        make_session: Callable[[ProfileViews], Session],
         default: Profile,
         profiles: Mapping[str, Profile] | None = None,
     ) -> None:
         self._fleet = fleet
-        self._begin = begin
+        self._make_session = make_session
         self._views: dict[str | None, ProfileViews] = {}
-        self._held: OrderedDict[tuple[str | None, str], ClientSession] = OrderedDict()
+        self._clients: OrderedDict[tuple[str | None, str], ClientSession] = OrderedDict()
         self._store = ResultStore()
-        self._shared: dict[str | None, Results] = {}
+        self._shared_results: dict[str | None, Results] = {}
         self.on_end: Callable[[ClientSession], None] | None = None
         self.change(default, profiles or {})
 
@@ -135,11 +137,11 @@ class ClientSessions:
             default: profile of a request without a token.
             profiles: name to profile.
         """
-        given: dict[str | None, Profile] = {None: default}
-        given.update(profiles)
+        new_profiles: dict[str | None, Profile] = {None: default}
+        new_profiles.update(profiles)
         for name, views in self._views.items():
-            views.profile = given.get(name, NOTHING)
-        for name, profile in given.items():
+            views.profile = new_profiles.get(name, NOTHING)
+        for name, profile in new_profiles.items():
             if name not in self._views:
                 self._views[name] = ProfileViews(
                     self._fleet.engine, profile, lambda: self._fleet.listed.app_only
@@ -152,51 +154,53 @@ class ClientSessions:
             request: the HTTP request; None on stdin and stdout.
         """
         name = None if request is None else request.scope.get("shortlist.profile")
-        number = "" if request is None else request.headers.get(_SESSION, "")
-        if request is not None and not number:
-            results = self._shared.get(name)
+        mcp_session_id = "" if request is None else request.headers.get(_SESSION, "")
+        if request is not None and not mcp_session_id:
+            results = self._shared_results.get(name)
             if results is None:
-                results = self._shared[name] = Results(self._store)
-            return self._begun(name, results)
-        held = self._held.get((name, number))
-        if held is None:
-            held = self._held[name, number] = self._begun(name, Results(self._store))
-        self._held.move_to_end((name, number))
-        if len(self._held) > KEPT:
-            self._forget(self._held.popitem(last=False)[1])
-        return held
+                results = self._shared_results[name] = Results(self._store)
+            return self._new_session(name, results)
+        client = self._clients.get((name, mcp_session_id))
+        if client is None:
+            client = self._clients[name, mcp_session_id] = self._new_session(
+                name, Results(self._store)
+            )
+        self._clients.move_to_end((name, mcp_session_id))
+        if len(self._clients) > MAX_SESSIONS:
+            self._discard(self._clients.popitem(last=False)[1])
+        return client
 
     def all(self) -> list[ClientSession]:
         """All sessions."""
-        return list(self._held.values())
+        return list(self._clients.values())
 
     def __len__(self) -> int:
         """Number of sessions."""
-        return len(self._held)
+        return len(self._clients)
 
     @property
     def stored_chars(self) -> int:
         """Number of characters of all stored results."""
         return self._store.chars
 
-    def end(self, name: str | None, number: str) -> None:
+    def end(self, name: str | None, mcp_session_id: str) -> None:
         """Delete a session and its results.
 
         Args:
             name: name of its profile; None for the default one.
-            number: value of the header `mcp-session-id`.
+            mcp_session_id: value of the header `mcp-session-id`.
         """
-        if (held := self._held.pop((name, number), None)) is not None:
-            self._forget(held)
+        if (client := self._clients.pop((name, mcp_session_id), None)) is not None:
+            self._discard(client)
 
-    def _forget(self, held: ClientSession) -> None:
-        held.results.clear()
+    def _discard(self, client: ClientSession) -> None:
+        client.results.clear()
         if self.on_end is not None:
-            self.on_end(held)
+            self.on_end(client)
 
-    def _begun(self, name: str | None, results: Results) -> ClientSession:
+    def _new_session(self, name: str | None, results: Results) -> ClientSession:
         views = self._views[name]
-        return ClientSession(views, self._begin(views), results)
+        return ClientSession(views, self._make_session(views), results)
 
 
 def permitted_servers(fleet: Fleet, client: ClientSession) -> list[str]:

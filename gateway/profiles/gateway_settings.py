@@ -24,7 +24,7 @@ from ..clients.config_references import References
 DEFAULT_PROFILE = "default"
 
 
-def _bearer(value: Any) -> Any:
+def _secret_token(value: Any) -> Any:
     # Checked here, because the message of a type error would quote the token.
     if isinstance(value, SecretStr):
         return value
@@ -33,7 +33,7 @@ def _bearer(value: Any) -> Any:
     return SecretStr(value.strip())
 
 
-def _descriptions(value: Any) -> Any:
+def _description_table(value: Any) -> Any:
     """A list of `{"name", "description"}` as a table."""
     if not isinstance(value, list):
         return value
@@ -60,7 +60,7 @@ class VoteSettings(Section):
     calls: tuple[Glob, ...] = ()
 
 
-def _voting(value: Any) -> Any:
+def _vote_table(value: Any) -> Any:
     """Replaces true by all servers, and false by none."""
     return {"servers": ("*",) if value else ()} if isinstance(value, bool) else value
 
@@ -97,21 +97,21 @@ class CodeSettings(Section):
     def grants(self) -> tuple[Grant, ...]:
         """What scripts may call. The first grant that matches a tool decides."""
         return (
-            *(Grant(one, "deny") for one in self.deny),
-            *(Grant(one, "ask") for one in self.ask),
-            *(Grant(one, "allow", most) for one, most in self.count.items()),
-            *(Grant(one, "allow") for one in self.allow),
+            *(Grant(tools, "deny") for tools in self.deny),
+            *(Grant(tools, "ask") for tools in self.ask),
+            *(Grant(tools, "allow", most_calls) for tools, most_calls in self.count.items()),
+            *(Grant(tools, "allow") for tools in self.allow),
         )
 
-    def changed(self, other: CodeSettings | None) -> CodeSettings:
-        """These settings, with the keys that `other` sets replaced."""
-        if other is None:
+    def overridden_by(self, overrides: CodeSettings | None) -> CodeSettings:
+        """These settings, with the keys that `overrides` sets replaced."""
+        if overrides is None:
             return self
-        given = {name: getattr(other, name) for name in (*other.model_fields_set, "on")}
-        return self.model_copy(update=given)
+        names = (*overrides.model_fields_set, "on")
+        return self.model_copy(update={name: getattr(overrides, name) for name in names})
 
 
-def _scripts(value: Any) -> Any:
+def _code_table(value: Any) -> Any:
     """Replaces true by the default settings, and false by settings without scripts."""
     return {"on": value} if isinstance(value, bool) else value
 
@@ -135,13 +135,13 @@ class ProfileSettings(Section):
     tools: tuple[Glob, ...] = ("*",)
     scopes: tuple[str, ...] = ()
     rules: tuple[dict[str, Any], ...] = ()
-    votes: Annotated[VoteSettings, BeforeValidator(_voting)] = VoteSettings()
-    code: Annotated[CodeSettings, BeforeValidator(_scripts)] | None = None
-    token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
+    votes: Annotated[VoteSettings, BeforeValidator(_vote_table)] = VoteSettings()
+    code: Annotated[CodeSettings, BeforeValidator(_code_table)] | None = None
+    token: Annotated[SecretStr, BeforeValidator(_secret_token)] | None = None
 
     @field_validator("rules")
     @classmethod
-    def _readable(cls, rules: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+    def _check_rules(cls, rules: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
         gate = _gate(rules)
         if problems := rule_problems(gate):
             raise ValueError("; ".join(map(str, problems)))
@@ -191,13 +191,15 @@ class GatewaySettings(Section):
     context_tokens: int = Field(default=200_000, ge=1)
     result_tokens: int = Field(default=10_000, ge=100)
     split_call_tool: bool = False
-    catalog: Annotated[dict[str, str], BeforeValidator(_descriptions)] = Field(default_factory=dict)
+    catalog: Annotated[dict[str, str], BeforeValidator(_description_table)] = Field(
+        default_factory=dict
+    )
     operator: str = Field(default="", max_length=10_000)
-    code: Annotated[CodeSettings, BeforeValidator(_scripts)] = CodeSettings(on=False)
+    code: Annotated[CodeSettings, BeforeValidator(_code_table)] = CodeSettings(on=False)
     idle_stop_s: float | None = Field(default=600, gt=0, allow_inf_nan=False)
     events: str | None = Field(default=None, min_length=1)
     event_content: bool = False
-    metrics_token: Annotated[SecretStr, BeforeValidator(_bearer)] | None = None
+    metrics_token: Annotated[SecretStr, BeforeValidator(_secret_token)] | None = None
     timeouts: dict[Glob, Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]] = Field(
         default_factory=dict
     )
@@ -205,7 +207,7 @@ class GatewaySettings(Section):
 
     @field_validator("engine")
     @classmethod
-    def _valid_engine(cls, engine: dict[str, Any]) -> dict[str, Any]:
+    def _check_engine(cls, engine: dict[str, Any]) -> dict[str, Any]:
         try:
             Config.make(**engine)
         except ConfigError as error:
@@ -269,31 +271,31 @@ def read_gateway_settings(
     Raises:
         ConfigError: a setting is wrong. The message never quotes a token.
     """
-    given = dict(config.shortlist)
+    values = dict(config.shortlist)
     place = f"{config.path}: shortlist"
     if settings is not None:
-        given.update(read_document(settings).values)
+        values.update(read_document(settings).values)
         place = str(settings)
     try:
-        made = GatewaySettings.make(given)
+        parsed = GatewaySettings.make(values)
         references = References(
             os.environ if environment is None else environment,
             Path.home() if home is None else home,
         )
-        return _with_tokens(made, references)
+        return _expand_tokens(parsed, references)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from None
 
 
-def _with_tokens(settings: GatewaySettings, references: References) -> GatewaySettings:
+def _expand_tokens(settings: GatewaySettings, references: References) -> GatewaySettings:
     profiles: dict[str, ProfileSettings] = {}
     places: dict[str, str] = {}
 
-    def expanded(place: str, given: SecretStr | None) -> SecretStr | None:
-        if given is None:
+    def expand(place: str, reference: SecretStr | None) -> SecretStr | None:
+        if reference is None:
             return None
         try:
-            token = references.expand(given.get_secret_value()).strip()
+            token = references.expand(reference.get_secret_value()).strip()
         except ConfigError as error:
             raise ConfigError(f"{place}: {error}") from None
         if not token:
@@ -307,9 +309,9 @@ def _with_tokens(settings: GatewaySettings, references: References) -> GatewaySe
         return SecretStr(token)
 
     for name, profile in settings.profiles.items():
-        token = expanded(f"profiles.{name}.token", profile.token)
+        token = expand(f"profiles.{name}.token", profile.token)
         profiles[name] = profile.model_copy(update={"token": token})
-    metrics = expanded("metrics_token", settings.metrics_token)
+    metrics = expand("metrics_token", settings.metrics_token)
     return settings.model_copy(update={"profiles": profiles, "metrics_token": metrics})
 
 

@@ -14,23 +14,24 @@ import mcp.types as types
 from ...errors import RequestError
 from ...loaders.counting import bundled_counter
 
-KEPT_SECONDS = 3_600.0
+STORED_SECONDS = 3_600.0
 #: Most characters of all stored results together, and of one result.
 _MOST_CHARS, _LONGEST = 100_000_000, 50_000_000
-_PART = 20_000
-_SHOWN = 4_000
+_PART_CHARS = 20_000
+_SHOWN_CHARS = 4_000
 
 
 @dataclass(slots=True)
-class _Stored:
+class _StoredResult:
     owner: object
     #: The tools that gave it. All of them must still be permitted to read it.
     tool_ids: tuple[str, ...]
     #: The client's profile at the time of the call.
     permission: object
     text: str
-    at: float
-    read: int = 0
+    stored_at: float
+    #: Number of characters that the client has read.
+    read_chars: int = 0
 
 
 class ResultStore:
@@ -44,9 +45,9 @@ class ResultStore:
     def __init__(
         self, most_chars: int = _MOST_CHARS, clock: Callable[[], float] = monotonic
     ) -> None:
-        self._most = most_chars
+        self._most_chars = most_chars
         self._clock = clock
-        self._stored: OrderedDict[str, _Stored] = OrderedDict()
+        self._stored: OrderedDict[str, _StoredResult] = OrderedDict()
         self._chars = 0
 
     @property
@@ -55,41 +56,49 @@ class ResultStore:
         return self._chars
 
     def add(
-        self, owner: object, tool_ids: tuple[str, ...], permission: object, text: str, read: int
+        self,
+        owner: object,
+        tool_ids: tuple[str, ...],
+        permission: object,
+        text: str,
+        read_chars: int,
     ) -> str:
-        """Store a text. The client has already seen its first `read` characters.
+        """Store a text. The client has already seen its first `read_chars` characters.
 
         Returns:
             The id to read it.
         """
         name = token_hex(6)
-        text = text[: min(_LONGEST, self._most)]
-        self._stored[name] = _Stored(owner, tool_ids, permission, text, self._clock(), read)
+        text = text[: min(_LONGEST, self._most_chars)]
+        self._stored[name] = _StoredResult(
+            owner, tool_ids, permission, text, self._clock(), read_chars
+        )
         self._chars += len(text)
         self.sweep()
         return name
 
-    def get(self, owner: object, name: str) -> _Stored | None:
+    def get(self, owner: object, name: str) -> _StoredResult | None:
         """A result of this owner that is less than an hour old; None if there is none."""
         self.sweep()
         stored = self._stored.get(name)
         return stored if stored is not None and stored.owner is owner else None
 
-    def forget(self, owner: object) -> None:
+    def delete_all(self, owner: object) -> None:
         """Delete the results of an owner."""
-        for name in [name for name, one in self._stored.items() if one.owner is owner]:
-            self._drop(name)
+        names = [name for name, result in self._stored.items() if result.owner is owner]
+        for name in names:
+            self._delete(name)
 
     def sweep(self) -> None:
         """Delete results that are too old, and the oldest ones if there are too many characters."""
-        old = self._clock() - KEPT_SECONDS
+        oldest = self._clock() - STORED_SECONDS
         while self._stored:
-            name, one = next(iter(self._stored.items()))
-            if one.at >= old and self._chars <= self._most:
+            name, result = next(iter(self._stored.items()))
+            if result.stored_at >= oldest and self._chars <= self._most_chars:
                 break
-            self._drop(name)
+            self._delete(name)
 
-    def _drop(self, name: str) -> None:
+    def _delete(self, name: str) -> None:
         self._chars -= len(self._stored.pop(name).text)
 
 
@@ -103,7 +112,7 @@ class Results:
     def __init__(self, store: ResultStore) -> None:
         self._store = store
 
-    def shown(
+    def shorten(
         self,
         result: types.CallToolResult,
         tool_id: str,
@@ -125,7 +134,7 @@ class Results:
         if _fits(text, tokens, chars):
             return result
         # Never the whole text, which may be short if the limit is low.
-        first = min(_SHOWN, len(text) // 2)
+        first = min(_SHOWN_CHARS, len(text) // 2)
         name = self._store.add(self, (tool_id,), permission, text, first)
         note = (
             f"[{len(text):,} characters, of which the first {first:,} are above. "
@@ -141,7 +150,7 @@ class Results:
             is_error=result.is_error,
         )
 
-    def keep(self, text: str, tool_ids: tuple[str, ...], permission: object) -> str:
+    def store(self, text: str, tool_ids: tuple[str, ...], permission: object) -> str:
         """Store a text with results of several tools.
 
         Args:
@@ -175,21 +184,25 @@ class Results:
             RequestError: there is no such result, or it may not be read.
         """
         stored = self._store.get(self, name)
-        if stored is None or not all(readable(one, stored.permission) for one in stored.tool_ids):
+        if stored is None or not all(
+            readable(tool_id, stored.permission) for tool_id in stored.tool_ids
+        ):
             raise RequestError(
                 f"read_result: no result {name!r:.40}; results are deleted after an hour: call "
                 "the tool again"
             )
-        start = stored.read if first is None else min(first, len(stored.text))
-        end = min(start + _PART if last is None else max(last, start), start + _PART)
+        start = stored.read_chars if first is None else min(first, len(stored.text))
+        end = min(start + _PART_CHARS if last is None else max(last, start), start + _PART_CHARS)
         part = stored.text[start:end]
-        stored.read = start + len(part)
-        left = len(stored.text) - stored.read
-        return part + (f"\n[{left:,} characters left]" if left else "\n[end of the result]")
+        stored.read_chars = start + len(part)
+        remaining = len(stored.text) - stored.read_chars
+        return part + (
+            f"\n[{remaining:,} characters left]" if remaining else "\n[end of the result]"
+        )
 
     def clear(self) -> None:
         """Delete all results."""
-        self._store.forget(self)
+        self._store.delete_all(self)
 
 
 def _fits(text: str, tokens: int, chars: int | None) -> bool:
@@ -204,8 +217,11 @@ def _text_of(result: types.CallToolResult) -> str:
     texts = [part.text for part in result.content if isinstance(part, types.TextContent)]
     for part in result.content:
         if isinstance(part, types.EmbeddedResource):
-            held = part.resource
-            texts.append(held.text if isinstance(held, types.TextResourceContents) else held.blob)
+            resource = part.resource
+            if isinstance(resource, types.TextResourceContents):
+                texts.append(resource.text)
+            else:
+                texts.append(resource.blob)
     text = "\n".join(texts)
     if result.structured_content is None:
         return text

@@ -32,7 +32,7 @@ def direct_name(tool_id: str) -> str:
     return provider_name(tool_id, DIRECT_NAME)
 
 
-class CalledNames:
+class CallNames:
     """The names of one catalog version: `server__tool`, and those of tools shown directly.
 
     Args:
@@ -46,7 +46,7 @@ class CalledNames:
             for name in {direct_name(tool.id), f"{tool.server}__{tool.name}"}:
                 self._ids.setdefault(name, []).append(tool.id)
 
-    def meant(self, name: str, view: View) -> str:
+    def resolve(self, name: str, view: View) -> str:
         """The id of the tool with a name. An unknown name is returned unchanged.
 
         Args:
@@ -75,11 +75,11 @@ class Profile:
         tools: globs over ids `server/tool`; both must match.
         scopes: scopes granted to the client.
         rules: permission rules for this client, in addition to those of the engine.
-        asked: globs over names of servers that may exclude their own tools, with the tool
+        vote_servers: globs over names of servers that may exclude their own tools, with the tool
             `_tool_gating`.
-        trusted: globs over the asked servers whose claimed tools rank first.
-        called: globs over the trusted servers whose claimed tool is called without the model, if it
-            is read-only and the claim has arguments.
+        vote_claims: globs over these servers whose claimed tools rank first.
+        vote_calls: globs over the claiming servers whose claimed tool is called without the model,
+            if it is read-only and the claim has arguments.
         pinned: ids or globs of tools that are always shown directly.
         split: whether three tools, to read, to write and to destroy, replace `call_tool`.
         pass_through: all tools are shown directly if their definitions take less than this share of
@@ -98,9 +98,9 @@ class Profile:
     tools: tuple[str, ...] = _ALL
     scopes: frozenset[str] = frozenset()
     rules: Gate = _NO_RULES
-    asked: tuple[str, ...] = ()
-    trusted: tuple[str, ...] = ()
-    called: tuple[str, ...] = ()
+    vote_servers: tuple[str, ...] = ()
+    vote_claims: tuple[str, ...] = ()
+    vote_calls: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     split: bool = False
     pass_through: float = 0.03
@@ -113,24 +113,24 @@ class Profile:
     extract: str | None = None
 
     @classmethod
-    def of(cls, settings: GatewaySettings, name: str, given: ProfileSettings) -> Profile:
+    def of(cls, settings: GatewaySettings, name: str, profile_settings: ProfileSettings) -> Profile:
         """A profile from the settings.
 
         Args:
             settings: settings of the gateway.
             name: name of the profile.
-            given: settings of the profile.
+            profile_settings: settings of the profile.
         """
-        code = settings.code.changed(given.code)
+        code = settings.code.overridden_by(profile_settings.code)
         return cls(
             name=name,
-            servers=given.servers,
-            tools=given.tools,
-            scopes=frozenset(given.scopes),
-            rules=given.gate(),
-            asked=given.votes.servers,
-            trusted=given.votes.claims,
-            called=given.votes.calls,
+            servers=profile_settings.servers,
+            tools=profile_settings.tools,
+            scopes=frozenset(profile_settings.scopes),
+            rules=profile_settings.gate(),
+            vote_servers=profile_settings.votes.servers,
+            vote_claims=profile_settings.votes.claims,
+            vote_calls=profile_settings.votes.calls,
             pinned=tuple(settings.pinned),
             split=settings.split_call_tool,
             pass_through=settings.pass_through,
@@ -187,7 +187,7 @@ class ProfileViews:
         self.profile = profile
         self._hidden = hidden
         self._allowed: tuple[Catalog | None, Profile, frozenset[str] | None] = (None, profile, None)
-        self._names: CalledNames | None = None
+        self._names: CallNames | None = None
 
     @property
     def config(self) -> Config:
@@ -223,7 +223,7 @@ class ProfileViews:
         profile = self.profile
         state = replace(state, scopes=profile.scopes)
         view = self.engine.view(state, allowed=allowed, votes=votes, rules=profile.rules)
-        ids = self._ids(view.catalog, profile)
+        ids = self._allowed_ids(view.catalog, profile)
         if ids is not None:
             view = view.limited(ids)
         hidden = frozenset() if apps else self._hidden()
@@ -235,18 +235,18 @@ class ProfileViews:
         """The state after a successful call of this tool."""
         return self.engine.after_call(state, tool_id, rules=self.profile.rules)
 
-    def names(self, catalog: Catalog) -> CalledNames:
+    def names(self, catalog: Catalog) -> CallNames:
         """Names that clients may use for the tools of a catalog version."""
         if self._names is None or self._names.catalog is not catalog:
-            self._names = CalledNames(catalog)
+            self._names = CallNames(catalog)
         return self._names
 
     def allows(self, tool_id: str, view: View) -> bool:
         """Whether the profile's globs match a tool. Rules and quarantine are not checked."""
-        ids = self._ids(view.catalog, self.profile)
+        ids = self._allowed_ids(view.catalog, self.profile)
         return tool_id in view.catalog if ids is None else tool_id in ids
 
-    def waiting(self, view: View) -> int:
+    def quarantined_count(self, view: View) -> int:
         """Number of quarantined tools that the profile's globs match."""
         return sum(self.allows(tool_id, view) for tool_id in self.engine.quarantined)
 
@@ -271,11 +271,11 @@ class ProfileViews:
             rule.condition is not None and rule.may_concern(name) for rule in rules
         )
 
-    def _ids(self, catalog: Catalog, profile: Profile) -> frozenset[str] | None:
-        known, of, ids = self._allowed
-        if known is not catalog or of is not profile:
-            listed = profile.allowed(catalog)
-            ids = None if listed is None else frozenset(listed)
+    def _allowed_ids(self, catalog: Catalog, profile: Profile) -> frozenset[str] | None:
+        cached_catalog, cached_profile, ids = self._allowed
+        if cached_catalog is not catalog or cached_profile is not profile:
+            allowed = profile.allowed(catalog)
+            ids = None if allowed is None else frozenset(allowed)
             self._allowed = catalog, profile, ids
         return ids
 
@@ -310,12 +310,13 @@ class ClientProfiles:
             ConfigError: there is no profile of this name.
         """
         tokens = {
-            one: given.token.get_secret_value()
-            for one, given in settings.profiles.items()
-            if given.token is not None
+            profile_name: profile.token.get_secret_value()
+            for profile_name, profile in settings.profiles.items()
+            if profile.token is not None
         }
         profiles = {
-            one: Profile.of(settings, one, given) for one, given in settings.profiles.items()
+            profile_name: Profile.of(settings, profile_name, profile)
+            for profile_name, profile in settings.profiles.items()
         }
         if over_http and tokens:
             return cls(NOTHING, profiles, tokens)
@@ -348,19 +349,19 @@ def script_grants(settings: GatewaySettings, catalog: Catalog) -> Iterator[Scrip
         settings: settings of the gateway.
         catalog: tools of all servers.
     """
-    given = settings.profiles or {DEFAULT_PROFILE: ProfileSettings()}
-    for name, one in given.items():
-        profile = Profile.of(settings, name, one)
+    profiles = settings.profiles or {DEFAULT_PROFILE: ProfileSettings()}
+    for name, profile_settings in profiles.items():
+        profile = Profile.of(settings, name, profile_settings)
         if not profile.code:
             continue
         ids = profile.allowed(catalog)
-        tools = list(catalog) if ids is None else [catalog.get(one) for one in ids]
-        made = {tool.id: decision(tool, profile.grants, 0).decision for tool in tools}
+        tools = list(catalog) if ids is None else [catalog.get(tool_id) for tool_id in ids]
+        decisions = {tool.id: decision(tool, profile.grants, 0).decision for tool in tools}
         yield ScriptGrants(
             name,
-            sum(one == "allow" for one in made.values()),
-            tuple(tool_id for tool_id, one in made.items() if one == "ask"),
-            tuple(tool_id for tool_id, one in made.items() if one == "deny"),
+            sum(verdict == "allow" for verdict in decisions.values()),
+            tuple(tool_id for tool_id, verdict in decisions.items() if verdict == "ask"),
+            tuple(tool_id for tool_id, verdict in decisions.items() if verdict == "deny"),
             tuple(
                 grant.tools
                 for grant in profile.grants

@@ -30,7 +30,7 @@ P = TypeVar("P")
 Reply = TypeVar("Reply")
 
 
-def answered(
+def with_safe_errors(
     handler: Callable[[Context, P], Awaitable[Reply]],
 ) -> Callable[[Context, P], Awaitable[Reply]]:
     """A handler whose errors are safe for clients to read.
@@ -64,7 +64,7 @@ def answered(
 
 
 #: Most questions of a server during one request.
-_MOST_ROUNDS = 20
+_MAX_ROUNDS = 20
 #: Seconds before a request is repeated for a server that asks for a repetition only.
 _PAUSE = 0.1
 #: Prefix of the state of a request that waits at its server.
@@ -78,7 +78,7 @@ Send = Callable[[types.InputResponses | None, str | None], Awaitable[R | types.I
 async def relay(
     fleet: Fleet,
     caller: Caller,
-    given: types.InputResponseRequestParams,
+    params: types.InputResponseRequestParams,
     *,
     server: str,
     subject: str,
@@ -89,7 +89,7 @@ async def relay(
     Args:
         fleet: the servers.
         caller: the client's request.
-        given: parameters of the client's request, with its answers and state.
+        params: parameters of the client's request, with its answers and state.
         server: name of the server.
         subject: the requested operation. A request with answers must be for the same one.
         send: function that sends the request to the server.
@@ -100,7 +100,7 @@ async def relay(
     """
     if not caller.is_modern:
         return await with_answers(caller, server, send)
-    state, answers = given.request_state, given.input_responses
+    state, answers = params.request_state, params.input_responses
     subject = f"{server} {subject}"
     if state is not None and state.startswith(PENDING_PREFIX):
         outcome = await fleet.pending_calls.resume(
@@ -111,14 +111,17 @@ async def relay(
             "requestState: not a state from this gateway; send the request again without it"
         )
     else:
-        own = None if state is None else state.removeprefix(_SERVERS)
+        server_state = None if state is None else state.removeprefix(_SERVERS)
         outcome = await fleet.pending_calls.begin(
-            fleet.background, caller, subject, lambda: _asked(caller, server, send, answers, own)
+            fleet.background,
+            caller,
+            subject,
+            lambda: _send_once(caller, server, send, answers, server_state),
         )
     return cast("R | types.InputRequiredResult", outcome)
 
 
-async def _asked(
+async def _send_once(
     caller: Caller,
     server: str,
     send: Send[R],
@@ -129,12 +132,12 @@ async def _asked(
     result = await send(answers, state)
     if not isinstance(result, types.InputRequiredResult):
         return result
-    asked = dict(result.input_requests or {})
-    for question in asked.values():
+    questions = dict(result.input_requests or {})
+    for question in questions.values():
         if problem := unsupported_reason(question, caller.context.session.client_capabilities):
             raise UpstreamError(f"server {server!r}: {problem}")
     return types.InputRequiredResult(
-        input_requests={key: with_server_name(question, server) for key, question in asked.items()}
+        input_requests={key: with_server_name(question, server) for key, question in questions.items()}
         or None,
         request_state=None if result.request_state is None else _SERVERS + result.request_state,
         _meta=result.meta,
@@ -154,23 +157,23 @@ async def with_answers(caller: Caller, server: str, send: Send[R]) -> R:
     """
     answers: types.InputResponses | None = None
     state: str | None = None
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         result = await send(answers, state)
         if not isinstance(result, types.InputRequiredResult):
             return result
         if result.input_requests:
             answers = {
-                key: await _answer(caller, server, question)
+                key: await _ask_client(caller, server, question)
                 for key, question in result.input_requests.items()
             }
         else:
             answers = None
             await anyio.sleep(_PAUSE)
         state = result.request_state
-    raise UpstreamError(f"server {server!r} asked {_MOST_ROUNDS} times and gave no result")
+    raise UpstreamError(f"server {server!r} asked {_MAX_ROUNDS} times and gave no result")
 
 
-async def _answer(caller: Caller, server: str, question: Question) -> Answer:
+async def _ask_client(caller: Caller, server: str, question: Question) -> Answer:
     answer = await caller.ask(with_server_name(question, server))
     if isinstance(answer, types.ErrorData):
         raise UpstreamError(f"server {server!r}: {answer.message}")

@@ -12,7 +12,7 @@ from mcp.server.lowlevel import Server
 from ..profiles.client_sessions import ClientSession, ClientSessions, permitted_servers
 from ..upstream.caller import LEVELS, Context
 from ..upstream.fleet import Fleet
-from .forwarding import answered
+from .forwarding import with_safe_errors
 
 
 class LogLevels:
@@ -38,11 +38,11 @@ class LogLevels:
         self._client_of = client_of
         self._sessions = sessions
         server.add_request_handler(
-            "logging/setLevel", types.SetLevelRequestParams, answered(self._set)
+            "logging/setLevel", types.SetLevelRequestParams, with_safe_errors(self._set_level)
         )
         fleet.message_handlers.on_log = self._send
 
-    async def _set(
+    async def _set_level(
         self, context: Context, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
         client = self._client_of(context)

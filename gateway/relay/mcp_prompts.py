@@ -19,12 +19,12 @@ from ...loaders.render.provider_tools import provider_name
 from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..upstream.caller import Caller, Context, TimeLimit, forwarded_meta
 from ..upstream.fleet import Fleet
-from .forwarding import answered, relay
+from .forwarding import relay, with_safe_errors
 from .resources import Resources, with_public_links
 
 #: Most characters of a prompt's name. Clients add a prefix.
-_NAME = 60
-_GOT: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
+_MAX_NAME_CHARS = 60
+_GET_ANSWER: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
     types.GetPromptResult | types.InputRequiredResult
 )
 
@@ -40,7 +40,9 @@ def public_name(server: str, prompt: str) -> str:
         >>> public_name("github", "review")
         'github__review'
     """
-    return provider_name(f"{quote(server, safe='', errors='surrogatepass')}/{prompt}", _NAME)
+    return provider_name(
+        f"{quote(server, safe='', errors='surrogatepass')}/{prompt}", _MAX_NAME_CHARS
+    )
 
 
 class Prompts:
@@ -58,33 +60,35 @@ class Prompts:
         self._fleet = fleet
         self._client_of = client_of
         server.add_request_handler(
-            "prompts/list", types.PaginatedRequestParams, answered(self._list)
+            "prompts/list", types.PaginatedRequestParams, with_safe_errors(self._list)
         )
-        server.add_request_handler("prompts/get", types.GetPromptRequestParams, answered(self._get))
+        server.add_request_handler(
+            "prompts/get", types.GetPromptRequestParams, with_safe_errors(self._get)
+        )
 
     async def _list(
         self,
         context: Context,
         params: types.PaginatedRequestParams,  # noqa: ARG002
     ) -> types.ListPromptsResult:
-        named = {
+        by_name = {
             name: prompt.model_copy(update={"name": name})
             for name, _, prompt in self._prompts(self._client_of(context))
         }
-        return types.ListPromptsResult(prompts=list(named.values()))
+        return types.ListPromptsResult(prompts=list(by_name.values()))
 
     async def _get(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         client = self._client_of(context)
-        server, name = self.place(client, params.name)
+        server, name = self.locate(client, params.name)
         caller = Caller(context, client)
         meta = forwarded_meta(params.meta, caller)
 
         async def send(
             answers: types.InputResponses | None, state: str | None
         ) -> types.GetPromptResult | types.InputRequiredResult:
-            asked = types.GetPromptRequestParams(
+            server_params = types.GetPromptRequestParams(
                 name=name,
                 arguments=params.arguments,
                 input_responses=answers,
@@ -92,20 +96,20 @@ class Prompts:
                 _meta=meta,
             )
             upstream = self._fleet.upstreams[server]
-            request = types.GetPromptRequest(params=asked)
-            return await upstream.forward(request, _GOT, caller)
+            request = types.GetPromptRequest(params=server_params)
+            return await upstream.forward(request, _GET_ANSWER, caller)
 
         subject = f"prompt {name} {sorted((params.arguments or {}).items())}"
         result = await relay(self._fleet, caller, params, server=server, subject=subject, send=send)
         if isinstance(result, types.InputRequiredResult):
             return result
         messages = [
-            one.model_copy(update={"content": with_public_links(server, [one.content])[0]})
-            for one in result.messages
+            message.model_copy(update={"content": with_public_links(server, [message.content])[0]})
+            for message in result.messages
         ]
         return result.model_copy(update={"messages": messages})
 
-    def place(self, client: ClientSession, name: str) -> tuple[str, str]:
+    def locate(self, client: ClientSession, name: str) -> tuple[str, str]:
         """The server of a prompt, and the server's name of it.
 
         Args:
@@ -115,8 +119,8 @@ class Prompts:
         Raises:
             RequestError: no permitted server has such a prompt.
         """
-        for known, server, prompt in self._prompts(client):
-            if known == name:
+        for prompt_name, server, prompt in self._prompts(client):
+            if prompt_name == name:
                 return server, prompt.name
         raise RequestError(f"name: no prompt {name!r:.200}; prompts/list lists all prompts")
 
@@ -127,7 +131,7 @@ class Prompts:
                 yield public_name(server, prompt.name), server, prompt
 
 
-_COMPLETED = TypeAdapter(types.CompleteResult)
+_COMPLETE_ANSWER = TypeAdapter(types.CompleteResult)
 
 
 class Completions:
@@ -154,7 +158,7 @@ class Completions:
         self._resources = resources
         self._prompts = prompts
         server.add_request_handler(
-            "completion/complete", types.CompleteRequestParams, answered(self._complete)
+            "completion/complete", types.CompleteRequestParams, with_safe_errors(self._complete)
         )
 
     async def _complete(
@@ -163,20 +167,20 @@ class Completions:
         client = self._client_of(context)
         reference: types.PromptReference | types.ResourceTemplateReference
         if isinstance(params.ref, types.PromptReference):
-            server, name = self._prompts.place(client, params.ref.name)
+            server, name = self._prompts.locate(client, params.ref.name)
             reference = types.PromptReference(name=name)
         else:
-            server, uri = self._resources.place(client, params.ref.uri)
+            server, uri = self._resources.locate(client, params.ref.uri)
             reference = types.ResourceTemplateReference(uri=uri)
         caller = Caller(context, client)
         meta = forwarded_meta(params.meta, caller)
-        asked = params.model_copy(update={"ref": reference, "meta": meta})
-        request = types.CompleteRequest(params=asked)
+        server_params = params.model_copy(update={"ref": reference, "meta": meta})
+        request = types.CompleteRequest(params=server_params)
         upstream = self._fleet.upstreams[server]
 
         async def send_if_able(client: Client, patience: TimeLimit) -> types.CompleteResult:
             if client.server_capabilities.completions is None:
                 return types.CompleteResult(completion=types.Completion(values=[]))
-            return await upstream.requests.send(client, patience, request, _COMPLETED, caller)
+            return await upstream.requests.send(client, patience, request, _COMPLETE_ANSWER, caller)
 
         return await upstream.request(send_if_able, caller=caller)

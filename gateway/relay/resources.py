@@ -21,7 +21,7 @@ from ...errors import RequestError
 from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..upstream.caller import Caller, Context, forwarded_meta
 from ..upstream.fleet import Fleet
-from .forwarding import answered, relay
+from .forwarding import relay, with_safe_errors
 
 _SCHEME, _UI = "shortlist://", "ui://"
 
@@ -50,10 +50,12 @@ def server_and_uri(uri: str) -> tuple[str, str] | None:
         >>> server_and_uri("shortlist://my%20files/file:///notes")
         ('my files', 'file:///notes')
     """
-    for scheme, own in ((_SCHEME, ""), (_UI, _UI)):
+    for scheme, server_scheme in ((_SCHEME, ""), (_UI, _UI)):
         if uri.startswith(scheme):
             name, slash, rest = uri.removeprefix(scheme).partition("/")
-            return (unquote(name, errors="surrogatepass"), own + rest) if slash else None
+            if not slash:
+                return None
+            return unquote(name, errors="surrogatepass"), server_scheme + rest
     return None
 
 
@@ -71,13 +73,13 @@ def _with_public_link(server: str, part: types.ContentBlock) -> types.ContentBlo
     if isinstance(part, types.ResourceLink):
         return part.model_copy(update={"uri": public_uri(server, part.uri)})
     if isinstance(part, types.EmbeddedResource):
-        held = part.resource
-        moved = held.model_copy(update={"uri": public_uri(server, held.uri)})
-        return part.model_copy(update={"resource": moved})
+        resource = part.resource
+        public = resource.model_copy(update={"uri": public_uri(server, resource.uri)})
+        return part.model_copy(update={"resource": public})
     return part
 
 
-_READ: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
+_READ_ANSWER: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
     types.ReadResourceResult | types.InputRequiredResult
 )
 
@@ -97,10 +99,12 @@ class Resources:
         self._fleet = fleet
         self._client_of = client_of
         paged = types.PaginatedRequestParams
-        server.add_request_handler("resources/list", paged, answered(self._list))
-        server.add_request_handler("resources/templates/list", paged, answered(self._templates))
+        server.add_request_handler("resources/list", paged, with_safe_errors(self._list))
         server.add_request_handler(
-            "resources/read", types.ReadResourceRequestParams, answered(self._read)
+            "resources/templates/list", paged, with_safe_errors(self._templates)
+        )
+        server.add_request_handler(
+            "resources/read", types.ReadResourceRequestParams, with_safe_errors(self._read)
         )
 
     async def _list(
@@ -111,10 +115,10 @@ class Resources:
         names = permitted_servers(self._fleet, self._client_of(context))
         return types.ListResourcesResult(
             resources=[
-                one.model_copy(update={"uri": public_uri(name, one.uri)})
+                resource.model_copy(update={"uri": public_uri(name, resource.uri)})
                 for name in names
                 if name in self._fleet.listed.offers
-                for one in self._fleet.listed.offers[name].resources
+                for resource in self._fleet.listed.offers[name].resources
             ]
         )
 
@@ -126,10 +130,12 @@ class Resources:
         names = permitted_servers(self._fleet, self._client_of(context))
         return types.ListResourceTemplatesResult(
             resource_templates=[
-                one.model_copy(update={"uri_template": public_uri(name, one.uri_template)})
+                template.model_copy(
+                    update={"uri_template": public_uri(name, template.uri_template)}
+                )
                 for name in names
                 if name in self._fleet.listed.offers
-                for one in self._fleet.listed.offers[name].templates
+                for template in self._fleet.listed.offers[name].templates
             ]
         )
 
@@ -137,19 +143,19 @@ class Resources:
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         client = self._client_of(context)
-        server, uri = self.place(client, params.uri)
+        server, uri = self.locate(client, params.uri)
         caller = Caller(context, client)
         meta = forwarded_meta(params.meta, caller)
 
         async def send(
             answers: types.InputResponses | None, state: str | None
         ) -> types.ReadResourceResult | types.InputRequiredResult:
-            asked = types.ReadResourceRequestParams(
+            server_params = types.ReadResourceRequestParams(
                 uri=uri, input_responses=answers, request_state=state, _meta=meta
             )
             upstream = self._fleet.upstreams[server]
-            request = types.ReadResourceRequest(params=asked)
-            return await upstream.forward(request, _READ, caller)
+            request = types.ReadResourceRequest(params=server_params)
+            return await upstream.forward(request, _READ_ANSWER, caller)
 
         result = await relay(
             self._fleet, caller, params, server=server, subject=f"read {uri}", send=send
@@ -157,14 +163,14 @@ class Resources:
         if isinstance(result, types.InputRequiredResult):
             return result
         contents = [
-            one.model_copy(
-                update={"uri": params.uri if one.uri == uri else public_uri(server, one.uri)}
+            part.model_copy(
+                update={"uri": params.uri if part.uri == uri else public_uri(server, part.uri)}
             )
-            for one in result.contents
+            for part in result.contents
         ]
         return result.model_copy(update={"contents": contents})
 
-    def place(self, client: ClientSession, uri: str) -> tuple[str, str]:
+    def locate(self, client: ClientSession, uri: str) -> tuple[str, str]:
         """The server of a resource, and the server's address of it.
 
         Args:
@@ -175,31 +181,32 @@ class Resources:
             RequestError: no permitted server has the resource, or several have it.
         """
         permitted = permitted_servers(self._fleet, client)
-        found = server_and_uri(uri)
-        if found is not None and found[0] in permitted:
-            return found
-        having = [name for name in permitted if self._has(name, uri)]
-        if len(having) == 1:
-            return having[0], uri
-        if having:
-            choices = ", ".join(public_uri(name, uri) for name in having)
+        server_resource = server_and_uri(uri)
+        if server_resource is not None and server_resource[0] in permitted:
+            return server_resource
+        owners = [name for name in permitted if self._server_has(name, uri)]
+        if len(owners) == 1:
+            return owners[0], uri
+        if owners:
+            choices = ", ".join(public_uri(name, uri) for name in owners)
             raise RequestError(f"uri: several servers have {uri!r:.200}; use one of: {choices}")
         raise RequestError(f"uri: no resource {uri!r:.200}; resources/list lists all resources")
 
-    def _has(self, server: str, uri: str) -> bool:
+    def _server_has(self, server: str, uri: str) -> bool:
         offers = self._fleet.listed.offers.get(server)
         return offers is not None and (
-            any(one.uri == uri for one in offers.resources) or _fits(offers.templates, uri)
+            any(resource.uri == uri for resource in offers.resources)
+            or _matches_any(offers.templates, uri)
         )
 
 
-def _fits(templates: Sequence[types.ResourceTemplate], uri: str) -> bool:
+def _matches_any(templates: Sequence[types.ResourceTemplate], uri: str) -> bool:
     """Whether an address matches a template, or is the template itself."""
-    for one in templates:
-        if one.uri_template == uri:
+    for template in templates:
+        if template.uri_template == uri:
             return True
         try:
-            if UriTemplate.parse(one.uri_template).match(uri) is not None:
+            if UriTemplate.parse(template.uri_template).match(uri) is not None:
                 return True
         except ValueError:
             # An invalid template matches no address. Its server may still list it.

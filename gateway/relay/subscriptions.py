@@ -22,22 +22,24 @@ from ..profiles.client_sessions import ClientSession, permitted_servers
 from ..upstream.caller import Context, TimeLimit
 from ..upstream.fleet import Fleet
 from ..upstream.server_connection import Upstream, UpstreamError
-from .forwarding import answered
+from .forwarding import with_safe_errors
 from .resources import Resources, public_uri, server_and_uri
 
 _LOG = logging.getLogger("shortlist.gateway")
+#: Name of a server, and the server's ended address of a resource.
+_Resource = tuple[str, str]
 #: Most resources with subscriptions, of all clients together.
-_MOST = 10_000
+_MAX_RESOURCES = 10_000
 #: Seconds between two checks whether a server still answers.
-_LOOK = 5.0
+_CHECK_S = 5.0
 #: Seconds before a lost subscription is renewed: at first, and at most.
-_WAIT, _MOST_WAIT = 1.0, 60.0
+_WAIT_S, _MAX_WAIT_S = 1.0, 60.0
 #: Time limit in seconds for a server to end a subscription.
-_FAREWELL = 2.0
+_UNSUBSCRIBE_S = 2.0
 
 
 @dataclass(eq=False, slots=True)
-class _Follower:
+class _Subscriber:
     """A subscription of a client of the older protocol, with the client's form of the address."""
 
     client: ClientSession
@@ -46,11 +48,11 @@ class _Follower:
 
 
 @dataclass(eq=False, slots=True)
-class _Followed:
+class _ServerSubscription:
     """A resource with at least one subscription."""
 
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    holders: int = 0
+    subscriber_count: int = 0
     ready: anyio.Event = field(default_factory=anyio.Event)
     problem: Exception | None = None
 
@@ -79,18 +81,22 @@ class Subscriptions:
         self._resources = resources
         self._bus = InMemorySubscriptionBus()
         self._stream = ListenHandler(self._bus)
-        self._followed: dict[tuple[str, str], _Followed] = {}
-        self._followers: dict[tuple[str, str], list[_Follower]] = {}
+        self._subscriptions: dict[_Resource, _ServerSubscription] = {}
+        self._subscribers: dict[_Resource, list[_Subscriber]] = {}
         server.add_request_handler(
-            "resources/subscribe", types.SubscribeRequestParams, answered(self._subscribe)
+            "resources/subscribe", types.SubscribeRequestParams, with_safe_errors(self._subscribe)
         )
         server.add_request_handler(
-            "resources/unsubscribe", types.UnsubscribeRequestParams, answered(self._unsubscribe)
+            "resources/unsubscribe",
+            types.UnsubscribeRequestParams,
+            with_safe_errors(self._unsubscribe),
         )
         server.add_request_handler(
-            "subscriptions/listen", types.SubscriptionsListenRequestParams, answered(self._listen)
+            "subscriptions/listen",
+            types.SubscriptionsListenRequestParams,
+            with_safe_errors(self._listen),
         )
-        fleet.message_handlers.on_resource_update = self._updated
+        fleet.message_handlers.on_resource_update = self._notify_subscribers
 
     def drop(self, client: ClientSession) -> None:
         """End the subscriptions of a client of the older protocol.
@@ -98,23 +104,24 @@ class Subscriptions:
         Args:
             client: the ended session.
         """
-        for place, followers in list(self._followers.items()):
-            for one in [one for one in followers if one.client is client]:
-                self._leave(place, one)
+        for resource, subscribers in list(self._subscribers.items()):
+            ended = [subscriber for subscriber in subscribers if subscriber.client is client]
+            for subscriber in ended:
+                self._end_subscription(resource, subscriber)
 
     async def _subscribe(
         self, context: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         client = self._client_of(context)
-        place = self._resources.place(client, params.uri)
-        followers = self._followers.setdefault(place, [])
-        if not any(one.client is client for one in followers):
-            follower = _Follower(client, context.session, params.uri)
-            followers.append(follower)
+        resource = self._resources.locate(client, params.uri)
+        subscribers = self._subscribers.setdefault(resource, [])
+        if not any(subscriber.client is client for subscriber in subscribers):
+            subscriber = _Subscriber(client, context.session, params.uri)
+            subscribers.append(subscriber)
             try:
-                await self._follow(place)
+                await self._acquire(resource)
             except BaseException:
-                self._forget(place, follower)
+                self._remove_subscriber(resource, subscriber)
                 raise
         return types.EmptyResult()
 
@@ -122,10 +129,10 @@ class Subscriptions:
         self, context: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         client = self._client_of(context)
-        place = self._resources.place(client, params.uri)
-        for one in self._followers.get(place, ()):
-            if one.client is client:
-                self._leave(place, one)
+        resource = self._resources.locate(client, params.uri)
+        for subscriber in self._subscribers.get(resource, ()):
+            if subscriber.client is client:
+                self._end_subscription(resource, subscriber)
                 break
         return types.EmptyResult()
 
@@ -134,132 +141,147 @@ class Subscriptions:
     ) -> types.SubscriptionsListenResult:
         """A stream of changes of the resources that the client may read."""
         permitted = permitted_servers(self._fleet, self._client_of(context))
-        uris, places = [], []
+        uris, resources = [], []
         for uri in params.notifications.resource_subscriptions or ():
-            place = server_and_uri(uri)
-            if place is not None and place[0] in permitted:
+            resource = server_and_uri(uri)
+            if resource is None:
+                continue
+            server, _ = resource
+            if server in permitted:
                 uris.append(uri)
-                places.append(place)
-        taken = []
+                resources.append(resource)
+        acquired = []
         try:
-            for place in places:
-                await self._follow(place)
-                taken.append(place)
+            for resource in resources:
+                await self._acquire(resource)
+                acquired.append(resource)
             honoured = types.SubscriptionFilter(resource_subscriptions=uris)
             return await self._stream(
                 context, params.model_copy(update={"notifications": honoured})
             )
         finally:
-            for place in taken:
-                self._unfollow(place)
+            for resource in acquired:
+                self._release(resource)
 
-    async def _updated(self, server: str, uri: str) -> None:
+    async def _notify_subscribers(self, server: str, uri: str) -> None:
         """Notify the subscribed clients that a resource has changed."""
         await self._bus.publish(ResourceUpdated(uri=public_uri(server, uri)))
-        for place, followers in list(self._followers.items()):
+        for resource, subscribers in list(self._subscribers.items()):
             # The changed resource may be a part of another one, such as a file in a folder.
-            if place[0] != server or not (uri + "/").startswith(place[1].rstrip("/") + "/"):
+            subscribed_server, subscribed_uri = resource
+            folder = subscribed_uri.rstrip("/") + "/"
+            if subscribed_server != server or not f"{uri}/".startswith(folder):
                 continue
-            for one in list(followers):
-                if server in permitted_servers(self._fleet, one.client):
-                    shown = one.uri if uri == place[1] else public_uri(server, uri)
-                    await self._tell(place, one, shown)
+            for subscriber in list(subscribers):
+                if server in permitted_servers(self._fleet, subscriber.client):
+                    same = uri == subscribed_uri
+                    client_uri = subscriber.uri if same else public_uri(server, uri)
+                    await self._notify(resource, subscriber, client_uri)
 
-    async def _tell(self, place: tuple[str, str], follower: _Follower, uri: str) -> None:
+    async def _notify(self, resource: _Resource, subscriber: _Subscriber, uri: str) -> None:
         params = types.ResourceUpdatedNotificationParams(uri=uri)
         try:
-            await follower.channel.send_notification(
+            await subscriber.channel.send_notification(
                 types.ResourceUpdatedNotification(params=params)
             )
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._leave(place, follower)
+            self._end_subscription(resource, subscriber)
 
-    def _leave(self, place: tuple[str, str], follower: _Follower) -> None:
+    def _end_subscription(self, resource: _Resource, subscriber: _Subscriber) -> None:
         """End a client's subscription, if there is one."""
-        if self._forget(place, follower):
-            self._unfollow(place)
+        if self._remove_subscriber(resource, subscriber):
+            self._release(resource)
 
-    def _forget(self, place: tuple[str, str], follower: _Follower) -> bool:
+    def _remove_subscriber(self, resource: _Resource, subscriber: _Subscriber) -> bool:
         """Remove a subscription. Returns whether it existed."""
-        followers = self._followers.get(place, [])
-        if follower not in followers:
+        subscribers = self._subscribers.get(resource, [])
+        if subscriber not in subscribers:
             return False
-        followers.remove(follower)
-        if not followers:
-            del self._followers[place]
+        subscribers.remove(subscriber)
+        if not subscribers:
+            del self._subscribers[resource]
         return True
 
-    async def _follow(self, place: tuple[str, str]) -> None:
+    async def _acquire(self, resource: _Resource) -> None:
         """Add a subscription to a resource. The first one subscribes at the server.
 
         Raises:
             RequestError: there are too many subscriptions.
             UpstreamError: the server refuses.
         """
-        followed = self._followed.get(place)
-        if followed is None:
-            if len(self._followed) >= _MOST:
+        subscription = self._subscriptions.get(resource)
+        if subscription is None:
+            if len(self._subscriptions) >= _MAX_RESOURCES:
                 raise RequestError(
-                    f"uri: there are already subscriptions to {_MOST:,} resources; try again later"
+                    f"uri: there are already subscriptions to {_MAX_RESOURCES:,} resources; try "
+                    "again later"
                 )
-            followed = self._followed[place] = _Followed()
-            self._fleet.background.start_soon(self._keep, place, followed)
-        followed.holders += 1
+            subscription = self._subscriptions[resource] = _ServerSubscription()
+            self._fleet.background.start_soon(self._keep_subscribed, resource, subscription)
+        subscription.subscriber_count += 1
         try:
-            await followed.ready.wait()
+            await subscription.ready.wait()
         except BaseException:
-            self._unfollow(place, followed)
+            self._release(resource, subscription)
             raise
-        if followed.problem is not None:
-            self._unfollow(place, followed)
-            raise followed.problem
+        if subscription.problem is not None:
+            self._release(resource, subscription)
+            raise subscription.problem
 
-    def _unfollow(self, place: tuple[str, str], followed: _Followed | None = None) -> None:
-        one = followed or self._followed[place]
-        one.holders -= 1
-        if not one.holders:
-            one.scope.cancel()
-            if self._followed.get(place) is one:
-                del self._followed[place]
+    def _release(
+        self, resource: _Resource, subscription: _ServerSubscription | None = None
+    ) -> None:
+        subscription = subscription or self._subscriptions[resource]
+        subscription.subscriber_count -= 1
+        if not subscription.subscriber_count:
+            subscription.scope.cancel()
+            if self._subscriptions.get(resource) is subscription:
+                del self._subscriptions[resource]
 
-    async def _keep(self, place: tuple[str, str], followed: _Followed) -> None:
+    async def _keep_subscribed(
+        self, resource: _Resource, subscription: _ServerSubscription
+    ) -> None:
         """Subscribe at the server, also after a lost connection, until no client is left."""
-        wait = _WAIT
-        with followed.scope:
+        server, _ = resource
+        wait = _WAIT_S
+        with subscription.scope:
             while True:
                 try:
-                    await self._keep_once(place, followed)
+                    await self._subscribe_once(resource, subscription)
                 except (UpstreamError, ShortlistError) as error:
-                    if not followed.ready.is_set():
-                        followed.problem = error
+                    if not subscription.ready.is_set():
+                        subscription.problem = error
                         break
-                    _LOG.info("server %r: a subscription was lost: %s", place[0], error)
+                    _LOG.info("server %r: a subscription was lost: %s", server, error)
                 await anyio.sleep(wait)
-                wait = min(wait * 2, _MOST_WAIT)
-        followed.ready.set()
+                wait = min(wait * 2, _MAX_WAIT_S)
+        subscription.ready.set()
 
-    async def _keep_once(self, place: tuple[str, str], followed: _Followed) -> None:
-        upstream = self._fleet.upstreams.get(place[0])
+    async def _subscribe_once(self, resource: _Resource, subscription: _ServerSubscription) -> None:
+        server, _ = resource
+        upstream = self._fleet.upstreams.get(server)
         if upstream is None:
             # The server may be configured again while a client is subscribed.
-            raise UpstreamError(f"server {place[0]!r} was removed from the configuration")
-        await upstream.request(self._subscribing(upstream, place, followed), lasting=True)
+            raise UpstreamError(f"server {server!r} was removed from the configuration")
+        await upstream.request(
+            self._subscribe_request(upstream, resource, subscription), lasting=True
+        )
 
-    def _subscribing(
-        self, upstream: Upstream, place: tuple[str, str], followed: _Followed
+    def _subscribe_request(
+        self, upstream: Upstream, resource: _Resource, subscription: _ServerSubscription
     ) -> Callable[[Client, TimeLimit], Any]:
-        server, uri = place
+        server, uri = resource
 
         async def subscribe(client: Client, patience: TimeLimit) -> None:
-            able = client.server_capabilities.resources
-            if able is None or not able.subscribe:
+            capability = client.server_capabilities.resources
+            if capability is None or not capability.subscribe:
                 raise UpstreamError(
                     f"server {server!r} does not support subscriptions to resources"
                 )
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 try:
                     async with client.listen(resource_subscriptions=[uri]) as changes:
-                        followed.ready.set()
+                        subscription.ready.set()
                         with patience.paused():
                             while self._fleet.upstreams.get(server) is upstream:
                                 if await _has_ended(changes):
@@ -269,16 +291,16 @@ class Subscriptions:
                 return
             # The client of a closed connection no longer gives its session.
             session = client.session
-            asked = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
-            await session.send_request(asked, types.EmptyResult)
-            followed.ready.set()
+            request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+            await session.send_request(request, types.EmptyResult)
+            subscription.ready.set()
             try:
                 with patience.paused():
                     while self._fleet.upstreams.get(server) is upstream:
-                        await anyio.sleep(_LOOK)
+                        await anyio.sleep(_CHECK_S)
                         await session.send_request(types.PingRequest(), types.EmptyResult)
             finally:
-                with anyio.move_on_after(_FAREWELL, shield=True):
+                with anyio.move_on_after(_UNSUBSCRIBE_S, shield=True):
                     await _unsubscribe(session, uri)
 
         return subscribe
@@ -286,7 +308,7 @@ class Subscriptions:
 
 async def _has_ended(changes: Subscription) -> bool:
     """Wait while the connection receives changes. Returns whether the subscription has ended."""
-    with anyio.move_on_after(_LOOK):
+    with anyio.move_on_after(_CHECK_S):
         async for _ in changes:
             continue
         return True

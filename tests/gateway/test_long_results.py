@@ -17,7 +17,7 @@ def test_the_beginning_and_the_parts_read_on_are_the_whole_text(length: int, lim
     text = "".join(f"{at} " for at in range(length))[:length]
     results = Results(ResultStore())
     given = types.CallToolResult(content=[types.TextContent(type="text", text=text)])
-    given_back = results.shown(given, "one/tool", "permission", tokens=limit)
+    given_back = results.shorten(given, "one/tool", "permission", tokens=limit)
     parts = [part.text for part in given_back.content]
     if parts == [text]:
         return

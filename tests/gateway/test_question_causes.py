@@ -201,7 +201,7 @@ async def test_a_late_vote_is_not_cancelled(tmp_path):
 
     searched, answered = anyio.Event(), anyio.Event()
     voting = Slow("one", [tool("echo"), tool("_tool_gating")])
-    profile = Profile(pass_through=0.0, asked=("one",))
+    profile = Profile(pass_through=0.0, vote_servers=("one",))
     async with gateway_of(tmp_path, voting, profile=profile) as (client, _):
         assert await found_by(client, "echo") == ["one/echo"]
         searched.set()
