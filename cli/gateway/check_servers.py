@@ -145,7 +145,7 @@ def check_servers(config: Path, settings: Path | None) -> ServersReport:
         tails = {spec.name: LogTail(spec) for spec in running}
         reports = anyio.run(inspect_servers, fleet)
     flags = fleet.engine.flags
-    named = LIBRARY in settings_of_engine.index.enrichments
+    named = LIBRARY in settings_of_engine.index.example_queries
     known = Library().servers(fleet.engine.catalog) if named else {}
     others = [one for one in found.problems if not any(_about(one, name) for name in found.skipped)]
     servers = tuple(_checks(found, reports, flags, tails, known))
