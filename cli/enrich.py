@@ -60,8 +60,8 @@ def enrich(
     }
     written = {fingerprint for _, fingerprint in rows}
     missing = [tool for tool in offered if tool.fingerprint not in written]
-    spoken = [one.strip() for one in languages.split(",") if one.strip()]
-    tokens = _tokens(missing, spoken)
+    language_names = [name.strip() for name in languages.split(",") if name.strip()]
+    tokens = _tokens(missing, language_names)
     note(f"{counted(len(missing), 'tool')} to write for: about {tokens:,} tokens")
     if price:
         if as_json:
@@ -70,7 +70,7 @@ def enrich(
     failures: dict[str, str] = {}
     replace_text_file(out, map(_line, rows.values()))
     outcomes = write_example_queries(
-        missing, command_model(command), languages=spoken, workers=workers
+        missing, command_model(command), languages=language_names, workers=workers
     )
     fresh: list[ExampleQueryRow] = []
     with out.open("a", encoding="utf-8") as file, progress("writing queries") as report:
@@ -82,16 +82,16 @@ def enrich(
                 file.write(_line(outcome))
                 file.flush()
                 fresh.append(outcome)
-    kept, dropped = round_trip(fresh, offered, load_encoder("bundled")) if fresh else ([], 0)
-    replace_text_file(out, map(_line, [*rows.values(), *kept]))
+    passing, dropped = round_trip(fresh, offered, load_encoder("bundled")) if fresh else ([], 0)
+    replace_text_file(out, map(_line, [*rows.values(), *passing]))
     for tool_id, reason in failures.items():
         note(f"note: {tool_id}: {reason}")
     if as_json:
-        counts = {"tools": len(offered), "written": len(kept), "dropped": dropped}
+        counts = {"tools": len(offered), "written": len(passing), "dropped": dropped}
         write_json({**counts, "failed": failures})
     else:
-        told = f"{counted(len(rows) + len(kept), 'row')}; {len(kept)} new"
-        typer.echo(f"{out}: {told}; {dropped} texts dropped that fit another tool better")
+        written_rows = f"{counted(len(rows) + len(passing), 'row')}; {len(passing)} new"
+        typer.echo(f"{out}: {written_rows}; {dropped} texts dropped that fit another tool better")
     if failures:
         raise typer.Exit(_INCOMPLETE)
 
