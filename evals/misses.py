@@ -87,16 +87,17 @@ def misses(
         if not outcome.failed:
             continue
         query = outcome.query
-        absent = [] if outcome.refused is not None else query.relevant
-        explained = []
-        for tool_id in absent:
+        relevant_ids = [] if outcome.refused is not None else query.relevant
+        missed_tools = []
+        for tool_id in relevant_ids:
             if tool_id in outcome.answer.ids:
                 continue
             allowed = query.pool if pooled else None
-            why = engine.view(allowed=allowed).explain(query.text, tool_id, tier=tier, k=k)
+            explanation = engine.view(allowed=allowed).explain(query.text, tool_id, tier=tier, k=k)
             stages = {
-                stage: None if place is None else place.rank for stage, place in why.stages.items()
+                stage: None if placement is None else placement.rank
+                for stage, placement in explanation.stages.items()
             }
-            explained.append(MissedTool(tool_id, why.rank, stages, why.reason))
-        explained_misses.append(Miss(outcome, tuple(explained)))
+            missed_tools.append(MissedTool(tool_id, explanation.rank, stages, explanation.reason))
+        explained_misses.append(Miss(outcome, tuple(missed_tools)))
     return explained_misses
