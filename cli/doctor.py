@@ -111,8 +111,8 @@ def _twins(catalog: Catalog, vectors: NDArray[np.float32] | None) -> list[dict[s
     from ..retrieval.search.twins import Twins
 
     tools = rows_of(catalog)
-    found = Twins.of(tools, vectors)
-    return [{"ids": [tools[row].id for row in rows]} for rows in found.groups()]
+    twins = Twins.of(tools, vectors)
+    return [{"ids": [tools[row].id for row in rows]} for rows in twins.groups()]
 
 
 def _show(checks: Iterable[Check]) -> None:
@@ -123,13 +123,13 @@ def _show(checks: Iterable[Check]) -> None:
     table.columns[2].no_wrap = False
     table.columns[2].overflow = "fold"
     for check in checks:
-        found = Text(check.summary)
+        finding = Text(check.summary)
         if check.status != "ok" or check.name == "extras":
             # The summary names the installed extras already.
             details = [line for line in check.details if not line.endswith(": installed")]
             for line in details[:_SHOWN]:
-                found.append(f"\n{line}", style="dim")
+                finding.append(f"\n{line}", style="dim")
             if len(details) > _SHOWN:
-                found.append(f"\nand {len(details) - _SHOWN:,} more: --json", style="dim")
-        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, found)
+                finding.append(f"\nand {len(details) - _SHOWN:,} more: --json", style="dim")
+        table.add_row(Text(check.status, style=_STYLES[check.status]), check.name, finding)
     show(table)

@@ -109,9 +109,9 @@ def _engine(out: Path, catalog: Catalog, config: Config) -> Engine:
 
 
 def _tell_rejected(read: list[ReadResult]) -> None:
-    for told in (one for result in read for one in result.notes):
-        note(f"note: {told}")
-    rejected = [one for result in read for one in result.rejected]
+    for text in (text for result in read for text in result.notes):
+        note(f"note: {text}")
+    rejected = [definition for result in read for definition in result.rejected]
     if not rejected:
         return
     note(f"note: {counted(len(rejected), 'definition')} left out:")
@@ -119,11 +119,11 @@ def _tell_rejected(read: list[ReadResult]) -> None:
 
 
 def _tell_collisions(catalog: Catalog) -> None:
-    renamed = [one for one in catalog.collisions if not one.identical]
+    renamed = [collision for collision in catalog.collisions if not collision.identical]
     repeated = len(catalog.collisions) - len(renamed)
     if repeated:
         note(f"note: {counted(repeated, 'definition')} repeated word for word, kept once")
     if renamed:
         note(f"note: {counted(len(renamed), 'id')} claimed twice; the later definition is renamed:")
-        lines = (f"{one.id} -> {one.kept_as}" for one in renamed)
+        lines = (f"{collision.id} -> {collision.kept_as}" for collision in renamed)
         note_first(lines, _SHOWN, "`shortlist doctor` names all")

@@ -9,7 +9,7 @@ import typer
 
 from .console import counted, plain_table, show, write_json
 from .options import ConfigOption, JsonOption
-from .tool_source import open_engine, read_requests
+from .tool_source import open_engine, read_labelled_queries
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +44,7 @@ def learn(
     if events is None:
         _forget(engine, index, as_json)
         return
-    report = engine.learn(read_requests(engine, [events]))
+    report = engine.learn(read_labelled_queries(engine, [events]))
     if report.accepted:
         engine.save(index)
     if as_json:

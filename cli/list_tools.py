@@ -30,8 +30,8 @@ def list_tools(
     """
     catalog, left_out = read_offered(index, tools, config)
     if server is not None and server not in catalog.servers:
-        known = ", ".join(catalog.servers) or "none"
-        raise typer.BadParameter(f"no server {server!r}; use one of: {known}")
+        names = ", ".join(catalog.servers) or "none"
+        raise typer.BadParameter(f"no server {server!r}; use one of: {names}")
     listed = [
         tool
         for tool in catalog

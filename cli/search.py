@@ -107,17 +107,17 @@ def with_search_options(command: Callable[..., None]) -> Callable[..., None]:
         command(options=options, **values)
 
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     )
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
 def _fact(text: str) -> tuple[str, Any]:
-    name, given, value = text.partition("=")
+    name, separator, value = text.partition("=")
     if not name:
         raise typer.BadParameter(f"--fact {text!r:.80}: no name; write NAME or NAME=VALUE")
-    if not given:
+    if not separator:
         return name, True
     try:
         read = json.loads(value)
@@ -207,10 +207,10 @@ def _footer(selection: Selection, count: int, quarantined: int) -> Text:
             f"dropped: {counted(len(selection.dropped), 'tool')} with a score below "
             f"{selection.threshold:.4g}\n"
         )
-    if held := len(selection.denied):
+    if denied := len(selection.denied):
         lines = refusal_lines(selection.denied.nearest(_DENIED))
         some = f", {quarantined:,} of them quarantined" if quarantined else ""
-        text.append(f"denied: {held:,} of {counted(count, 'tool')}{some}; the nearest:\n")
+        text.append(f"denied: {denied:,} of {counted(count, 'tool')}{some}; the nearest:\n")
         text.append("\n".join(lines) + "\n")
     stages = ", ".join(f"{stage} {ms:.1f}" for stage, ms in selection.timings.items())
     text.append(

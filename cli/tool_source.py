@@ -36,7 +36,7 @@ def read_catalog(index: Path | None, tools: list[Path] | None) -> Catalog:
         CatalogError: a file cannot be read.
         StoreError: nothing readable is saved there.
     """
-    _one_of(index, tools)
+    _check_one_source(index, tools)
     return catalog_of([index] if index is not None else tools or [])
 
 
@@ -53,22 +53,26 @@ def read_offered(
     """
     from ..trust import Trust, quarantined, tell
 
-    _one_of(index, tools)
+    _check_one_source(index, tools)
     settings, screening = read_config(config).trust, None
-    given: set[str] = set()
+    quarantined_by_operator: set[str] = set()
     if index is None:
         catalog = catalog_of(tools or [])
     else:
         from ..retrieval.store.versions import read
 
         saved = read(index)
-        catalog, screening, given = saved.catalog, saved.screening, set(saved.quarantined)
+        catalog, screening, quarantined_by_operator = (
+            saved.catalog,
+            saved.screening,
+            set(saved.quarantined),
+        )
     trust = Trust(scans=settings.scan, pins=settings.pins, approved=settings.approved)
     trust.recall(catalog, screening)
     with trust_notes():
         flags = trust.flags(catalog)
         tell(flags, {})
-    return catalog, frozenset(quarantined(flags)) | given
+    return catalog, frozenset(quarantined(flags)) | quarantined_by_operator
 
 
 def catalog_of(sources: Sequence[Path]) -> Catalog:
@@ -133,13 +137,13 @@ def _configured(path: Path) -> tuple[Tool, ...]:
     note(f"note: {path}: starting its servers to list their tools")
     # What is logged of a server is a problem below.
     logging.getLogger("shortlist.gateway").addHandler(logging.NullHandler())
-    found = read_configured_tools(path)
-    for problem in found.problems:
+    read = read_configured_tools(path)
+    for problem in read.problems:
         note(f"note: {path}: {problem}")
-    return found.tools
+    return read.tools
 
 
-def read_requests(engine: Engine, files: Sequence[Path]) -> list[UsageEvent]:
+def read_labelled_queries(engine: Engine, files: Sequence[Path]) -> list[UsageEvent]:
     """Labelled queries of files. Rows that cannot be used are reported on stderr.
 
     Raises:
@@ -162,9 +166,9 @@ def check_format(form: str) -> None:
     """
     from ..catalog.readers import READERS
 
-    known = ("auto", *(reader.name for reader in READERS))
-    if form not in known:
-        raise typer.BadParameter(f"--format {form!r:.80}: use one of {', '.join(known)}")
+    formats = ("auto", *(reader.name for reader in READERS))
+    if form not in formats:
+        raise typer.BadParameter(f"--format {form!r:.80}: use one of {', '.join(formats)}")
 
 
 def is_index(path: Path) -> bool:
@@ -189,7 +193,7 @@ def open_engine(
     """
     from ..engine import Engine
 
-    _one_of(index, tools)
+    _check_one_source(index, tools)
     settings = read_config(config)
     if index is not None:
         from ..retrieval.store.versions import saved_settings
@@ -198,26 +202,26 @@ def open_engine(
         if replaced:
             note(f"note: {config}: in place of settings of {index}: {', '.join(replaced)}")
     if tier is not None:
-        settings = _offering(settings, tier)
+        settings = _with_only(settings, tier)
     with trust_notes(), progress("encoding tools") as report:
         if index is not None:
             again = f"shortlist index {index} --out {index}"
             command = again if config is None else f"{again} --config {config}"
-            return Engine.open(index, config=settings, progress=_told(report, index, command))
+            return Engine.open(index, config=settings, progress=_with_note(report, index, command))
         catalog = catalog_of(tools or [])
         if not len(catalog):
             note(f"note: {', '.join(map(str, tools or []))}: no tools")
         return Engine.from_tools(catalog, settings, progress=report)
 
 
-def _told(report: Progress, index: Path, command: str) -> Progress:
+def _with_note(report: Progress, index: Path, command: str) -> Progress:
     """A progress report whose first call tells that an opened index encodes its tools again."""
-    told = False
+    noted = False
 
     def advance(done: int, total: int) -> None:
-        nonlocal told
-        if not told:
-            told = True
+        nonlocal noted
+        if not noted:
+            noted = True
             note(
                 f"note: {index}: has no vectors of this encoder, so that every search encodes "
                 f"{counted(total, 'tool')} again; to keep them: {command}"
@@ -227,47 +231,47 @@ def _told(report: Progress, index: Path, command: str) -> Progress:
     return advance
 
 
-def tiers_of(engine: Engine, asked: Sequence[str] | None, *also: str) -> list[str]:
+def tiers_of(engine: Engine, names: Sequence[str] | None, *further_names: str) -> list[str]:
     """The tiers asked for, or all.
 
     Args:
         engine: has the tiers.
-        asked: names of tiers.
-        also: further names that may be asked for.
+        names: names of tiers.
+        further_names: further names that may be asked for.
 
     Raises:
         BadParameter: there is no such tier.
     """
-    for name in asked or ():
-        if name not in also:
+    for name in names or ():
+        if name not in further_names:
             _check_tier(name, engine.tiers, engine.config)
-    return list(dict.fromkeys(asked or engine.tiers))
+    return list(dict.fromkeys(names or engine.tiers))
 
 
-def _check_tier(name: str, known: Collection[str], config: Config) -> None:
+def _check_tier(name: str, tiers: Collection[str], config: Config) -> None:
     from ..sections import RERANK, RERANKER_MISSING
 
-    if name not in known:
+    if name not in tiers:
         if name == RERANK and not config.reranks:
             raise typer.BadParameter(f"tier {name!r}: {RERANKER_MISSING}")
-        raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(known)}")
+        raise typer.BadParameter(f"no tier {name!r}; use one of: {', '.join(tiers)}")
 
 
-def _one_of(index: Path | None, tools: list[Path] | None) -> None:
+def _check_one_source(index: Path | None, tools: list[Path] | None) -> None:
     if (index is None) == (not tools):
         raise typer.BadParameter("give either --index FOLDER or --tools FILE")
 
 
-def _offering(config: Config, tier: str) -> Config:
+def _with_only(config: Config, tier: str) -> Config:
     """The configuration with only this tier and the ones it falls back to."""
     from ..sections import AUTO
 
     if tier == AUTO and tier not in config.tiers:
         return config.model_copy(update={"default_tier": tier})
     _check_tier(tier, config.tiers, config)
-    kept = {}
+    tiers = {}
     name: str | None = tier
-    while name is not None and name not in kept:
-        kept[name] = config.tiers[name]
-        name = kept[name].fallback
-    return config.model_copy(update={"tiers": kept, "default_tier": tier})
+    while name is not None and name not in tiers:
+        tiers[name] = config.tiers[name]
+        name = tiers[name].fallback
+    return config.model_copy(update={"tiers": tiers, "default_tier": tier})

@@ -76,7 +76,7 @@ def _pin(catalog: Catalog, path: Path, as_json: bool) -> None:
     from ..trust import Pins, Trust, change_pins, quarantined
 
     before = Pins.read(path, missing_ok=True)
-    after = change_pins(path, lambda found: found.pin(catalog))
+    after = change_pins(path, lambda pins: pins.pin(catalog))
     flags = quarantined(Trust(pins=after).flags(catalog))
     if as_json:
         fresh = [tool_id for tool_id in after if tool_id not in before]
@@ -151,8 +151,8 @@ def _subject(
     if config is not None and not tools:
         from .gateway.configured_servers import gateway_catalog
 
-        catalog, own = gateway_catalog(config, settings)
-        return catalog, pins or own
+        catalog, default_path = gateway_catalog(config, settings)
+        return catalog, pins or default_path
     if config is not None or not tools or pins is None:
         raise typer.BadParameter("give --config FILE, or --tools FILE and --pins FILE")
     return catalog_of(tools), pins

@@ -1,4 +1,4 @@
-"""One row of enrichment, and files of them."""
+"""A row of example queries, and files of such rows."""
 
 from __future__ import annotations
 
@@ -22,31 +22,35 @@ from ..catalog.text_file import read_text_file
 from ..errors import ConfigError
 from ..settings import joined
 
-#: Requests of one row that are kept, and characters of each and of `when`.
-MOST_REQUESTS, MOST_CHARS = 16, 400
+#: Example queries of one row that are kept, and characters of each and of `when`.
+MAX_QUERIES, MAX_CHARS = 16, 400
+
+#: Key of the example queries in a row of a file.
+QUERIES_KEY = "requests"
 
 
 def _line(text: str) -> str:
-    return clean_line(text, "text", Notes(), MOST_CHARS)
+    return clean_line(text, "text", Notes(), MAX_CHARS)
 
 
 Line = Annotated[str, AfterValidator(_line)]
 
 
-class Enrichment(BaseModel):
-    """The example queries of one tool.
+class ExampleQueryRow(BaseModel):
+    """The example queries of one tool, as a file has them.
 
     Args:
         tool: id of the tool.
         fingerprint: fingerprint of the definition it was written for; None for any definition of
             that id.
         parameters: names of the parameters of that definition. They decide whether a definition
-            that changed keeps its enrichment.
+            that changed keeps its example queries.
         when: one sentence on when to use the tool.
         not: what the tool is not for; kept for readers of the file, and not searched.
         summary: what the tool does, in one imperative line. Prompts show it in place of the
             description's first sentence, for this definition only; so it passes the scan.
-        requests: example queries, at most 16 of at most 400 characters; further ones are dropped.
+        queries: example queries, at most 16 of at most 400 characters; further ones are dropped.
+            Files have them under the key `requests`.
         source: origin of the row.
 
     Raises:
@@ -54,7 +58,7 @@ class Enrichment(BaseModel):
             searched; or the scan would quarantine a definition that says what the summary says.
 
     Example:
-        >>> Enrichment(tool="billing/list_invoices", requests=("who owes us money?",)).source
+        >>> ExampleQueryRow(tool="billing/list_invoices", queries=("who owes us money?",)).source
         'hand'
     """
 
@@ -66,7 +70,9 @@ class Enrichment(BaseModel):
     when: Line = ""
     not_: Line = Field(default="", alias="not")
     summary: Line = ""
-    requests: tuple[Line, ...] = ()
+    queries: tuple[Line, ...] = Field(
+        default=(), validation_alias=QUERIES_KEY, serialization_alias=QUERIES_KEY
+    )
     source: Literal["library", "model", "usage", "hand"] = "hand"
 
     @field_validator("summary")
@@ -78,26 +84,26 @@ class Enrichment(BaseModel):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        requests = tuple(dict.fromkeys(one for one in self.requests if one))[:MOST_REQUESTS]
-        if not requests and not self.when:
-            raise ValueError("requests: at least one, or `when`")
-        object.__setattr__(self, "requests", requests)
+        queries = tuple(dict.fromkeys(query for query in self.queries if query))[:MAX_QUERIES]
+        if not queries and not self.when:
+            raise ValueError(f"{QUERIES_KEY}: at least one, or `when`")
+        object.__setattr__(self, "queries", queries)
         return self
 
     @property
     def text(self) -> str:
         """All sentences and example queries, a line each."""
-        return "\n".join((self.when, self.not_, self.summary, *self.requests))
+        return "\n".join((self.when, self.not_, self.summary, *self.queries))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form, without what is empty.
 
         Example:
-            >>> Enrichment(tool="a/b", when="To add numbers.").to_dict()
+            >>> ExampleQueryRow(tool="a/b", when="To add numbers.").to_dict()
             {'tool': 'a/b', 'when': 'To add numbers.', 'source': 'hand'}
         """
-        held = self.model_dump(by_alias=True, mode="json")
-        return {name: value for name, value in held.items() if value not in (None, "", [])}
+        values = self.model_dump(by_alias=True, mode="json")
+        return {name: value for name, value in values.items() if value not in (None, "", [])}
 
 
 def is_hostile(text: str) -> bool:
@@ -105,34 +111,39 @@ def is_hostile(text: str) -> bool:
     from ..catalog import Catalog, Tool
     from ..trust import Trust, quarantined
 
-    return bool(quarantined(Trust().flags(Catalog([Tool("enrichment", None, text)]))))
+    return bool(quarantined(Trust().flags(Catalog([Tool("example_queries", None, text)]))))
 
 
-def read_enrichments(paths: Iterable[str | Path]) -> tuple[Enrichment, ...]:
-    """The enrichments of JSON lines files.
+def read_example_queries(paths: Iterable[str | Path]) -> tuple[ExampleQueryRow, ...]:
+    """The rows of JSON lines files.
 
     Args:
         paths: the files.
 
     Raises:
-        ConfigError: a file cannot be read, or a row is no enrichment; names file and row.
+        ConfigError: a file cannot be read, or a row is not valid; names file and row.
 
     Example:
         >>> import tempfile
         >>> from pathlib import Path
         >>> path = Path(tempfile.mkdtemp()) / "enriched.jsonl"
         >>> _ = path.write_text('{"tool": "billing/list_invoices", "requests": ["who owes us?"]}')
-        >>> [row.tool for row in read_enrichments([path])]
+        >>> [row.tool for row in read_example_queries([path])]
         ['billing/list_invoices']
     """
-    rows: list[Enrichment] = []
+    rows: list[ExampleQueryRow] = []
     for path in paths:
         # Not `splitlines`: a text may hold a line separator of Unicode.
         lines = read_text_file(path, error=ConfigError).split("\n")
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
-                    rows.append(Enrichment.model_validate(json.loads(line)))
+                    row = json.loads(line)
+                    if isinstance(row, dict) and "queries" in row:
+                        raise ConfigError(
+                            f"{path}, row {number}: no key 'queries'; write '{QUERIES_KEY}'"
+                        )
+                    rows.append(ExampleQueryRow.model_validate(row))
                 except ValidationError as error:
                     raise ConfigError(f"{path}, row {number}: {joined(error)}") from None
                 except (ValueError, RecursionError) as error:

@@ -101,10 +101,10 @@ def conversation_text(messages: Sequence[Mapping[str, Any]]) -> str:
         if not isinstance(role, str) or not isinstance(content, str):
             raise RowError("messages: each needs a role and a content, both text")
         turns.append((role, content.strip()))
-    spoken = [at for at, (role, content) in enumerate(turns) if role == "user" and content]
-    if not spoken:
+    user_turns = [at for at, (role, content) in enumerate(turns) if role == "user" and content]
+    if not user_turns:
         raise RowError("messages: none is from the user")
-    last = spoken[-1]
+    last = user_turns[-1]
     earlier = " ".join(content for _, content in reversed(turns[:last]))
     return f"{turns[last][1]}\n{earlier[:_CONTEXT]}".strip()
 
@@ -181,8 +181,8 @@ def _read_row(
 ) -> tuple[LabelledQuery, list[str]]:
     row = parse_object(line)
     repairs: list[str] = []
-    named = [row["tool"]] if "tool" in row else row.get("relevant")
-    relevant = _resolve("relevant", named, catalog, repairs)
+    names = [row["tool"]] if "tool" in row else row.get("relevant")
+    relevant = _resolve("relevant", names, catalog, repairs)
     pool = None
     if pooled:
         if "pool" not in row:
@@ -212,13 +212,13 @@ def _text(row: Mapping[str, Any]) -> str:
     return text
 
 
-def _resolve(key: str, named: object, catalog: Catalog, repairs: list[str]) -> tuple[str, ...]:
-    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+def _resolve(key: str, names: object, catalog: Catalog, repairs: list[str]) -> tuple[str, ...]:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise RowError(f"{key}: must be a list of tool ids")
-    resolved = [_tool_id(key, name, catalog) for name in named]
+    resolved = [_tool_id(key, name, catalog) for name in names]
     unique = tuple(dict.fromkeys(resolved))
     if len(unique) < len(resolved):
-        repeated = next(one for at, one in enumerate(resolved) if one in resolved[:at])
+        repeated = next(tool_id for at, tool_id in enumerate(resolved) if tool_id in resolved[:at])
         repairs.append(f"{key}: {repeated!r} is listed twice")
     return unique
 
@@ -256,10 +256,10 @@ def read_tool_files(paths: Sequence[str | Path]) -> tuple[Catalog, tuple[Malform
         for tool in read.tools:
             tools.append(tool)
             sources[tool.id].append(path.name)
-        for one in read.rejected:
-            name = f"tool {one.name!r}: " if one.name else ""
-            reason = f"{name}{one.field}: {one.reason}"
-            malformed.append(Malformed(path.name, _row(one.where), reason))
+        for rejection in read.rejected:
+            name = f"tool {rejection.name!r}: " if rejection.name else ""
+            reason = f"{name}{rejection.field}: {rejection.reason}"
+            malformed.append(Malformed(path.name, _row(rejection.where), reason))
     catalog = Catalog(tools)
     for collision in catalog.collisions:
         fate = "is the same" if collision.identical else f"is held as {collision.kept_as!r}"

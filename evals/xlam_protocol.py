@@ -193,14 +193,14 @@ def _padded(rows: Sequence[_Drawn], catalog: Catalog, seed: int) -> list[XlamPoo
     sizes = [size for size in PADDED if size < len(catalog)]
     queries: dict[int, list[LabelledQuery]] = {size: [] for size in sizes}
     for row in rows:
-        taken = {catalog.get(tool_id).name.casefold() for tool_id in row.own}
+        own_names = {catalog.get(tool_id).name.casefold() for tool_id in row.own}
         order = random.Random(f"{seed} {row.number}").sample(range(len(catalog)), len(catalog))
         padding: list[str] = []
         for ordinal in order:
             if len(padding) >= max(sizes, default=0):
                 break
             tool = catalog[ordinal]
-            if tool.name.casefold() not in taken:
+            if tool.name.casefold() not in own_names:
                 padding.append(tool.id)
         for size in sizes:
             if len(row.own) <= size <= len(row.own) + len(padding):
@@ -240,12 +240,14 @@ def summaries(
     outcomes: Mapping[str, tuple[QueryOutcome, ...]], *, seed: int = 0
 ) -> dict[str, Summary]:
     """Figures of one method by pool, then by bucket of pools (each query counts once per pool)."""
-    found = {pool: summarise(ran, seed=seed) for pool, ran in outcomes.items()}
+    by_pool = {
+        pool: summarise(pool_outcomes, seed=seed) for pool, pool_outcomes in outcomes.items()
+    }
     for bucket, pools in BUCKETS.items():
         joined = [outcome for pool in pools for outcome in outcomes.get(pool, ())]
         if joined:
-            found[bucket] = summarise(joined, seed=seed)
-    return found
+            by_pool[bucket] = summarise(joined, seed=seed)
+    return by_pool
 
 
 def to_json(data: XlamSet, methods: Mapping[str, Mapping[str, Summary]]) -> dict[str, Any]:
@@ -255,9 +257,9 @@ def to_json(data: XlamSet, methods: Mapping[str, Mapping[str, Summary]]) -> dict
         data: the data of the run.
         methods: name of a method -> its `summaries`.
     """
-    pools = dict.fromkeys(pool for found in methods.values() for pool in found)
-    there = {
-        pool: {method: found[pool] for method, found in methods.items() if pool in found}
+    pools = dict.fromkeys(pool for by_pool in methods.values() for pool in by_pool)
+    by_pool_and_method = {
+        pool: {method: by_pool[pool] for method, by_pool in methods.items() if pool in by_pool}
         for pool in pools
     }
     return {
@@ -270,7 +272,7 @@ def to_json(data: XlamSet, methods: Mapping[str, Mapping[str, Summary]]) -> dict
                 "queries": next(iter(by_method.values())).queries,
                 "tiers": {method: rounded(summary) for method, summary in by_method.items()},
             }
-            for pool, by_method in there.items()
+            for pool, by_method in by_pool_and_method.items()
         },
         "published": {
             method: {
@@ -289,14 +291,18 @@ def table(methods: Mapping[str, Mapping[str, Summary]]) -> Table:
     Args:
         methods: name of a method -> its `summaries`.
     """
-    there = {pool for found in methods.values() for pool in found}
-    columns = [pool for pool in (*NATIVE, *map(str, PADDED), WHOLE, *BUCKETS) if pool in there]
+    measured_pools = {pool for by_pool in methods.values() for pool in by_pool}
+    columns = [
+        pool for pool in (*NATIVE, *map(str, PADDED), WHOLE, *BUCKETS) if pool in measured_pools
+    ]
     rows: list[tuple[Cell, ...]] = [
         (f"{method}, published", *(_pair(cells.get(column)) for column in columns))
         for method, cells in PUBLISHED.items()
     ]
-    for method, found in methods.items():
-        cells = [_pair(_percent(found[column])) if column in found else None for column in columns]
+    for method, by_pool in methods.items():
+        cells = [
+            _pair(_percent(by_pool[column])) if column in by_pool else None for column in columns
+        ]
         rows.append((method, *cells))
     if RERANK not in methods:
         # No reranker is bundled: this row needs one in the configuration.

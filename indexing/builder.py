@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..catalog import Catalog, Tool
 from ..config import Config, TrustConfig
-from ..enrichment import Enrichments
+from ..enrichment import ExampleQueryMatcher
 from ..errors import ConfigError, ModelError, StoreError
 from ..gating import Gate
 from ..gating.gatekeeper import Gatekeeper
@@ -68,14 +68,14 @@ class Builder:
     ) -> None:
         self.config = config
         self.trust = _trust(config.trust)
-        names = config.index.enrichments
+        names = config.index.example_queries
         self._missing_files = [
             name
             for name in names
             if files_may_be_gone and isinstance(name, Path) and not name.exists()
         ]
         self._saved_queries: Mapping[str, ExampleQueries] = {}
-        self.example_queries = Enrichments.read(
+        self.example_queries = ExampleQueryMatcher.read(
             [name for name in names if name not in self._missing_files]
         )
         self._stages = Stages(config, StageModels(config) if models is None else models)
@@ -198,7 +198,7 @@ class Builder:
         if (
             is_saved_catalog
             and saved.vectors is not None
-            and saved.settings.get("enrichments") == self.example_queries.fingerprint
+            and saved.settings.get("example_queries") == self.example_queries.fingerprint
         ):
             queries = saved.example_queries
         else:
@@ -225,7 +225,7 @@ class Builder:
 
     def _match_queries(self, tools: Sequence[Tool]) -> dict[str, ExampleQueries]:
         """Tool id to example queries; those that only a saved index has, if their file is gone."""
-        matched = self.example_queries.matched(tools)
+        matched = self.example_queries.match_all(tools)
         saved = {
             tool.id: self._saved_queries[tool.id]
             for tool in tools
@@ -247,7 +247,7 @@ class Builder:
         """
         settings = {
             **self._stages.settings(),
-            "enrichments": self.example_queries.fingerprint,
+            "example_queries": self.example_queries.fingerprint,
             "config": self.config.remembered(),
         }
         return save(

@@ -50,20 +50,20 @@ def read_configured(config: Path, settings: Path | None) -> tuple[ClientConfig, 
     from ...gateway.clients.client_config import read_client_config
     from ...gateway.profiles.gateway_settings import read_gateway_settings
 
-    found = read_client_config(config)
-    return found, read_gateway_settings(found, settings)
+    client_config = read_client_config(config)
+    return client_config, read_gateway_settings(client_config, settings)
 
 
-def fleet_of(found: ClientConfig, engine: Mapping[str, Any]) -> Fleet:
+def fleet_of(client_config: ClientConfig, engine: Mapping[str, Any]) -> Fleet:
     """The servers of a file, none of them started.
 
     Args:
-        found: the file.
+        client_config: the file.
         engine: settings of `Config`.
     """
     from ...gateway.upstream.fleet import Fleet
 
-    return Fleet(found.servers, engine_settings=dict(engine))
+    return Fleet(client_config.servers, engine_settings=dict(engine))
 
 
 @contextmanager
@@ -103,9 +103,11 @@ def gateway_catalog(config: Path, settings: Path | None = None) -> tuple[Catalog
     from ...gateway.clients.client_config import read_client_config
     from ...gateway.profiles.gateway_settings import read_gateway_settings
 
-    found = read_client_config(config)
-    chosen = read_gateway_settings(found, settings)
-    fleet = Fleet(found.servers, engine_settings={"tiers": ["lexical"], "trust": {"scan": False}})
+    client_config = read_client_config(config)
+    gateway_settings = read_gateway_settings(client_config, settings)
+    fleet = Fleet(
+        client_config.servers, engine_settings={"tiers": ["lexical"], "trust": {"scan": False}}
+    )
     if fleet.starting:
         note(f"not known yet, since they never ran: {', '.join(fleet.starting)}")
-    return fleet.engine.catalog, chosen.pins or default_pins(config)
+    return fleet.engine.catalog, gateway_settings.pins or default_pins(config)

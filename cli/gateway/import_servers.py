@@ -35,18 +35,20 @@ def import_servers(
     from ...gateway.clients.known_clients import CLIENTS, find_client
 
     with usage("--client"):
-        chosen = [find_client(name) for name in clients] if clients else [*CLIENTS.values()]
-    found = find_configs(Path.home() if home is None else home, chosen)
-    for one in found:
-        note(f"{one.client.title}: {one.path}: {counted(len(one.servers), 'server')}")
-        if one.error is not None:
-            note(f"  not read: {one.error}")
-        for problem in () if one.config is None else one.config.problems:
+        searched_clients = (
+            [find_client(name) for name in clients] if clients else [*CLIENTS.values()]
+        )
+    configs = find_configs(Path.home() if home is None else home, searched_clients)
+    for file in configs:
+        note(f"{file.client.title}: {file.path}: {counted(len(file.servers), 'server')}")
+        if file.error is not None:
+            note(f"  not read: {file.error}")
+        for problem in () if file.config is None else file.config.problems:
             note(f"  {problem}")
-    if not found:
-        listed = ", ".join(client.name for client in chosen)
+    if not configs:
+        listed = ", ".join(client.name for client in searched_clients)
         raise ConfigError(f"no configuration of a known client; looked for: {listed}")
-    servers = servers_of_configs(found)
+    servers = servers_of_configs(configs)
     if out is None:
         _show(servers)
     else:

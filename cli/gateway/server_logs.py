@@ -61,22 +61,22 @@ def logs(
 def _list(*, as_json: bool) -> None:
     from ...gateway.connections.server_log import log_folder
 
-    found = [(path, path.stat()) for path in _logs(log_folder())]
+    logs = [(path, path.stat()) for path in _logs(log_folder())]
     if as_json:
         write_json(
             [
-                {"server": path.stem, "path": str(path), "bytes": held.st_size}
-                for path, held in found
+                {"server": path.stem, "path": str(path), "bytes": file_stat.st_size}
+                for path, file_stat in logs
             ]
         )
         return
-    if not found:
+    if not logs:
         typer.echo(f"no server has written a log to {log_folder()} yet")
         return
     table = plain_table("server", "bytes", "last written", right={"bytes"})
-    for path, held in found:
-        written = datetime.fromtimestamp(held.st_mtime).astimezone()
-        table.add_row(path.stem, f"{held.st_size:,}", f"{written:%Y-%m-%d %H:%M:%S}")
+    for path, file_stat in logs:
+        written = datetime.fromtimestamp(file_stat.st_mtime).astimezone()
+        table.add_row(path.stem, f"{file_stat.st_size:,}", f"{written:%Y-%m-%d %H:%M:%S}")
     show(table)
 
 
@@ -97,8 +97,8 @@ def _find(server: str) -> Path:
     for path in (log_path(server), log_folder() / f"{server}.log"):
         if path in listed:
             return path
-    known = ", ".join(path.stem for path in listed) or "none"
-    raise CatalogError(f"no log of a server {server!r}; logs exist for: {known}")
+    names = ", ".join(path.stem for path in listed) or "none"
+    raise CatalogError(f"no log of a server {server!r}; logs exist for: {names}")
 
 
 def _last(path: Path, file: BinaryIO, count: int) -> list[str]:
@@ -128,4 +128,7 @@ def _text(data: bytes) -> str:
 
 def _plain(line: str) -> str:
     """A line without what would steer a terminal: servers write what they like."""
-    return "".join(one if one.isprintable() or one == "\t" else ascii(one)[1:-1] for one in line)
+    return "".join(
+        character if character.isprintable() or character == "\t" else ascii(character)[1:-1]
+        for character in line
+    )

@@ -152,7 +152,7 @@ def bundle(
         seed: random seed of everything drawn.
     """
     encoder = load_encoder()
-    builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(enrichments=())))
+    builder = Builder(Config(trust=TrustConfig(scan=False), index=IndexConfig(example_queries=())))
     tiers = {
         name: tier
         for name, tier in builder.strategies().items()

@@ -137,7 +137,9 @@ async def _send_once(
         if problem := unsupported_reason(question, caller.context.session.client_capabilities):
             raise UpstreamError(f"server {server!r}: {problem}")
     return types.InputRequiredResult(
-        input_requests={key: with_server_name(question, server) for key, question in questions.items()}
+        input_requests={
+            key: with_server_name(question, server) for key, question in questions.items()
+        }
         or None,
         request_state=None if result.request_state is None else _SERVERS + result.request_state,
         _meta=result.meta,

@@ -33,8 +33,8 @@ class Explanation:
             it does not match. Fusion and reranker are absent if they did not see it.
         reason: why it is offered or not, in one sentence.
         refusal: why it is denied, and what unlocks it; None if it is permitted.
-        requests: the example queries that were searched with its definition; None if there are
-            none.
+        example_queries: the example queries that were searched with its definition; None if there
+            are none.
     """
 
     query: str
@@ -48,7 +48,7 @@ class Explanation:
     stages: Mapping[str, StageResult | None]
     reason: str
     refusal: Refusal | None = None
-    requests: ExampleQueries | None = None
+    example_queries: ExampleQueries | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON form."""
@@ -58,7 +58,9 @@ class Explanation:
                 for stage, place in self.stages.items()
             },
             "refusal": None if self.refusal is None else self.refusal.to_dict(),
-            "requests": None if self.requests is None else self.requests.to_dict(),
+            "example_queries": (
+                None if self.example_queries is None else self.example_queries.to_dict()
+            ),
         }
 
 
@@ -111,7 +113,9 @@ def explain(
         stages=stages,
         reason=dropped or _reason(index, run, row, rank, stages, refusal),
         refusal=refusal,
-        requests=index.example_queries.get(index.tools[row].id) if refusal is None else None,
+        example_queries=(
+            index.example_queries.get(index.tools[row].id) if refusal is None else None
+        ),
     )
 
 

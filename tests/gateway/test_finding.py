@@ -42,7 +42,7 @@ def test_a_tool_is_described_by_the_users_line(tmp_path: Path) -> None:
     bmi, rank = Tool("bmi", "health", "Quotient of mass."), Tool("rank", "algebra", "The rank.")
     row = '{"tool": "health/bmi", "requests": ["am I fat?"], "summary": "Compute the body mass"}'
     (tmp_path / "rows.jsonl").write_text(row, encoding="utf-8")
-    index = {"enrichments": [tmp_path / "rows.jsonl"]}
+    index = {"example_queries": [tmp_path / "rows.jsonl"]}
     view = Engine.from_tools([bmi, rank], tiers=["lexical"], index=index).view()
     summaries = shared_summaries(view.admission.index.summaries)
     assert describe_tool(bmi, "summary", summaries) == "Compute the body mass"

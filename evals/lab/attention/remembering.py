@@ -120,7 +120,7 @@ class RememberingEngine(Engine):
             ConfigError: a setting is wrong.
         """
         # Some of its tools are known: its figures are without their example queries.
-        config = Config.make(**{"index": {"enrichments": ()}, **settings})
+        config = Config.make(**{"index": {"example_queries": ()}, **settings})
         builder = Builder(config, _SharedModels(config, encoders))
         return cls(builder, builder.begin(Catalog(tools)))
 

@@ -121,7 +121,7 @@ def compare(
 
 
 def _trusting(tools: Sequence[Tool]) -> Engine:
-    return Engine.from_tools(tools, trust=TrustConfig(scan=False), index={"enrichments": ()})
+    return Engine.from_tools(tools, trust=TrustConfig(scan=False), index={"example_queries": ()})
 
 
 def _tier_rows(
