@@ -126,13 +126,14 @@ class BackgroundBuild:
                 break
             try:
                 more, error = step(), None
-            except ShortlistError as failure:
-                more, error = True, str(failure)
-            except Exception as failure:  # noqa: BLE001 - reported, and the thread ends
-                if not main_thread().is_alive():
-                    break  # the process ends: nothing can be imported or started any more
-                _LOG.exception("the build has stopped; searches use the version before")
-                more, error = False, f"{type(failure).__name__}: {failure}"
+            except Exception as failure:  # noqa: BLE001 - reported, and the thread may end
+                if _process_ends(failure):
+                    break
+                if isinstance(failure, ShortlistError):
+                    more, error = True, str(failure)
+                else:
+                    _LOG.exception("the build has stopped; searches use the version before")
+                    more, error = False, f"{type(failure).__name__}: {failure}"
             del step
             if error is not None and error != self.error:
                 _LOG.warning("the build failed: %s", error)
@@ -148,6 +149,18 @@ class BackgroundBuild:
         with self._state:
             self._thread = None
             self._state.notify_all()
+
+
+def _process_ends(failure: BaseException | None) -> bool:
+    """Whether a step failed because the process ends: no module or thread can be started then."""
+    if not main_thread().is_alive():
+        return True
+    while failure is not None:
+        # The main thread still counts as alive while executors are being shut down.
+        if isinstance(failure, RuntimeError) and "shutdown" in str(failure):
+            return True
+        failure = failure.__cause__
+    return False
 
 
 def at_low_priority(
